@@ -1,0 +1,35 @@
+"""Ownview: personalised federated recommendation, measured honestly.
+
+    import ownview as ov
+
+    data = ov.load("goodbooks")
+    run = ov.run(ov.PFedRec(), data, rounds=50)
+    run.metrics["HR@10"]
+    run.recommend(user=data.users[0], k=10)
+"""
+
+from ownview.api import compare, run
+from ownview.baselines.popularity import Popularity
+from ownview.data import Interactions, load, read
+from ownview.engine.options import FederationOptions
+from ownview.errors import OwnviewError
+from ownview.evaluation.protocol import HONEST, PAPER, Protocol
+from ownview.experiment import Experiment
+from ownview.initial import Constant, Normal, Uniform
+from ownview.method import Method, Plugin, cross_entropy
+from ownview.methods.fedmf import FedMF
+from ownview.methods.local_only import LocalOnly
+from ownview.methods.pfedrec import PFedRec
+from ownview.optimizers import Adam, Sgd
+from ownview.plugins.dual_personalisation import DualPersonalisation
+from ownview.runs.run import Run, open_run, resume
+from ownview.settings import setting
+from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+from ownview.version import __version__
+
+__all__ = [
+    "HONEST", "PAPER", "Adam", "Batch", "Constant", "Context", "DualPersonalisation", "Experiment", "FedMF",
+    "FederationOptions", "Interactions", "LocalOnly", "Method", "Normal", "OwnviewError", "PFedRec", "Param", "Params",
+    "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World", "__version__", "compare",
+    "cross_entropy", "load", "open_run", "read", "resume", "run", "setting",
+]  # fmt: skip

@@ -1,0 +1,32 @@
+"""Popularity: the same list for everybody. Any method that learns taste must beat it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ownview.baselines.central import Central
+from ownview.data.splits import Split
+from ownview.types import Params
+
+
+@dataclass(frozen=True)
+class Popularity(Central):
+    """score of an item = how many training rows it has."""
+
+    name: ClassVar[str] = "popularity"
+    title: ClassVar[str] = "Popularity"
+    summary: ClassVar[str] = "number of training interactions of an item, the same for everybody"
+    paper: ClassVar[str] = "none: a control"
+
+    def fit(self, split: Split, seed: int) -> Params:
+        """Count."""
+        counts = torch.bincount(split.train.values, minlength=split.num_items)
+        return {"counts": counts.to(torch.float32)}
+
+    def scores(self, learned: Params, users: Tensor) -> Tensor:
+        """[B, m] the counts, for every user."""
+        return learned["counts"].expand(len(users), -1)

@@ -1,0 +1,199 @@
+"""`ownview data`: what datasets there are, what they are like, and how to get them here."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ownview.data.catalog import Entry, catalog, entry_of, load
+from ownview.data.columns import parse_columns
+from ownview.data.describe import CountCheck, Description, Quantiles, Times, describe
+from ownview.data.download import sha256_of
+from ownview.data.fetch import fetch
+from ownview.data.readers import read
+from ownview.data.storage import embedded_dir, find, store, stored_names, write_dir
+
+app = typer.Typer(no_args_is_help=True, help="Datasets: list, describe, fetch, import.")
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option("--data-dir", help="Folder of datasets, searched before $OWNVIEW_DATA and the cache."),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option("--columns", help="Names or numbers of the columns: user=who,item=what,timestamp=when."),
+]
+_LINE = "{:<21}{:>7} {:>7} {:>10}  {}"
+"""One dataset in 80 columns; where it lies goes below, unbroken, so that it can be copied."""
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@app.command("ls")
+def list_datasets(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """List the datasets of the catalogue and those imported, and where each is found."""
+    imported = sorted(stored_names(data_dir) - set(catalog()))
+    if as_json:
+        rows = [_listed(name, data_dir) for name in (*catalog(), *imported)]
+        typer.echo(json.dumps({"datasets": rows}, indent=2))
+        return
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(_LINE.format("dataset", "users", "items", "rows", "terms"), style="bold")
+    for name in (*catalog(), *imported):
+        entry = catalog().get(name)
+        terms = "yours" if entry is None else entry.terms
+        console.print(_LINE.format(name, *_paper_counts(entry), terms), markup=False)
+        console.print(f"  {_where(name, entry, data_dir)}", style="dim", markup=False)
+    console.print("Users, items and rows are those the papers print, after their filter.")
+
+
+@app.command("describe")
+def describe_dataset(
+    dataset: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A dataset or a file of interactions.")],
+    columns: Columns = None,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what a dataset is like, and whether its counts are the papers'."""
+    data = load(dataset, data_dir=data_dir, columns=parse_columns(columns))
+    description = describe(data, catalog().get(data.name))
+    if as_json:
+        typer.echo(json.dumps(description.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        _show(description)
+
+
+@app.command("fetch")
+def fetch_dataset(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A dataset of the catalogue.")],
+    data_dir: DataDir = None,
+) -> None:
+    """Download a dataset from its official home, verify it, and keep it for later runs."""
+    entry = entry_of(name)
+    console = Console()
+    if not console.is_terminal:
+        typer.echo(fetch(entry, data_dir))
+        return
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+        console=console,
+    ) as bar:
+        task = bar.add_task(name, total=None)
+        path = fetch(
+            entry, data_dir, progress=lambda done, total: bar.update(task, completed=done, total=total)
+        )
+    console.print(f"{name} is in {path.parent}\nTerms: {entry.terms}\nCite: {entry.citation}", markup=False)
+
+
+@app.command("import")
+def import_dataset(  # noqa: PLR0917 - typer passes them by name
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Interactions, in any format Ownview reads.")],
+    name: Annotated[str, typer.Option("--name", help="Name to load it by.")],
+    columns: Columns = None,
+    titles: Annotated[Path | None, typer.Option("--titles", help="File with columns item,title.")] = None,
+    data_dir: DataDir = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a dataset of that name.")] = False,
+) -> None:
+    """Check a file of interactions and keep it under a name."""
+    entry = catalog().get(name)
+    negative = entry is not None and entry.allow_negative_times
+    data = read(file, columns=parse_columns(columns), name=name, titles=titles, allow_negative_times=negative)
+    provenance = {
+        "dataset": name,
+        "file": file.name,
+        "sha256": sha256_of(file),
+        "bytes": file.stat().st_size,
+        "imported": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    path = store(data, name, write_dir(data_dir), provenance, overwrite=overwrite)
+    counts = f"{data.num_users:,} users, {data.num_items:,} items, {len(data):,} rows"
+    typer.echo(f"{name}: {counts} in {path}")
+
+
+def _paper_counts(entry: Entry | None) -> tuple[str, str, str]:
+    if entry is None or not entry.counts:
+        return "", "", ""
+    first = entry.counts[0]
+    return f"{first.users:,}", f"{first.items:,}", f"{first.rows:,}"
+
+
+def _where(name: str, entry: Entry | None, data_dir: Path | None) -> str:
+    found = find(name, data_dir)
+    if found is not None:
+        return "comes with Ownview" if found.is_relative_to(embedded_dir()) else str(found.parent)
+    if entry is not None and not entry.urls:
+        return f"not here: see {entry.homepage}"
+    return f"not here: ownview data fetch {name}"
+
+
+def _listed(name: str, data_dir: Path | None) -> dict[str, object]:
+    entry, found = catalog().get(name), find(name, data_dir)
+    first = entry.counts[0] if entry is not None and entry.counts else None
+    return {
+        "name": name,
+        "title": name if entry is None else entry.title,
+        "users": None if first is None else first.users,
+        "items": None if first is None else first.items,
+        "rows": None if first is None else first.rows,
+        "path": None if found is None else str(found),
+        "terms": None if entry is None else entry.terms,
+        "homepage": None if entry is None else entry.homepage,
+    }
+
+
+def _show(description: Description) -> None:
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column("what", no_wrap=True)
+    table.add_column("found", overflow="fold")
+    table.add_row("users, items, rows", f"{description.users:,}, {description.items:,}, {description.rows:,}")
+    table.add_row("sparsity", f"{description.sparsity:.2%}")
+    table.add_row("rows per user", _spread(description.per_user))
+    table.add_row("rows per item", _spread(description.per_item))
+    table.add_row("users with under 3", f"{description.users_under_3:,}")
+    table.add_row("repeated pairs", f"{description.repeated_rows:,} rows ({description.repeated_share:.1%})")
+    rating = description.rating_range
+    table.add_row("ratings", "none" if rating is None else f"{rating[0]:g} to {rating[1]:g}")
+    table.add_row("timestamps", _time_quality(description.times))
+    table.add_row("titles", "yes" if description.titles else "none")
+    for check in description.papers:
+        table.add_row(f"papers, at least {check.min_interactions}", _checked(check))
+    if description.notes:
+        table.add_row("note", escape(description.notes))
+    console = Console()
+    console.print(description.name, style="bold", markup=False)
+    console.print(table)
+
+
+def _spread(quantiles: Quantiles) -> str:
+    return (
+        f"{quantiles.min:g} least, {quantiles.q25:g} / {quantiles.median:g} / {quantiles.q75:g} quartiles, "
+        f"{quantiles.max:g} most"
+    )
+
+
+def _time_quality(times: Times) -> str:
+    if times.kind == "absent":
+        return "none: row order is the only order"
+    return (
+        f"{times.distinct:,} distinct, {times.first} to {times.last}; "
+        f"{times.tied_rows:.1%} of rows share theirs with another row of the same user"
+    )
+
+
+def _checked(check: CountCheck) -> str:
+    printed = ", ".join(f"{number:,}" for number in check.expected)
+    papers = ", ".join(check.papers)
+    if check.equal:
+        return f"{printed} ({papers}): equal"
+    return f"{printed} ({papers}): not equal, found " + ", ".join(f"{number:,}" for number in check.found)

@@ -1,0 +1,172 @@
+"""Which column of a source is the user, the item, the rating and the time.
+
+A mapping from canonical name to the source's name (or number, counted from 0) always wins; without one,
+the names that common datasets use are recognised whatever their case and punctuation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ownview.errors import DataError, SettingError, suggestion
+
+CANONICAL = ("user", "item", "rating", "timestamp")
+REQUIRED = ("user", "item")
+
+ALIASES: dict[str, tuple[str, ...]] = {
+    # Earlier names win where a file has several of them.
+    "user": ("user", "userid", "uid", "reviewerid", "customerid", "accountid", "member", "memberid"),
+    "item": (
+        *("item", "itemid", "iid", "movie", "movieid", "film", "filmid", "book", "bookid", "isbn"),
+        *("artist", "artistid", "track", "trackid", "song", "songid", "asin", "product", "productid"),
+        *("businessid", "articleid", "newsid", "gameid", "videoid"),
+    ),
+    "rating": ("rating", "stars", "score", "overall", "weight", "playcount", "plays", "count"),
+    "timestamp": ("timestamp", "ts", "time", "unixreviewtime", "datetime", "date", "createdat"),
+    "title": ("title", "name", "itemname", "itemtitle", "movietitle", "originaltitle"),
+    "creator": ("creator", "creators", "author", "authors", "director", "directors", "artistname"),
+}
+
+_RECBOLE_TYPE = re.compile(r":(token|float|token_seq|float_seq)$")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+def parse_columns(text: str | None) -> dict[str, str] | None:
+    """Read `user=who,item=what` from the command line; None stays None.
+
+    Keys are user, item, rating and timestamp; values are names or numbers of the source's columns.
+    """
+    if text is None:
+        return None
+    columns: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not value:
+            raise SettingError(f"columns: found {part!r}; expected name=column, as in user=who,item=what")
+        if key in columns:
+            raise SettingError(f"columns: {key!r} is given twice")
+        columns[key] = value
+    _require_canonical_keys(columns)
+    return columns
+
+
+def has_header(first_row: Sequence[str], columns: Mapping[str, str] | None) -> bool:
+    """Whether the first row names columns rather than being data.
+
+    A mapping by column numbers says that there are no names to go by: then only a row that names both user
+    and item is a header, for 'ann,film' may well be data. Otherwise a row with a known or mapped name is a
+    header, and so is a row without a single number.
+    """
+    known = _by_alias(first_row, REQUIRED)
+    wanted = set((columns or {}).values())
+    if wanted and all(name.isdigit() for name in wanted):
+        return len(known) == len(REQUIRED)
+    if known or wanted & {field.strip() for field in first_row}:
+        return True
+    return not any(_NUMBER.fullmatch(field.strip()) for field in first_row)
+
+
+def locate(
+    path: Path, header: Sequence[str] | None, width: int, columns: Mapping[str, str] | None
+) -> dict[str, list[int]]:
+    """Positions of the source's columns by canonical name; user and item are always there.
+
+    A timestamp may be `year+month+day`: then it has one position for each part.
+
+    Args:
+        path: the file, for messages.
+        header: the source's column names, or None where it has none.
+        width: how many columns the source has.
+        columns: the mapping asked for, if any.
+    """
+    _require_canonical_keys(columns or {})
+    if header is None:
+        return _by_number(path, width, columns)
+    found = _by_alias(header, CANONICAL)
+    for key, name in (columns or {}).items():
+        parts = [name] if key != "timestamp" or name in header else name.split("+")
+        found[key] = [_position(path, header, key, part) for part in parts]
+    missing = [key for key in REQUIRED if key not in found]
+    if missing:
+        raise DataError(_missing_message(path, header, missing[0]))
+    return found
+
+
+def locate_known(header: Sequence[str], keys: Sequence[str]) -> dict[str, int]:
+    """Positions of the columns whose names are known aliases of the keys; absent ones are left out."""
+    return {key: positions[0] for key, positions in _by_alias(header, keys).items()}
+
+
+def bare_name(field: str) -> str:
+    """A column name without RecBole's type, case and punctuation: 'user_id:token' is 'userid'."""
+    return re.sub(r"[^a-z0-9]", "", _RECBOLE_TYPE.sub("", field.strip()).lower())
+
+
+def shown(header: Sequence[str]) -> str:
+    """Column names for a message, at most a dozen."""
+    return ", ".join(header[:12]) + (", ..." if len(header) > 12 else "")
+
+
+def _by_alias(header: Sequence[str], keys: Sequence[str]) -> dict[str, list[int]]:
+    names = [bare_name(field) for field in header]
+    found = {}
+    for key in keys:
+        known = [alias for alias in ALIASES[key] if alias in names]
+        if known:
+            found[key] = [names.index(known[0])]
+    return found
+
+
+def _by_number(path: Path, width: int, columns: Mapping[str, str] | None) -> dict[str, list[int]]:
+    if columns is None:
+        if not len(REQUIRED) <= width <= len(CANONICAL):
+            raise DataError(
+                f"{path}: line 1: {width} columns and no header; expected 2 to 4 (user, item, rating, "
+                "timestamp), or column numbers such as user=0,item=1"
+            )
+        return {key: [position] for position, key in enumerate(CANONICAL[:width])}
+    found = {}
+    for key, name in columns.items():
+        parts = name.split("+") if key == "timestamp" else [name]
+        found[key] = [_number(path, width, key, part) for part in parts]
+    missing = [key for key in REQUIRED if key not in found]
+    if missing:
+        raise SettingError(f"columns: {missing[0]!r} is not given; {path.name} has no header to find it in")
+    return found
+
+
+def _number(path: Path, width: int, key: str, name: str) -> int:
+    if name.isdigit() and int(name) < width:
+        return int(name)
+    raise DataError(
+        f"{path}: no column {name!r} for {key}; the file has no header, expected 0 to {width - 1}"
+    )
+
+
+def _position(path: Path, header: Sequence[str], key: str, name: str) -> int:
+    plain = [_RECBOLE_TYPE.sub("", field) for field in header]
+    for names in (list(header), plain):
+        if name in names:
+            return names.index(name)
+    if name.isdigit() and int(name) < len(header):
+        return int(name)
+    raise DataError(
+        f"{path}: line 1: no column {name!r} for {key}; found {shown(header)}{suggestion(name, plain)}"
+    )
+
+
+def _missing_message(path: Path, header: Sequence[str], key: str) -> str:
+    near = suggestion(key, header)
+    hint = near if "did you mean" in near else ""
+    return (
+        f"{path}: line 1: no {key} column; found {shown(header)}{hint}; "
+        f"name it with {key}=COLUMN, or by number where the file has no header (user=0,item=1)"
+    )
+
+
+def _require_canonical_keys(columns: Mapping[str, str]) -> None:
+    for key in columns:
+        if key not in CANONICAL:
+            raise SettingError(f"columns: unknown name {key!r}{suggestion(key, CANONICAL)}")

@@ -1,0 +1,176 @@
+"""The one form of data everything else reads: who interacted with what, in which order.
+
+`Interactions` is immutable and stored by user (compressed sparse rows). Ids stay what the source has
+(strings or integers); inside the program users and items are the positions 0..n-1 and 0..m-1.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ownview.errors import DataError, UnknownNameError
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+IdArray = npt.NDArray[Any]
+"""Ids as the source has them: int64 or object (str)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Interactions:
+    """n users, m items and their interactions, grouped by user, in source order inside each user.
+
+    Args:
+        name: what reports call this data.
+        users: [n] ids of the users, in order of first appearance in the source.
+        items: [m] ids of the items, in order of first appearance in the source.
+        offsets: [n + 1] user u's interactions are rows offsets[u] to offsets[u + 1].
+        item: [r] item position of each row.
+        row: [r] line of each row in the source (0 = first data line); rises inside each user.
+        rating: [r] or None where the source has none.
+        timestamp: [r] seconds or any increasing clock, or None where the source has none.
+        titles: [m] what a person calls the item, or None.
+    """
+
+    name: str
+    users: IdArray
+    items: IdArray
+    offsets: IntArray
+    item: IntArray
+    row: IntArray
+    rating: FloatArray | None = None
+    timestamp: IntArray | None = None
+    titles: tuple[str, ...] | None = None
+    _user_position: dict[Any, int] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for array in (self.users, self.items, self.offsets, self.item, self.row, self.rating, self.timestamp):
+            if array is not None:
+                array.setflags(write=False)
+
+    @classmethod
+    def from_rows(
+        cls,
+        name: str,
+        users: IdArray,
+        items: IdArray,
+        rating: FloatArray | None = None,
+        timestamp: IntArray | None = None,
+        titles: dict[Any, str] | None = None,
+    ) -> Interactions:
+        """Build from one id pair a row, in source order. Titles are looked up by item id."""
+        if len(users) == 0:
+            raise DataError(f"{name}: no interactions; expected at least one row of user and item")
+        user_ids, user = _first_appearance(users)
+        item_ids, item = _first_appearance(items)
+        order = np.argsort(user, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=len(user_ids)))]).astype(np.int64)
+        return cls(
+            name=name,
+            users=user_ids,
+            items=item_ids,
+            offsets=offsets,
+            item=item[order],
+            row=order.astype(np.int64),
+            rating=None if rating is None else rating[order],
+            timestamp=None if timestamp is None else timestamp[order],
+            titles=None if titles is None else tuple(titles.get(i, str(i)) for i in item_ids.tolist()),
+        )
+
+    @property
+    def num_users(self) -> int:
+        """How many users have at least one interaction."""
+        return len(self.users)
+
+    @property
+    def num_items(self) -> int:
+        """How many items somebody interacted with."""
+        return len(self.items)
+
+    def __len__(self) -> int:
+        return len(self.item)
+
+    @property
+    def counts(self) -> IntArray:
+        """[n] interactions of each user, repeated pairs counted as often as they stand."""
+        return np.diff(self.offsets)
+
+    @property
+    def user(self) -> IntArray:
+        """[r] user position of each row."""
+        return np.repeat(np.arange(self.num_users, dtype=np.int64), self.counts)
+
+    def of(self, user: int) -> slice:
+        """The rows of one user, as a slice into `item`, `row`, `rating` and `timestamp`."""
+        return slice(int(self.offsets[user]), int(self.offsets[user + 1]))
+
+    def position_of_user(self, user_id: Any) -> int:
+        """Position of a user id, given as the source has it or as text; names the nearest when unknown."""
+        if not self._user_position:
+            self._user_position.update({str(u): k for k, u in enumerate(self.users.tolist())})
+        try:
+            return self._user_position[str(user_id)]
+        except KeyError:
+            raise UnknownNameError(f"user of {self.name}", str(user_id), self._user_position) from None
+
+    def title(self, item: int) -> str:
+        """The item's title, or its id where there are no titles."""
+        return self.titles[item] if self.titles is not None else str(self.items[item])
+
+    def repeated_pairs(self) -> npt.NDArray[np.bool_]:
+        """[r] True where the same user had the same item in an earlier row."""
+        pair = self.user * self.num_items + self.item
+        first = np.unique(pair, return_index=True)[1]
+        repeated = np.ones(len(pair), dtype=bool)
+        repeated[first] = False
+        return repeated
+
+    def select(self, keep: npt.NDArray[np.bool_]) -> Interactions:
+        """Keep the marked rows; users and items left with no row disappear."""
+        user, item = self.user[keep], self.item[keep]
+        user_kept, new_user = np.unique(user, return_inverse=True)
+        item_kept, new_item = np.unique(item, return_inverse=True)
+        counts = np.bincount(new_user, minlength=len(user_kept))
+        return replace(
+            self,
+            users=self.users[user_kept],
+            items=self.items[item_kept],
+            offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            item=new_item.astype(np.int64),
+            row=self.row[keep],
+            rating=None if self.rating is None else self.rating[keep],
+            timestamp=None if self.timestamp is None else self.timestamp[keep],
+            titles=None if self.titles is None else tuple(self.titles[i] for i in item_kept.tolist()),
+            _user_position={},
+        )
+
+    def with_at_least(self, interactions: int) -> Interactions:
+        """Keep users with at least so many rows (repeated pairs counted); items are not filtered."""
+        return self.select(np.repeat(self.counts >= interactions, self.counts))
+
+    def without_repeats(self) -> Interactions:
+        """Keep the first row of every (user, item) pair."""
+        return self.select(~self.repeated_pairs())
+
+    def fingerprint(self) -> str:
+        """SHA-256 of ids, pairs, ratings and times in source order: equal data, equal fingerprint."""
+        digest = hashlib.sha256()
+        for ids in (self.users, self.items):
+            digest.update("\x1f".join(str(i) for i in ids.tolist()).encode())
+        for array in (self.offsets, self.item, self.row, self.rating, self.timestamp):
+            digest.update(b"-" if array is None else np.ascontiguousarray(array).tobytes())
+        return digest.hexdigest()
+
+
+def _first_appearance(ids: IdArray) -> tuple[IdArray, IntArray]:
+    """Distinct ids in order of first appearance, and the position of every row's id among them."""
+    distinct, first, inverse = np.unique(ids, return_index=True, return_inverse=True)
+    order = np.argsort(first, kind="stable")
+    position = np.empty(len(order), dtype=np.int64)
+    position[order] = np.arange(len(order))
+    return distinct[order], position[inverse.reshape(-1)]

@@ -1,0 +1,64 @@
+"""Training negatives: uniform over what a client may take for not liked, distinct for one positive."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ownview.data.ragged import Ragged
+from ownview.errors import DataError
+from ownview.random import below, bits
+
+
+class NegativeSampler:
+    """Draws items outside each user's excluded list, without rejection.
+
+    The r-th item outside the ascending list e_0 < e_1 < ... is r + #{j : e_j - j <= r}, so one uniform draw below
+    the number of allowed items and one binary search give an exactly uniform item.
+    """
+
+    def __init__(self, excluded: Ragged, num_items: int, per_positive: int) -> None:
+        allowed = num_items - excluded.lengths
+        if len(excluded) and int(allowed.min()) < per_positive:
+            user = int(allowed.argmin())
+            raise DataError(
+                f"user at position {user} leaves only {int(allowed[user])} of {num_items} items to draw negatives "
+                f"from; expected at least {per_positive}: lower the setting negatives or drop the user"
+            )
+        self.excluded, self.num_items, self.per_positive = excluded, num_items, per_positive
+
+    def draw(self, key: int, users: Tensor, positives: int) -> Tensor:
+        """[B, positives, per_positive] item positions; for each positive they are distinct.
+
+        Args:
+            key: of this round, from `ownview.random.derive`.
+            users: [B].
+            positives: the number of positives of the longest user (padding included).
+        """
+        ranks = self._distinct_ranks(key, users, positives)
+        listed, real = self.excluded.padded(users)
+        shifted = listed - torch.arange(listed.shape[1], device=users.device)
+        shifted = torch.where(real, shifted, self.num_items)  # beyond every rank, so padding never counts
+        flat = ranks.reshape(len(users), -1)
+        return (flat + torch.searchsorted(shifted, flat, right=True)).reshape(ranks.shape)
+
+    def _distinct_ranks(self, key: int, users: Tensor, positives: int) -> Tensor:
+        """Ranks below the number of allowed items, without repetition inside the last axis.
+
+        The k-th draw is uniform below (allowed - k) and steps over the k ranks drawn before it.
+        """
+        allowed = (self.num_items - self.excluded.lengths[users])[:, None]
+        position = torch.arange(positives, device=users.device)[None, :]
+        drawn: list[Tensor] = []
+        for k in range(self.per_positive):
+            rank = below(bits(key, users[:, None], position * self.per_positive + k), allowed - k)
+            for earlier in _ascending(drawn):
+                rank = rank + (rank >= earlier)
+            drawn.append(rank)
+        return torch.stack(drawn, dim=-1)
+
+
+def _ascending(drawn: list[Tensor]) -> list[Tensor]:
+    if len(drawn) < 2:
+        return drawn
+    return list(torch.stack(drawn, dim=-1).sort(dim=-1).values.unbind(-1))

@@ -1,0 +1,66 @@
+"""Lists of different lengths, one per user, stored end to end."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ownview.data.interactions import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Ragged:
+    """values[offsets[u] : offsets[u + 1]] is user u's list.
+
+    Args:
+        offsets: [n + 1] int64, rising from 0.
+        values: [total] int64.
+    """
+
+    offsets: Tensor
+    values: Tensor
+
+    @classmethod
+    def from_pairs(cls, user: IntArray, value: IntArray, num_users: int) -> Ragged:
+        """Group values by user; inside a user they keep their order."""
+        order = np.argsort(user, kind="stable")
+        offsets = np.concatenate([[0], np.cumsum(np.bincount(user, minlength=num_users))])
+        return cls(torch.from_numpy(offsets.astype(np.int64)), torch.from_numpy(value[order].astype(np.int64)))
+
+    @classmethod
+    def from_distinct_pairs(cls, user: IntArray, value: IntArray, num_users: int) -> Ragged:
+        """Group values by user; inside a user they are distinct and ascending."""
+        span = int(value.max()) + 1 if len(value) else 1
+        pair = np.unique(user * span + value)
+        return cls.from_pairs(pair // span, pair % span, num_users)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @property
+    def lengths(self) -> Tensor:
+        """[n] how long each user's list is."""
+        return self.offsets[1:] - self.offsets[:-1]
+
+    def of(self, user: int) -> Tensor:
+        """One user's list."""
+        return self.values[int(self.offsets[user]) : int(self.offsets[user + 1])]
+
+    def padded(self, users: Tensor) -> tuple[Tensor, Tensor]:
+        """The lists of some users, side by side.
+
+        Returns:
+            values [B, W] and mask [B, W], W the longest list (at least 1); padding repeats an arbitrary value.
+        """
+        start, length = self.offsets[users], self.lengths[users]
+        width = max(int(length.max()) if len(users) else 0, 1)
+        column = torch.arange(width, device=users.device)
+        index = (start[:, None] + column).clamp(max=max(len(self.values) - 1, 0))
+        return self.values[index], column < length[:, None]
+
+    def to(self, device: torch.device) -> Ragged:
+        """The same lists on another device."""
+        return Ragged(self.offsets.to(device), self.values.to(device))

@@ -1,0 +1,119 @@
+"""The bytes of a data file as clean UTF-8 text: unpacked, checked, and still able to name a line.
+
+Every way in which a file can be unreadable before its columns matter is an error here, with the place.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from ownview.errors import DataError, suggestion
+
+GZIP_MAGIC = b"\x1f\x8b"
+PARQUET_MAGIC = b"PAR1"
+_ZIP_MAGIC = b"PK\x03\x04"
+_UTF8_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_BLANK_LINE = re.compile(rb"^ *\n|\n *(?=\n)|\n *$")
+
+
+@dataclass(frozen=True)
+class SourceText:
+    """A text file without blank lines, and the text it was made from.
+
+    Args:
+        path: the file, for messages.
+        content: UTF-8 with newlines as line ends, no byte order mark and no blank lines.
+        original: the same with its blank lines, so that line numbers are the file's own.
+    """
+
+    path: Path
+    content: bytes
+    original: bytes
+
+    def line_number(self, nth: int) -> int:
+        """Line in the file (1-based) of the nth line that is not blank (0-based)."""
+        seen = -1
+        for number, line in enumerate(self.original.split(b"\n"), start=1):
+            seen += bool(line.strip(b" "))
+            if seen == nth:
+                return number
+        raise IndexError(nth)
+
+    def first_line(self) -> str:
+        """The first line that is not blank."""
+        return self.content.partition(b"\n")[0].decode()
+
+
+def read_bytes(path: Path) -> bytes:
+    """Content of the file, unpacked when it is gzip (told by its first bytes, not by its name)."""
+    if path.is_dir():
+        raise DataError(f"{path}: is a folder; expected a file of interactions")
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file{_nearest_file(path)}") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+    content = _unpacked(path, raw) if raw.startswith(GZIP_MAGIC) else raw
+    if not content.strip():
+        raise DataError(f"{path}: is empty; expected rows of user and item")
+    return content
+
+
+def text_of(path: Path, content: bytes) -> SourceText:
+    """Check the encoding and clean line ends; the content must not be empty."""
+    _refuse_other_kinds(path, content)
+    content = content.removeprefix(_UTF8_BOM)
+    _require_utf8(path, content)
+    if b"\r" in content:
+        # Files from old Macs have \r alone; those from Windows \r\n.
+        content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    original = content
+    if _BLANK_LINE.search(content):
+        content = b"".join(line + b"\n" for line in content.split(b"\n") if line.strip(b" "))
+    return SourceText(path, content.rstrip(b"\n") + b"\n", original)
+
+
+def _unpacked(path: Path, raw: bytes) -> bytes:
+    try:
+        return gzip.decompress(raw)
+    except EOFError:
+        raise DataError(
+            f"{path}: truncated gzip, the file ends after {len(raw):,} bytes before its end mark; "
+            "copy or download it again"
+        ) from None
+    except (gzip.BadGzipFile, zlib.error) as error:
+        raise DataError(f"{path}: corrupt gzip ({error}); copy or download it again") from None
+
+
+def _refuse_other_kinds(path: Path, content: bytes) -> None:
+    if content.startswith(_ZIP_MAGIC):
+        raise DataError(f"{path}: is a zip archive; unpack it and give the file of interactions inside")
+    if content.lstrip()[:1] in (b"{", b"["):
+        raise DataError(f"{path}: looks like JSON; expected CSV, TSV, '::'-separated, Parquet or .inter")
+    if content.startswith(_UTF16_BOMS):
+        raise DataError(f"{path}: line 1: text is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
+
+
+def _require_utf8(path: Path, content: bytes) -> None:
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(
+            f"{path}: line {line}: byte 0x{content[error.start]:02x} at offset {error.start} is not UTF-8; "
+            "convert the file to UTF-8, for example: iconv -f ISO-8859-1 -t UTF-8"
+        ) from None
+
+
+def _nearest_file(path: Path) -> str:
+    try:
+        beside = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+    except OSError:
+        return f"; the folder {path.parent} is not there either"
+    return suggestion(path.name, beside)

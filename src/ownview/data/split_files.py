@@ -1,0 +1,62 @@
+"""A split the user brings: train, validation and test files in one folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ownview.data.interactions import IntArray, Interactions
+from ownview.data.ragged import Ragged
+from ownview.data.readers import read
+from ownview.data.splits import NONE, Split
+from ownview.errors import DataError
+
+_PARTS = ("train", "validation", "test")
+
+
+def from_files(folder: Path, data: Interactions) -> Split:
+    """Read `train.*`, `validation.*` and `test.*`; the last two hold at most one row a user.
+
+    Args:
+        folder: holds the three files, in any format `ownview.data.read` takes.
+        data: gives the universe of users and items; every id in the files must be known to it.
+    """
+    positions = {part: _positions(_file(folder, part), data) for part in _PARTS}
+    user, item = positions["train"]
+    untrained = np.setdiff1d(np.arange(data.num_users), user)
+    if len(untrained):
+        raise DataError(f"{folder}: user {data.users[untrained[0]]} of {data.name} has no row in the train file")
+    train = Ragged.from_pairs(user, item, data.num_users)
+    held = {part: _one_each(positions[part], data, _file(folder, part)) for part in _PARTS[1:]}
+    return Split(data, train, held["validation"], held["test"], (f"split from the files in {folder}",))
+
+
+def _file(folder: Path, part: str) -> Path:
+    found = sorted(folder.glob(f"{part}.*"))
+    if len(found) != 1:
+        raise DataError(f"{folder}: expected exactly one file {part}.csv (or .tsv, .parquet, ...), found {len(found)}")
+    return found[0]
+
+
+def _positions(path: Path, data: Interactions) -> tuple[IntArray, IntArray]:
+    part = read(path)
+    users = {str(u): k for k, u in enumerate(data.users.tolist())}
+    items = {str(i): k for k, i in enumerate(data.items.tolist())}
+    found = []
+    for ids, known, kind in ((part.users, users, "user"), (part.items, items, "item")):
+        places = np.array([known.get(str(one), NONE) for one in ids.tolist()], dtype=np.int64)
+        if (places == NONE).any():
+            raise DataError(f"{path}: {kind} {ids[places == NONE][0]} does not occur in {data.name}")
+        found.append(places)
+    return found[0][part.user], found[1][part.item]
+
+
+def _one_each(positions: tuple[IntArray, IntArray], data: Interactions, path: Path) -> IntArray:
+    user, item = positions
+    often = np.bincount(user, minlength=data.num_users)
+    if (often > 1).any():
+        raise DataError(f"{path}: user {data.users[often.argmax()]} has {often.max()} rows; expected at most one")
+    held = np.full(data.num_users, NONE, dtype=np.int64)
+    held[user] = item
+    return held

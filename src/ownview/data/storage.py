@@ -1,0 +1,155 @@
+"""Where datasets lie on this machine, and the one form they are kept in.
+
+A stored dataset is a folder NAME with `interactions.csv.gz` (header user,item,rating,timestamp), optionally
+`items.csv.gz` (item,title) and `provenance.json`. Equal data gives equal bytes.
+"""
+
+from __future__ import annotations
+
+import gzip
+import importlib.resources
+import io
+import json
+import os
+import re
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ownview.data.interactions import FloatArray, Interactions
+from ownview.errors import OutputError, SettingError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+INTERACTIONS = "interactions.csv.gz"
+ITEMS = "items.csv.gz"
+PROVENANCE = "provenance.json"
+ENVIRONMENT = "OWNVIEW_DATA"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def places(data_dir: Path | None = None) -> list[Path]:
+    """Folders that may hold datasets, in search order: data_dir, $OWNVIEW_DATA, the cache, the package."""
+    folders = [] if data_dir is None else [Path(data_dir)]
+    if os.environ.get(ENVIRONMENT):
+        folders.append(Path(os.environ[ENVIRONMENT]).expanduser())
+    return [*folders, cache_dir(), embedded_dir()]
+
+
+def cache_dir() -> Path:
+    """$XDG_CACHE_HOME/ownview, or ~/.cache/ownview."""
+    home = os.environ.get("XDG_CACHE_HOME")
+    return (Path(home) if home else Path.home() / ".cache") / "ownview"
+
+
+def embedded_dir() -> Path:
+    """The folder of the package that holds the datasets which come with it."""
+    return Path(str(importlib.resources.files("ownview.data")))
+
+
+def write_dir(data_dir: Path | None = None) -> Path:
+    """Where new datasets go: the first of the places that is not the package."""
+    return places(data_dir)[0]
+
+
+def stored_names(data_dir: Path | None = None) -> set[str]:
+    """Names of all datasets found in the places."""
+    return {file.parent.name for place in places(data_dir) for file in place.glob(f"*/{INTERACTIONS}")}
+
+
+def find(name: str, data_dir: Path | None = None) -> Path | None:
+    """The interactions file of a stored dataset, from the first place that has it; None where none has."""
+    if not _NAME.fullmatch(name):
+        return None
+    candidates = (place / name / INTERACTIONS for place in places(data_dir))
+    return next((file for file in candidates if file.is_file()), None)
+
+
+def store(
+    data: Interactions, name: str, folder: Path, provenance: Mapping[str, Any], *, overwrite: bool = False
+) -> Path:
+    """Write the dataset as folder/name in source order; the interactions come last, so half is nothing.
+
+    Raises:
+        SettingError: the name cannot be a folder's.
+        OutputError: the dataset is there and `overwrite` is not set, or the disk refuses.
+    """
+    if not _NAME.fullmatch(name):
+        raise SettingError(f"name: found {name!r}; expected letters, digits, '.', '_' and '-', as in my-shop")
+    target = folder / name
+    if (target / INTERACTIONS).exists() and not overwrite:
+        raise OutputError(
+            f"{target / INTERACTIONS}: is there already; choose another name or give --overwrite"
+        )
+    record = json.dumps(dict(provenance), indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n"
+    titles = None if data.titles is None else _packed(_title_rows(data))
+    rows = _packed(_source_rows(data))
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        if titles is None:
+            (target / ITEMS).unlink(missing_ok=True)
+        else:
+            write_whole(target / ITEMS, titles)
+        write_whole(target / PROVENANCE, record)
+        write_whole(target / INTERACTIONS, rows)
+    except OSError as error:
+        raise OutputError(f"{target}: cannot be written ({error.strerror or error})") from None
+    return target / INTERACTIONS
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write under a temporary name in the same folder, then rename: readers see all or nothing."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(temporary).chmod(0o644)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _source_rows(data: Interactions) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
+
+    order = np.argsort(data.row, kind="stable")
+    empty = [""] * len(data)
+    return pl.DataFrame(
+        {
+            "user": data.users[data.user[order]].tolist(),
+            "item": data.items[data.item[order]].tolist(),
+            "rating": empty if data.rating is None else _short(data.rating[order]),
+            "timestamp": empty if data.timestamp is None else data.timestamp[order],
+        }
+    )
+
+
+def _short(rating: FloatArray) -> Any:
+    """Whole ratings as integers, so that 5 is not written as 5.0."""
+    whole = bool(np.all((rating == np.floor(rating)) & (np.abs(rating) < 2.0**53)))
+    return rating.astype(np.int64) if whole else rating
+
+
+def _title_rows(data: Interactions) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
+
+    return pl.DataFrame({"item": data.items.tolist(), "title": list(data.titles or ())})
+
+
+def _packed(frame: pl.DataFrame) -> bytes:
+    text = io.BytesIO()
+    # An empty text is written as "" unless it is null; the canonical form has nothing between commas.
+    frame.with_columns(_without_empty_texts(frame)).write_csv(text)
+    return gzip.compress(text.getvalue(), compresslevel=9, mtime=0)
+
+
+def _without_empty_texts(frame: pl.DataFrame) -> list[pl.Expr]:
+    import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
+
+    texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+    return [pl.when(pl.col(name) != "").then(pl.col(name)).alias(name) for name in texts]

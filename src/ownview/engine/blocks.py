@@ -1,0 +1,71 @@
+"""Which clients train side by side: as many as memory allows, with little padding between them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from ownview.types import Param
+
+_COPIES = 10
+"""Live copies of a trained value at the peak of a step: value, start, gradient, two moments, temporaries."""
+
+_SAMPLE_BYTES = 120
+"""Bytes a sample needs while samples are drawn, numbered and shuffled."""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """How much memory a client needs while it trains.
+
+    Args:
+        params: what the method declares.
+        num_items: rows a table has at most.
+        bytes_per_value: 4 for float32.
+        dense: tables hold every item, touched or not.
+    """
+
+    params: Mapping[str, Param]
+    num_items: int
+    bytes_per_value: int = 4
+    dense: bool = False
+
+    def of(self, samples: int) -> int:
+        """Bytes of one client with so many samples."""
+        rows = self.num_items if self.dense else min(samples, self.num_items)
+        values = sum(prod(p.shape) * (rows if p.rows else 1) for p in self.params.values())
+        return _COPIES * values * self.bytes_per_value + samples * _SAMPLE_BYTES
+
+
+def plan(clients: Tensor, samples: Tensor, footprint: Footprint, budget: int, max_clients: int) -> list[Tensor]:
+    """Cut clients into blocks, the busiest first, so that no block needs more than `budget` bytes.
+
+    A block is padded to its busiest client, so clients with under half its samples start a new block once
+    the block is large enough to keep the processor busy.
+
+    Args:
+        clients: [C] positions.
+        samples: [C] training samples of each.
+        footprint: memory of a client.
+        budget: bytes for a block; a single client may need more and then stands alone.
+        max_clients: in one block.
+    """
+    order = torch.argsort(samples, descending=True, stable=True)
+    busiest_first = samples[order].tolist()
+    blocks: list[Tensor] = []
+    start = 0
+    for k in range(1, len(busiest_first) + 1):
+        if k == len(busiest_first) or not _fits(busiest_first, start, k, footprint, budget, max_clients):
+            blocks.append(clients[order[start:k]])
+            start = k
+    return blocks
+
+
+def _fits(samples: list[int], start: int, k: int, footprint: Footprint, budget: int, max_clients: int) -> bool:
+    size = k - start + 1
+    worth_splitting = size > max_clients // 8 and samples[k] * 2 < samples[start]
+    return size <= max_clients and not worth_splitting and size * footprint.of(samples[start]) <= budget

@@ -1,0 +1,135 @@
+"""The only client training loop. One client alone and a stack of clients run through the same lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ownview.engine.samples import Samples
+from ownview.optimizers import Run
+from ownview.random import bits, derive, sort_keys
+from ownview.types import Batch, Params, Phase, Step
+
+_PLACE = (1 << 25) - 1
+"""The low bits of a sort key hold a sample's place; no client has 33 million samples."""
+
+Loss = Callable[[Params, Batch], Tensor]
+"""The loss of one client ([]) or of a stack of clients ([B])."""
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Clients of a stack that take equally many batches an epoch stand together, the busiest first.
+
+    A client must never take a step on an empty batch: Adam's momentum would move it. So at batch k only the leading
+    runs that still have a k-th batch are at work.
+
+    Args:
+        spans: the clients of each run; a single `...` for one client without a client axis.
+        batches: of each run, falling.
+    """
+
+    spans: tuple[Run, ...]
+    batches: tuple[int, ...]
+
+    @classmethod
+    def of(cls, batches: Sequence[int]) -> Runs:
+        """From the number of batches of each client of a stack, which must not rise."""
+        starts = [k for k in range(len(batches)) if k == 0 or batches[k] != batches[k - 1]]
+        if any(batches[k] > batches[k - 1] for k in starts[1:]):
+            raise ValueError("clients of a stack must come with the busiest first")
+        stops = [*starts[1:], len(batches)]
+        spans = tuple(slice(start, stop) for start, stop in zip(starts, stops, strict=True))
+        return cls(spans, tuple(batches[k] for k in starts))
+
+    @classmethod
+    def alone(cls, batches: int) -> Runs:
+        """One client without a client axis."""
+        return cls((...,), (batches,))
+
+    def at(self, batch: int) -> int:
+        """How many runs have a batch of this number."""
+        return sum(count > batch for count in self.batches)
+
+    def clients(self, active: int) -> Run:
+        """The clients of the first `active` runs."""
+        last = self.spans[active - 1]
+        return slice(0, last.stop) if isinstance(last, slice) else last
+
+
+def fit(
+    loss: Loss, params: Params, samples: Samples, runs: Runs, phases: Sequence[Phase], batch_size: int, shuffle: tuple[int, int]
+) -> Tensor:
+    """Train `params` in place.
+
+    Args:
+        loss: of one client, or vectorised over the client axis.
+        params: values with the client axis in front, or one client's without it.
+        samples: likewise.
+        runs: which clients work at which batch.
+        phases: what the method does.
+        batch_size: samples in a batch; the last batch of an epoch may be smaller.
+        shuffle: (run seed, round); the order of samples follows from these, phase, epoch and client.
+
+    Returns:
+        [B] or []: mean loss of each client over the batches of the last phase.
+    """
+    mean_loss = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
+    for number, phase in enumerate(phases):
+        mean_loss = torch.zeros_like(mean_loss)
+        movers = [step.optimizer.start([params[name] for name in step.names], runs.spans) for step in phase.steps]
+        for epoch in range(phase.epochs):
+            key = derive(shuffle[0], "shuffle", shuffle[1], number, epoch)
+            shuffled = _shuffled(samples, key) if runs.batches[0] > 1 else samples
+            for k in range(runs.batches[0]):
+                active = runs.at(k)
+                here = runs.clients(active)
+                batch = _batch(shuffled, here, k * batch_size, batch_size)
+                for step, mover in zip(phase.steps, movers, strict=True):
+                    values, grads = _gradients(loss, params, batch, step, here)
+                    mover.step(grads, active)
+                mean_loss[here] += values * batch.mask.sum(-1)
+        mean_loss /= samples.sizes * phase.epochs
+    return mean_loss
+
+
+def _gradients(loss: Loss, params: Params, batch: Batch, step: Step, here: Run) -> tuple[Tensor, list[Tensor]]:
+    """Losses of the clients at work and the gradients of the step's parameters.
+
+    Clients share no parameter, so the gradient of the SUM of their losses is the stack of their gradients.
+    """
+    values = {name: value[here].detach() for name, value in params.items()}
+    moving = [values[name].requires_grad_() for name in step.names]
+    losses = loss(values, batch)
+    grads = torch.autograd.grad(losses.sum(), moving, materialize_grads=True)
+    return losses.detach(), [grad.contiguous() for grad in grads]
+
+
+def _shuffled(samples: Samples, key: int) -> Samples:
+    """The samples in a random order of each client's own; padding stays behind."""
+    width = samples.rows.shape[-1]
+    place = torch.arange(width, device=samples.rows.device)
+    random = bits(key, samples.clients[..., None], place) >> 1 & ~_PLACE
+    random = torch.where(place < samples.sizes[..., None], random, 1 << 62)
+    order = sort_keys(random | place) & _PLACE
+    return Samples(
+        samples.clients,
+        samples.items,
+        samples.num_rows,
+        samples.rows.gather(-1, order),
+        samples.labels.gather(-1, order),
+        samples.sizes,
+    )
+
+
+def _batch(samples: Samples, here: Run, start: int, size: int) -> Batch:
+    window = slice(start, start + size)
+    rows, labels = samples.rows[here][..., window], samples.labels[here][..., window]
+    place = torch.arange(start, start + rows.shape[-1], device=rows.device)
+    mask = (place < samples.sizes[here][..., None]).to(labels.dtype)
+    empty = torch.zeros(*rows.shape[:-1], samples.items.shape[-1], dtype=labels.dtype, device=rows.device)
+    positives = empty.scatter_add(-1, rows, labels * mask)
+    return Batch(rows, labels, mask, positives, empty.scatter_add_(-1, rows, mask))

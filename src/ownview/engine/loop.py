@@ -1,0 +1,58 @@
+"""The loop engine: one client at a time, exactly as a device would run it. Slow, plain, and the reference."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ownview.data.interactions import Interactions
+from ownview.engine.local import Runs, fit
+from ownview.engine.samples import Samples
+from ownview.errors import OwnviewError, TrainingError
+from ownview.method import Method
+from ownview.types import Batch, Context, Params, World
+
+
+class LoopEngine:
+    """Calls `method.loss` for every client in turn and names the client when something goes wrong."""
+
+    name = "loop"
+
+    def __init__(self, method: Method, world: World, seed: int, data: Interactions) -> None:
+        self.method, self.phases, self.seed, self.data = method, method.phases(world), seed, data
+
+    def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Tensor:
+        """Train a stack of clients in place, one after the other; returns [B] mean losses.
+
+        Args:
+            params: by name, [B, ...]; tables are [B, R, ...].
+            samples: of the same clients.
+            context: of the round.
+            tables: the names of parameters with rows, whose padding is cut off.
+        """
+        return torch.stack([self._one(params, samples, k, context, tables) for k in range(len(samples.clients))])
+
+    def _one(self, params: Params, samples: Samples, k: int, context: Context, tables: frozenset[str]) -> Tensor:
+        mine = samples.alone(k)
+        rows = len(mine.items)
+        values = {name: value[k, :rows] if name in tables else value[k] for name, value in params.items()}
+        batches = math.ceil(int(mine.sizes) / self.method.batch_size)
+
+        def loss(p: Params, batch: Batch) -> Tensor:
+            return self.method.loss(p, batch, context)
+
+        try:
+            return fit(
+                loss, values, mine, Runs.alone(batches), self.phases, self.method.batch_size, (self.seed, context.round)
+            )
+        except OwnviewError:
+            raise
+        except Exception as error:
+            shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in values.items())
+            user = self.data.users[int(mine.clients)]
+            raise TrainingError(
+                f"{self.method.name} failed on client {user} in round {context.round}: {error} "
+                f"(inputs: {shapes}; {int(mine.sizes)} samples in {batches} batches)"
+            ) from error

@@ -1,0 +1,99 @@
+"""Where training runs: device, precision, memory and engine."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+
+import torch
+
+from ownview.errors import DeviceError, SettingError, suggestion
+
+_UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Settings of the machine. None of them changes a result beyond rounding.
+
+    Args:
+        device: cpu or cuda.
+        dtype: float32, or float64 for checks.
+        memory: bytes that training may take in all.
+        engine: vector or loop.
+        dense: give clients full tables instead of touched rows (for checks).
+        block_clients: clients side by side at most.
+    """
+
+    device: torch.device
+    dtype: torch.dtype = torch.float32
+    memory: int = 4 * 10**9
+    engine: str = "vector"
+    dense: bool = False
+    block_clients: int = 128
+
+    @property
+    def bytes_per_value(self) -> int:
+        """4 or 8."""
+        return torch.finfo(self.dtype).bits // 8
+
+    @property
+    def block_bytes(self) -> int:
+        """What a block may take: half of the memory, and on a CPU no more than its caches profit from."""
+        half = self.memory // 2
+        return half if self.device.type == "cuda" else min(half, 512 * 10**6)
+
+    def require(self, needed: int, what: str) -> None:
+        """Raise where values that must stand between rounds do not fit."""
+        if needed > self.memory:
+            raise DeviceError(
+                f"{what} need {needed / 1e9:.2f} GB and the setting memory allows {self.memory / 1e9:.2f} GB; "
+                "raise --memory or lower embedding_size"
+            )
+
+
+def machine(
+    device: str = "auto",
+    memory: str = "auto",
+    engine: str = "vector",
+    *,
+    dtype: torch.dtype = torch.float32,
+    dense: bool = False,
+    block_clients: int | None = None,
+) -> Machine:
+    """Read settings as people write them: device auto, cpu or cuda; memory auto or such as 4GB."""
+    if engine not in ("vector", "loop"):
+        raise SettingError(f"unknown engine {engine!r}{suggestion(engine, ['vector', 'loop'])}")
+    chosen = _device(device)
+    amount = _half_of_free(chosen) if memory == "auto" else parse_bytes(memory)
+    width = block_clients or (4096 if chosen.type == "cuda" else 128)
+    return Machine(chosen, dtype, amount, engine, dense, width)
+
+
+def parse_bytes(text: str) -> int:
+    """'4GB', '512 MiB' or '1000000' as a number of bytes."""
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    if found is None or found[2].lower() not in _UNITS or float(found[1]) <= 0:
+        raise SettingError(f"memory {text!r}: expected a size such as 4GB or 512MiB")
+    return int(float(found[1]) * _UNITS[found[2].lower()])
+
+
+def _device(name: str) -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    kind = name.split(":")[0]
+    if kind not in ("cpu", "cuda"):
+        raise DeviceError(f"unknown device {name!r}{suggestion(name, ['auto', 'cpu', 'cuda'])}")
+    if kind == "cuda" and not torch.cuda.is_available():
+        raise DeviceError(f"device {name!r} asked for, but no CUDA device is available; use --device cpu")
+    return torch.device(name)
+
+
+def _half_of_free(device: torch.device) -> int:
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0] // 2)
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    except (ValueError, OSError):
+        return 4 * 10**9

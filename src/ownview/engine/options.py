@@ -1,0 +1,62 @@
+"""Options of the federation: who takes part and how the server combines what it gets. No method's business."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ownview.errors import SettingError
+from ownview.settings import Settings, setting
+
+
+@dataclass(frozen=True)
+class FederationOptions(Settings):
+    """How a round is run."""
+
+    title: ClassVar[str] = "federation"
+
+    clients: str = setting(
+        "all", "clients of a round: all, a share such as 0.6, a number such as 100, or poisson:0.6"
+    )
+    weighting: str = setting(
+        "method", "weights of the server's mean: the method's own, samples or uniform",
+        choices=("method", "samples", "uniform"),
+    )  # fmt: skip
+    server_optimizer: str = setting(
+        "plain", "how the server applies the mean change", choices=("plain", "momentum", "adam")
+    )
+    server_learning_rate: float = setting(1.0, "factor on the mean change", above=0)
+    server_momentum: float = setting(0.9, "momentum, or Adam's first decay", low=0, high=0.9999)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        participation(self.clients)
+
+
+@dataclass(frozen=True)
+class Participation:
+    """kind "share": round(amount * n) clients; "number": that many; "poisson": each with probability amount."""
+
+    kind: str
+    amount: float
+
+
+def participation(text: str) -> Participation:
+    """Read the setting `clients`."""
+    try:
+        if text == "all":
+            return Participation("share", 1.0)
+        if text.startswith("poisson:"):
+            chosen = Participation("poisson", float(text.removeprefix("poisson:")))
+        elif "." in text:
+            chosen = Participation("share", float(text))
+        else:
+            chosen = Participation("number", int(text))
+    except ValueError:
+        chosen = Participation("number", 0)
+    if chosen.amount <= 0 or (chosen.kind != "number" and chosen.amount > 1):
+        raise SettingError(
+            f"federation setting clients={text!r}: expected all, a share in (0, 1] such as 0.6, a number of clients "
+            "such as 100, or poisson:P with P in (0, 1]"
+        )
+    return chosen

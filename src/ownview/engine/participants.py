@@ -1,0 +1,24 @@
+"""Who takes part in a round."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ownview.engine.options import Participation
+from ownview.random import bits, derive, unit
+
+
+def participants(chosen: Participation, seed: int, number: int, num_clients: int, device: torch.device) -> Tensor:
+    """Positions of the clients of round `number`, ascending.
+
+    Poisson participation may choose nobody. A number above `num_clients` takes everybody.
+    """
+    everybody = torch.arange(num_clients, device=device)
+    if chosen.kind == "share" and chosen.amount == 1.0:
+        return everybody
+    drawn = bits(derive(seed, "participants", number), everybody, torch.zeros_like(everybody))
+    if chosen.kind == "poisson":
+        return everybody[unit(drawn) < chosen.amount]
+    wanted = chosen.amount if chosen.kind == "number" else max(round(chosen.amount * num_clients), 1)
+    return drawn.argsort()[: int(wanted)].sort().values

@@ -1,0 +1,113 @@
+"""A block of clients with a round's training samples, on the rows they touch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ownview.data.negatives import NegativeSampler
+from ownview.data.ragged import Ragged
+from ownview.random import sort_keys
+
+_PLACES = 1 << 31
+"""More samples than any client has; packs an item and a place into one sortable integer."""
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """The samples of B clients in one round. Only touched rows get a place in the clients' tables.
+
+    A row that a client never touches has zero gradient and zero momentum, so leaving it out is exact.
+
+    Args:
+        clients: [B] positions.
+        items: [B, R] the item behind each row, ascending; padding repeats item 0 and is never in a batch.
+        num_rows: [B] real rows of each client.
+        rows: [B, S] the row of each sample.
+        labels: [B, S] 1.0 for positives, else 0.0.
+        sizes: [B] real samples of each client; they come first.
+    """
+
+    clients: Tensor
+    items: Tensor
+    num_rows: Tensor
+    rows: Tensor
+    labels: Tensor
+    sizes: Tensor
+
+    @property
+    def real_rows(self) -> Tensor:
+        """[B, R] True where a row is no padding."""
+        return torch.arange(self.items.shape[1], device=self.items.device) < self.num_rows[:, None]
+
+    def alone(self, index: int) -> Samples:
+        """One client without padding and without the client axis."""
+        rows, size = int(self.num_rows[index]), int(self.sizes[index])
+        return Samples(
+            self.clients[index],
+            self.items[index, :rows],
+            self.num_rows[index],
+            self.rows[index, :size],
+            self.labels[index, :size],
+            self.sizes[index],
+        )
+
+
+def draw_samples(
+    key: int, clients: Tensor, train: Ragged, sampler: NegativeSampler, dtype: torch.dtype, *, dense: bool = False
+) -> Samples:
+    """Positives with fresh negatives: each positive is followed by its own negatives.
+
+    Args:
+        key: of this round.
+        clients: [B].
+        train: training positives of all users.
+        sampler: of the negatives.
+        dtype: of the labels.
+        dense: keep every item as a row, touched or not (for checks).
+    """
+    positives, real = train.padded(clients)
+    negatives = sampler.draw(key, clients, positives.shape[1])
+    drawn = torch.cat([positives[..., None], negatives], dim=-1)
+    labels = torch.zeros(drawn.shape, dtype=dtype, device=drawn.device)
+    labels[..., 0] = 1.0
+    present = real[..., None].expand(drawn.shape).reshape(len(clients), -1)
+    sampled = drawn.reshape(len(clients), -1)
+    items, num_rows, rows = _all_rows(sampled, sampler.num_items) if dense else touched(sampled, present)
+    sizes = real.sum(1) * (1 + sampler.per_positive)
+    return Samples(clients, items, num_rows, rows, labels.reshape(len(clients), -1), sizes)
+
+
+def touched(sampled: Tensor, present: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Number the distinct items of every client.
+
+    Args:
+        sampled: [B, S] items.
+        present: [B, S] False for padding.
+
+    Returns:
+        items [B, R] distinct and ascending, num_rows [B], and rows [B, S] with items[b, rows[b, s]] = sampled[b, s]
+        (row 0 for padding).
+    """
+    place = torch.arange(sampled.shape[1], device=sampled.device)
+    keys = torch.where(present, sampled, _PLACES) * _PLACES + place
+    keys = sort_keys(keys)
+    item, place = keys // _PLACES, keys % _PLACES
+    real = item < _PLACES
+    fresh = real.clone()
+    fresh[:, 1:] &= item[:, 1:] != item[:, :-1]
+    row = (fresh.cumsum(1) - 1).clamp(min=0)
+    num_rows = fresh.sum(1)
+    row = torch.where(real, row, 0)
+    rows = torch.zeros_like(sampled).scatter_(1, place, row)
+    items = torch.zeros(len(sampled), max(int(num_rows.max()), 1), dtype=torch.long, device=sampled.device)
+    client = torch.arange(len(sampled), device=sampled.device)[:, None].expand_as(item)
+    items[client[fresh], row[fresh]] = item[fresh]
+    return items, num_rows, rows
+
+
+def _all_rows(sampled: Tensor, num_items: int) -> tuple[Tensor, Tensor, Tensor]:
+    every = torch.arange(num_items, device=sampled.device).expand(len(sampled), num_items)
+    return every, torch.full((len(sampled),), num_items, device=sampled.device), sampled

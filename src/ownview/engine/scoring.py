@@ -1,0 +1,36 @@
+"""Scores of trained clients: every user with what it predicts with."""
+
+from __future__ import annotations
+
+from math import prod
+
+import torch
+from torch import Tensor
+
+from ownview.engine.machine import Machine
+from ownview.engine.state import State
+from ownview.method import Method
+
+
+class ClientScorer:
+    """Scores items for users by their clients' parameters, in blocks that bound memory."""
+
+    def __init__(self, method: Method, state: State, machine: Machine) -> None:
+        self.method, self.state, self.machine = method, state, machine
+
+    @torch.no_grad()
+    def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
+        """[B, C] scores of `items` [B, C] for `users` [B]; of all items where `items` is None."""
+        parts = []
+        for start in range(0, len(users), self._block(items)):
+            here = slice(start, start + self._block(items))
+            values, axes = self.state.predicting(users[here], None if items is None else items[here])
+            parts.append(torch.vmap(self.method.scores, in_dims=(axes,))(values))
+        return torch.cat(parts)
+
+    def _block(self, items: Tensor | None) -> int:
+        rows = self.state.world.num_items if items is None else items.shape[1]
+        params = self.state.params.values()
+        tables = sum(prod(p.shape) for p in params if p.rows and (p.own or items is not None))
+        per_user = (4 * tables + 8) * rows * self.machine.bytes_per_value
+        return max(1, self.machine.block_bytes // per_user)

@@ -1,0 +1,76 @@
+"""Personal item tables: a common table underneath, and on top the rows a client has changed."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+class PersonalTables:
+    """One table per client, stored as a base and an overlay of changed rows.
+
+    `values` is allocated but not written: the operating system commits a page only when a row in it is first
+    changed. A base is the common initial table, or the global table of the round in which the client last took part.
+
+    Args:
+        num_clients: n.
+        base: [m, ...] the table under everybody's overlay at first.
+    """
+
+    def __init__(self, num_clients: int, base: Tensor) -> None:
+        self.values = torch.empty((num_clients, *base.shape), dtype=base.dtype, device=base.device)
+        self.changed = torch.zeros(num_clients, base.shape[0], dtype=torch.bool, device=base.device)
+        self.bases = {0: base}
+        self.base_of = torch.zeros(num_clients, dtype=torch.long, device=base.device)
+
+    def take(self, clients: Tensor, items: Tensor) -> Tensor:
+        """[B, R, ...] the rows of `items` [B, R] in each client's table."""
+        own = self.values[clients[:, None], items]
+        changed = self.changed[clients[:, None], items]
+        return torch.where(_wide(changed, own), own, self._under(clients, items))
+
+    def put(self, clients: Tensor, items: Tensor, real: Tensor, rows: Tensor) -> None:
+        """Write rows [B, R, ...] of `items` [B, R] where `real` [B, R]."""
+        block, row = real.nonzero(as_tuple=True)
+        where = (clients[block], items[block, row])
+        self.values[where] = rows[block, row]
+        self.changed[where] = True
+
+    def restart(self, clients: Tensor, base: Tensor, number: int) -> None:
+        """These clients drop what they changed and stand on a new base with this number."""
+        self.changed[clients] = False
+        self.base_of[clients] = number
+        self.bases[number] = base
+        used = set(self.base_of.unique().tolist())
+        self.bases = {key: table for key, table in self.bases.items() if key in used}
+
+    def _under(self, clients: Tensor, items: Tensor) -> Tensor:
+        if len(self.bases) == 1:
+            return next(iter(self.bases.values()))[items]
+        numbers = sorted(self.bases)
+        stacked = torch.stack([self.bases[number] for number in numbers])
+        place = torch.searchsorted(torch.tensor(numbers, device=clients.device), self.base_of[clients])
+        return stacked[place[:, None], items]
+
+    def pack(self) -> dict[str, Tensor]:
+        """Everything needed to restore the tables; unchanged rows are left out."""
+        numbers = sorted(self.bases)
+        return {
+            "changed": self.changed,
+            "values": self.values[self.changed],
+            "base_of": self.base_of,
+            "numbers": torch.tensor(numbers),
+            "bases": torch.stack([self.bases[number] for number in numbers]),
+        }
+
+    def unpack(self, packed: dict[str, Tensor]) -> None:
+        """Restore what `pack` returned."""
+        device = self.values.device
+        self.changed = packed["changed"].to(device)
+        self.values[self.changed] = packed["values"].to(device)
+        self.base_of = packed["base_of"].to(device)
+        self.bases = dict(zip(packed["numbers"].tolist(), packed["bases"].to(device), strict=True))
+
+
+def _wide(mask: Tensor, like: Tensor) -> Tensor:
+    return mask.reshape(mask.shape + (1,) * (like.dim() - mask.dim()))

@@ -1,0 +1,61 @@
+"""Errors a person can act on: what was found, what was expected, and the nearest valid choice.
+
+Every error that a user can cause derives from `OwnviewError`. The command line prints its message on one
+line and exits with `exit_code`; anything else is a bug in Ownview and shows its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class OwnviewError(Exception):
+    """Base of all errors caused by input, settings or surroundings rather than by a bug."""
+
+    exit_code = 2
+
+
+class DataError(OwnviewError):
+    """A data file or a dataset is not what it should be."""
+
+
+class SettingError(OwnviewError):
+    """A setting has an unknown name, the wrong type, or a value out of range."""
+
+
+class UnknownNameError(OwnviewError):
+    """A method, plug-in, dataset, protocol or user that does not exist."""
+
+    def __init__(self, kind: str, name: str, choices: Iterable[str]) -> None:
+        super().__init__(f"unknown {kind} {name!r}{suggestion(name, choices)}")
+
+
+class DeviceError(OwnviewError):
+    """The device or memory asked for is not there."""
+
+
+class OutputError(OwnviewError):
+    """A result could not be written, or would overwrite another."""
+
+
+class DownloadError(OwnviewError):
+    """A dataset could not be fetched whole and verified."""
+
+
+class TrainingError(OwnviewError):
+    """Training cannot go on: a loss or a parameter is not finite, or a client's code failed."""
+
+    exit_code = 3
+
+
+def suggestion(name: str, choices: Iterable[str]) -> str:
+    """Return '; did you mean X?' for the nearest choice, or the list of choices when none is near."""
+    available = sorted({str(choice) for choice in choices})
+    if not available:
+        return ""
+    near = difflib.get_close_matches(name.lower(), available, n=1, cutoff=0.5)
+    if near:
+        return f"; did you mean {near[0]!r}?"
+    shown = ", ".join(available[:20])
+    return f"; choose from {shown}" + (", ..." if len(available) > 20 else "")

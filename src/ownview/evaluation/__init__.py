@@ -1,0 +1,1 @@
+"""Protocols, ranking, metrics and statistics: how a number comes about."""

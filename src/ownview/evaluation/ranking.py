@@ -1,0 +1,180 @@
+"""Ranks held-out items among their candidates, in blocks of users that bound memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol as Interface
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ownview.data.interactions import IntArray
+from ownview.data.ragged import Ragged
+from ownview.data.splits import NONE, Split
+from ownview.errors import DataError, TrainingError
+from ownview.evaluation.metrics import Standing
+from ownview.evaluation.protocol import Protocol
+from ownview.random import bits, derive, sort_keys
+
+
+class Scorer(Interface):
+    """Anything that scores items for users: a federation, a central model, a probe."""
+
+    def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
+        """[B, C] scores of `items` [B, C] for `users` [B]; of all items where `items` is None."""
+
+
+@dataclass(frozen=True, eq=False)
+class Ranker:
+    """The fixed questions of a run: whom to ask, about which item, against which candidates.
+
+    Args:
+        users: [k] users with a held-out item.
+        held_out: [k] the item.
+        sampled: [k, c] candidates besides it, or None to rank all items.
+        hidden: items of each user that are no candidates in full ranking and never recommended.
+        ties: the tie rule.
+        num_items: size of the universe.
+        device: where scores are made.
+        block: users at once.
+    """
+
+    users: Tensor
+    held_out: Tensor
+    sampled: Tensor | None
+    hidden: Ragged
+    ties: str
+    num_items: int
+    device: torch.device
+    block: int
+
+    def rank(self, scorer: Scorer) -> Standing:
+        """Where each held-out item stands."""
+        counted = [
+            self._rank_all(scorer, part) if self.sampled is None else self._rank_sampled(scorer, part)
+            for part in torch.arange(len(self.users), device=self.device).split(self.block)
+        ]
+        better, tied, total = (torch.cat(column).cpu().numpy() for column in zip(*counted, strict=True))
+        return Standing(self.users.cpu().numpy(), better, tied, total, self.ties)
+
+    def top(self, scorer: Scorer, k: int) -> npt.NDArray[np.int64]:
+        """[users, k] the best items that are not hidden, -1 where there are fewer; ties go to the lower position."""
+        lists = []
+        for part in self.users.split(self.block):
+            scores = self._hide(scorer.scores(part, None), part)
+            best = scores.topk(min(k, self.num_items), dim=1)
+            lists.append(torch.where(torch.isfinite(best.values), best.indices, NONE))
+        return torch.cat(lists).cpu().numpy()
+
+    def _rank_all(self, scorer: Scorer, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        scores, held_out = scorer.scores(self.users[part], None), self.held_out[part, None]
+        mine = scores.gather(1, held_out)
+        # A protocol that keeps repeats may hold out an item that is also trained on and hence hidden.
+        scores = self._hide(scores, self.users[part]).scatter(1, held_out, mine)
+        return (scores > mine).sum(1), (scores == mine).sum(1) - 1, torch.isfinite(scores).sum(1)
+
+    def _rank_sampled(self, scorer: Scorer, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        assert self.sampled is not None
+        items = torch.cat([self.held_out[part, None], self.sampled[part]], dim=1)
+        scores = _require_numbers(scorer.scores(self.users[part], items))
+        mine, others = scores[:, :1], scores[:, 1:]
+        total = torch.full_like(part, items.shape[1])
+        return (others > mine).sum(1), (others == mine).sum(1), total
+
+    def _hide(self, scores: Tensor, users: Tensor) -> Tensor:
+        """Scores of all items with hidden ones at minus infinity."""
+        items, real = self.hidden.padded(users)
+        row = torch.arange(len(users), device=self.device)[:, None].expand_as(items)
+        shown = _require_numbers(scores).clone()
+        shown[row[real], items[real]] = -torch.inf
+        return shown
+
+
+def rankers(protocol: Protocol, split: Split, seed: int, device: torch.device, memory: int) -> tuple[Ranker, Ranker]:
+    """The questions of validation and of test.
+
+    Args:
+        protocol: which candidates, which tie rule.
+        split: the held-out items.
+        seed: of the run; sampled candidates are drawn once from it.
+        device: where scores are made.
+        memory: bytes a block of scores may take.
+    """
+    block = max(1, min(4096, memory // (split.num_items * 64)))
+    avoid = split.known_items() if protocol.candidates_avoid == "known" else split.training_items()
+    made = []
+    for stage, held, also in (
+        ("validation", split.validation, None),
+        ("test", split.test, split.validation),
+    ):
+        hidden = _hidden(split, also)
+        users = np.flatnonzero(held != NONE)
+        if not len(users):
+            raise DataError(f"{split.data.name}: no user has a {stage} item under this split")
+        sampled = None
+        if protocol.candidates:
+            purpose = "candidates" if protocol.same_candidates else f"candidates:{stage}"
+            pool = avoid if protocol.candidates_avoid == "known" else hidden
+            sampled = sample_candidates(derive(seed, purpose), users, held[users], pool, split, protocol.candidates)
+        made.append(
+            Ranker(
+                torch.from_numpy(users).to(device),
+                torch.from_numpy(held[users]).to(device),
+                None if sampled is None else sampled.to(device),
+                hidden.to(device),
+                protocol.ties,
+                split.num_items,
+                device,
+                block,
+            )
+        )
+    return made[0], made[1]
+
+
+def sample_candidates(
+    key: int, users: IntArray, held_out: IntArray, avoid: Ragged, split: Split, count: int
+) -> Tensor:
+    """[k, count] distinct items outside `avoid` and other than the held-out one, uniform, for each user.
+
+    The items with the smallest random numbers are taken: a uniform sample without replacement.
+    """
+    every = torch.arange(split.num_items)
+    parts = []
+    for part in torch.arange(len(users)).split(1024):
+        mine = torch.from_numpy(users)[part]
+        keys = bits(key, mine[:, None], every) >> 1 & ~0xFFFFFFF | every
+        items, real = avoid.padded(mine)
+        row = torch.arange(len(mine))[:, None].expand_as(items)
+        keys[row[real], items[real]] = 1 << 62
+        keys[torch.arange(len(mine)), torch.from_numpy(held_out)[part]] = 1 << 62
+        _require_enough(keys, mine, count, split)
+        parts.append(sort_keys(keys)[:, :count] & 0xFFFFFFF)
+    return torch.cat(parts)
+
+
+def _require_enough(keys: Tensor, users: Tensor, count: int, split: Split) -> None:
+    free = (keys < 1 << 62).sum(1)
+    if int(free.min()) < count:
+        worst = int(free.argmin())
+        raise DataError(
+            f"{split.data.name}: user {split.data.users[int(users[worst])]} leaves {int(free[worst])} of "
+            f"{split.num_items} items as candidates; expected at least {count}: use a protocol with fewer candidates"
+        )
+
+
+def _hidden(split: Split, also: IntArray | None) -> Ragged:
+    train = split.training_items()
+    user = np.repeat(np.arange(split.num_users), train.lengths.numpy())
+    item = train.values.numpy()
+    if also is not None:
+        has = np.flatnonzero(also != NONE)
+        user, item = np.concatenate([user, has]), np.concatenate([item, also[has]])
+    return Ragged.from_distinct_pairs(user, item, split.num_users)
+
+
+def _require_numbers(scores: Tensor) -> Tensor:
+    if not bool(torch.isfinite(scores).all()):
+        raise TrainingError("the model returned scores that are not finite; nothing can be ranked by them")
+    return scores

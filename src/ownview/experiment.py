@@ -1,0 +1,147 @@
+"""An experiment: everything that decides a result, as a value that goes to TOML and back."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from ownview.engine.options import FederationOptions
+from ownview.errors import SettingError, suggestion
+from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
+from ownview.method import Method, Plugin
+from ownview.registry import Model, build
+from ownview.settings import Value
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A model, data, a protocol, rounds and a seed.
+
+    Args:
+        method: a registered name, or the path of a Python file that defines a method.
+        settings: of the method; what is not named has its default.
+        plugins: (name, settings), the first one innermost.
+        data: a dataset's name or a file.
+        columns: where a file's columns have other names than user, item, rating, timestamp.
+        protocol: how results are measured.
+        federation: who takes part and how the server combines.
+        rounds: of training; models that are not federated have one.
+        seed: of initial values, negatives, shuffles, participation and candidates.
+        engine: vector or loop.
+        device: cpu or cuda; auto is resolved when the run starts.
+    """
+
+    method: str
+    data: str = "goodbooks"
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    plugins: tuple[tuple[str, Mapping[str, Value]], ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    protocol: Protocol = HONEST
+    federation: FederationOptions = FederationOptions()
+    rounds: int = 100
+    seed: int = 0
+    engine: str = "vector"
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name, low in (("rounds", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or value < low:
+                raise SettingError(f"setting {name}={value!r}: expected a whole number at least {low}")
+
+    def model(self) -> Model:
+        """The model with its settings and plug-ins."""
+        return build(self.method, self.settings, self.plugins)
+
+    def resolved(self, model: Model) -> Experiment:
+        """With every setting of `model` written out, so that a later default does not change the experiment."""
+        name, settings, plugins = describe_model(model)
+        return replace(self, method=self.method or name, settings=settings, plugins=plugins)
+
+    def label(self) -> str:
+        """What tables call the model: its name, and its plug-ins."""
+        return " + ".join([self.method, *(name for name, _ in self.plugins)])
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "method": self.method,
+            "data": self.data,
+            "rounds": self.rounds,
+            "seed": self.seed,
+            "engine": self.engine,
+            "device": self.device,
+            "settings": _plain(self.settings),
+            "plugins": [{"name": name, "settings": _plain(values)} for name, values in self.plugins],
+            "columns": dict(self.columns),
+            "protocol": _plain(self.protocol.values()),
+            "federation": _plain(self.federation.values()),
+        }
+
+    def to_toml(self) -> str:
+        """As TOML."""
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], source: str = "experiment") -> Experiment:
+        """From plain values; names what is unknown or missing."""
+        known = {"method", "data", "rounds", "seed", "engine", "device", "settings", "plugins"}
+        known |= {"columns", "protocol", "federation"}
+        for name in values:
+            if name not in known:
+                raise SettingError(f"{source} has no setting {name!r}{suggestion(name, known)}")
+        if "method" not in values:
+            raise SettingError(f"{source}: expected a setting method, such as method = 'pfedrec'")
+        given = dict(values)
+        given["plugins"] = tuple((one["name"], one.get("settings", {})) for one in given.get("plugins", ()))
+        given["federation"] = FederationOptions.of(given.get("federation", {}))
+        asked = given.get("protocol", "honest")
+        given["protocol"] = protocol(asked) if isinstance(asked, str) else _protocol_of(asked)
+        experiment = cls(**given)
+        experiment.model()
+        return experiment
+
+    @classmethod
+    def from_toml(cls, text: str, source: str = "experiment") -> Experiment:
+        """From TOML text; `source` names it in errors."""
+        try:
+            return cls.from_dict(tomllib.loads(text), source)
+        except tomllib.TOMLDecodeError as error:
+            raise SettingError(f"{source}: not TOML: {error}") from None
+
+    @classmethod
+    def load(cls, path: Path) -> Experiment:
+        """From a TOML file."""
+        try:
+            return cls.from_toml(path.read_text(encoding="utf-8"), str(path))
+        except FileNotFoundError:
+            raise SettingError(f"{path}: no such experiment file") from None
+
+
+def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str, dict[str, Value]], ...]]:
+    """Name, settings and plug-ins of a model made in Python, as an experiment writes them."""
+    plugins: list[tuple[str, dict[str, Value]]] = []
+    while isinstance(model, Plugin):
+        plugins.insert(0, (model.name, _own_settings(model)))
+        model = model.wrapped
+    return model.name, _own_settings(model), tuple(plugins)
+
+
+def _own_settings(model: Model) -> dict[str, Value]:
+    values = model.values()
+    if isinstance(model, Plugin):
+        return {name: value for name, value in values.items() if name not in Method.__dataclass_fields__}
+    return values
+
+
+def _protocol_of(values: Mapping[str, Any]) -> Protocol:
+    return custom(dict(values), str(values.get("name", "custom")))
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

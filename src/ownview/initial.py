@@ -1,0 +1,44 @@
+"""Initial values: every client and the server start from the same draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Gaussian with mean 0; std 1 is what embedding tables have in the released codes."""
+
+    std: float
+
+    def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Float32 values on the CPU."""
+        return torch.randn(shape, generator=generator) * self.std
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform in [-bound, bound); bound 1/sqrt(d) is what linear layers of d inputs have."""
+
+    bound: float
+
+    def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Float32 values on the CPU."""
+        return (torch.rand(shape, generator=generator) * 2 - 1) * self.bound
+
+
+@dataclass(frozen=True)
+class Constant:
+    """The same value everywhere."""
+
+    value: float = 0.0
+
+    def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Float32 values on the CPU; the generator is not used."""
+        return torch.full(shape, self.value)
+
+
+Initial = Normal | Uniform | Constant

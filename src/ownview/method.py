@@ -1,0 +1,108 @@
+"""A method, written for one client in plain PyTorch, and a plug-in, which is a method around a method.
+
+Rules for `scores` and `loss`: pure functions of their arguments; no `.item()`, no `if` on tensor values
+(use `torch.where`); no BatchNorm; no randomness. Then the engine may run thousands of clients at once.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch.nn.functional as F
+from torch import Tensor
+
+from ownview.settings import Settings, setting
+from ownview.types import Batch, Context, Param, Params, Phase, World
+
+
+@dataclass(frozen=True)
+class Method(Settings):
+    """One client's side of a federated recommender. Settings are the dataclass's fields."""
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    paper: ClassVar[str]
+    federated: ClassVar[bool] = True
+    weighting: ClassVar[str] = "samples"
+    """How the server weighs clients unless told otherwise: by training samples or uniformly."""
+
+    negatives: int = setting(4, "negatives drawn for every positive, anew each round", low=1, high=100)
+    batch_size: int = setting(256, "samples in a batch", low=1)
+    local_epochs: int = setting(10, "passes over the client's samples in a round", low=1)
+
+    @abstractmethod
+    def params(self, world: World) -> dict[str, Param]:
+        """The client's parameters by name."""
+
+    @abstractmethod
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        """What local training does, in order."""
+
+    @abstractmethod
+    def scores(self, p: Params) -> Tensor:
+        """[R] the score (logit) of every row at hand: touched rows in training, candidates in ranking."""
+
+    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+        """[] mean over the batch; binary cross-entropy unless a method says otherwise."""
+        return cross_entropy(self.scores(p), batch)
+
+
+def cross_entropy(scores: Tensor, batch: Batch) -> Tensor:
+    """[] mean over the batch's samples of -y log s(x) - (1 - y) log(1 - s(x)), s the logistic function.
+
+    Written over rows, not samples: a row that stands c times in the batch, y times as a positive, contributes
+    c softplus(x) - y x. No gather, hence no scatter in the backward pass: faster, and the same on every run.
+    """
+    total = (batch.counts * F.softplus(scores) - batch.positives * scores).sum()
+    return total / batch.mask.sum()
+
+
+@dataclass(frozen=True)
+class Plugin(Method):
+    """A method that wraps a method and changes what it declares or computes.
+
+    A neutral setting must reproduce the inner method exactly; the conformance kit checks it.
+    Training settings (negatives, batch size, epochs) are the inner method's.
+    """
+
+    inner: Method | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.inner is not None:
+            self.check(self.inner)
+            for shared_setting in ("negatives", "batch_size", "local_epochs"):
+                object.__setattr__(self, shared_setting, getattr(self.inner, shared_setting))
+
+    @property
+    def wrapped(self) -> Method:
+        """The inner method; a plug-in without one is only a set of settings."""
+        if self.inner is None:
+            raise ValueError(f"plug-in {self.name} wraps no method")
+        return self.inner
+
+    @classmethod
+    def neutral(cls, inner: Method) -> Plugin:
+        """The plug-in around `inner` with settings that change nothing."""
+        raise ValueError(f"plug-in {cls.name} has no neutral setting")
+
+    def check(self, inner: Method) -> None:
+        """Raise `SettingError` with the reason where the combination makes no sense."""
+
+    def params(self, world: World) -> dict[str, Param]:
+        """The inner method's, unless changed."""
+        return self.wrapped.params(world)
+
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        """The inner method's, unless changed."""
+        return self.wrapped.phases(world)
+
+    def scores(self, p: Params) -> Tensor:
+        """The inner method's, unless changed."""
+        return self.wrapped.scores(p)
+
+    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+        """The inner method's, unless changed."""
+        return self.wrapped.loss(p, batch, context)

@@ -1,0 +1,1 @@
+"""Federated methods, one file each, written for one client. None imports the engine."""

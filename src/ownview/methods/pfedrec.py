@@ -1,0 +1,71 @@
+"""PFedRec: dual personalisation, a private score function over an item table each client fine-tunes.
+
+Zhang, Long, Zhou, Yan, Zhang, Zhang and Yang, "Dual Personalization on Federated Recommendation", IJCAI 2023.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ownview.initial import Normal, Uniform
+from ownview.method import Method
+from ownview.optimizers import Sgd
+from ownview.settings import setting
+from ownview.types import Param, Params, Phase, Step, World
+
+
+@dataclass(frozen=True)
+class PFedRec(Method):
+    """score = S_u(q_i): a private network S_u (one linear layer in the paper), no user vector.
+
+    On every batch two SGD steps: first S_u with the table fixed, then, on a fresh forward pass, the table with
+    S_u fixed. The table is shared by plain mean; the client predicts with the table it has just trained.
+    """
+
+    name: ClassVar[str] = "pfedrec"
+    title: ClassVar[str] = "PFedRec"
+    summary: ClassVar[str] = "private score function, item table fine-tuned by every client"
+    paper: ClassVar[str] = "Zhang et al., IJCAI 2023"
+    weighting: ClassVar[str] = "uniform"
+
+    local_epochs: int = setting(1, "passes over the client's samples in a round", low=1)
+    embedding_size: int = setting(32, "length of item vectors", low=1)
+    hidden_layers: tuple[int, ...] = setting((), "widths of hidden layers of the score function", low=1)
+    learning_rate: float = setting(0.1, "SGD's rate for the score function", above=0)
+    table_rate_factor: float = setting(
+        80.0, "the table's rate is learning_rate * number of items * this factor", above=0
+    )
+
+    def params(self, world: World) -> dict[str, Param]:
+        """The score function's layers private, the table shared and kept."""
+        widths = (self.embedding_size, *self.hidden_layers, 1)
+        layers: dict[str, Param] = {}
+        for depth, (inputs, outputs) in enumerate(pairwise(widths)):
+            initial = Uniform(1 / math.sqrt(inputs))
+            layers[f"weight{depth}"] = Param((outputs, inputs), initial=initial)
+            layers[f"bias{depth}"] = Param((outputs,), initial=initial)
+        return {
+            **layers,
+            "items": Param((self.embedding_size,), rows=True, shared=True, kept=True, initial=Normal(1.0)),
+        }
+
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        """Score function, then table, on every batch."""
+        network = tuple(name for name in self.params(world) if name != "items")
+        table_rate = self.learning_rate * world.num_items * self.table_rate_factor
+        steps = (Step(network, Sgd(self.learning_rate)), Step(("items",), Sgd(table_rate)))
+        return (Phase(steps, self.local_epochs),)
+
+    def scores(self, p: Params) -> Tensor:
+        """[R] S_u(q_i), with ReLU between layers."""
+        hidden = p["items"].T
+        for depth in range(len(self.hidden_layers)):
+            hidden = torch.relu(p[f"weight{depth}"] @ hidden + p[f"bias{depth}"][:, None])
+        last = len(self.hidden_layers)
+        return (p[f"weight{last}"] @ hidden + p[f"bias{last}"][:, None])[0]

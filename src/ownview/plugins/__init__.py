@@ -1,0 +1,1 @@
+"""Plug-ins: methods around methods, one file each."""

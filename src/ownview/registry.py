@@ -1,0 +1,78 @@
+"""Every method and plug-in by name, and the way to a method in a file of one's own."""
+
+from __future__ import annotations
+
+import importlib.util
+import inspect
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ownview.baselines.central import Central
+from ownview.baselines.popularity import Popularity
+from ownview.errors import SettingError, UnknownNameError
+from ownview.method import Method, Plugin
+from ownview.methods.fedmf import FedMF
+from ownview.methods.local_only import LocalOnly
+from ownview.methods.pfedrec import PFedRec
+from ownview.plugins.dual_personalisation import DualPersonalisation
+
+METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (FedMF, LocalOnly, PFedRec)}
+BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (Popularity,)}
+PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (DualPersonalisation,)}
+
+Model = Method | Central
+
+
+def find_model(name: str) -> type[Model]:
+    """A method or baseline by name, or the one method that a Python file defines."""
+    if name.endswith(".py"):
+        return _from_file(Path(name))
+    known: dict[str, type[Model]] = {**METHODS, **BASELINES}
+    if name.lower() not in known:
+        raise UnknownNameError("method", name, [*known, "a .py file"])
+    return known[name.lower()]
+
+
+def find_plugin(name: str) -> type[Plugin]:
+    """A plug-in by name."""
+    if name not in PLUGINS:
+        raise UnknownNameError("plug-in", name, PLUGINS)
+    return PLUGINS[name]
+
+
+def build(name: str, settings: Mapping[str, Any], plugins: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> Model:
+    """A model with its settings, wrapped by plug-ins, the first one innermost."""
+    model: Model = find_model(name).of(settings)
+    for plugin, values in plugins:
+        cls = find_plugin(plugin)
+        if not isinstance(model, Method):
+            raise SettingError(f"plug-in {plugin} needs a federated method; {model.name} is not federated")
+        own = cls.of(values).values()
+        for inherited in Method.__dataclass_fields__:
+            own.pop(inherited, None)
+        model = cls(inner=model, **own)
+    return model
+
+
+def _from_file(path: Path) -> type[Method]:
+    if not path.is_file():
+        raise SettingError(f"{path}: no such method file")
+    spec = importlib.util.spec_from_file_location(f"ownview_user_method_{path.stem}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up to read annotations
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise SettingError(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
+    found = [
+        cls
+        for _, cls in inspect.getmembers(module, inspect.isclass)
+        if issubclass(cls, Method) and cls.__module__ == module.__name__
+    ]
+    if len(found) != 1:
+        raise SettingError(f"{path}: expected exactly one subclass of ownview.Method, found {len(found)}")
+    return found[0]

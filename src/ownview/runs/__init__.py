@@ -1,0 +1,1 @@
+"""A run: an experiment carried out, and the folder that says everything about it."""

@@ -1,0 +1,145 @@
+"""The run folder: what was asked, what happened round by round, and what came out.
+
+    experiment.toml         everything that decides the result
+    provenance.json         versions, revision, data fingerprint, device
+    rounds.jsonl            one JSON object a round
+    checkpoint.safetensors  the state to go on from; gone once the run has finished
+    model.safetensors       the state of the chosen round
+    users.csv               test values of every user
+    result.json             the figures, with protocol, seed and notes; its presence means finished
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ownview.errors import OutputError
+from ownview.files import write_json, write_text, write_whole, writing
+
+
+class RunFolder:
+    """Reads and writes the files of one run."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def create(cls, path: Path) -> RunFolder:
+        """A new, empty folder; refuses one that exists."""
+        with writing(path):
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                raise OutputError(
+                    f"{path}: already exists; choose another --out, or go on with it by --resume {path}"
+                ) from None
+        return cls(path)
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """An existing run's folder."""
+        if not (path / "experiment.toml").is_file():
+            raise OutputError(f"{path}: not a run folder: it has no experiment.toml")
+        return cls(path)
+
+    @property
+    def finished(self) -> bool:
+        """Whether the result is there."""
+        return (self.path / "result.json").is_file()
+
+    def write_experiment(self, toml: str) -> None:
+        """Write experiment.toml."""
+        write_text(self.path / "experiment.toml", toml)
+
+    def read_experiment(self) -> str:
+        """Text of experiment.toml."""
+        return (self.path / "experiment.toml").read_text(encoding="utf-8")
+
+    def write_provenance(self, values: Mapping[str, Any]) -> None:
+        """Write provenance.json."""
+        write_json(self.path / "provenance.json", values)
+
+    def read_provenance(self) -> dict[str, Any]:
+        """Content of provenance.json; empty where a crash came before it."""
+        path = self.path / "provenance.json"
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+
+    def append_round(self, values: Mapping[str, Any]) -> None:
+        """Add one line to rounds.jsonl."""
+        path = self.path / "rounds.jsonl"
+        with writing(path), path.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(values, allow_nan=False) + "\n")
+
+    def read_rounds(self) -> list[dict[str, Any]]:
+        """All whole lines of rounds.jsonl; a line that a crash cut off is left out."""
+        path = self.path / "rounds.jsonl"
+        if not path.is_file():
+            return []
+        found = []
+        for line in path.read_text(encoding="utf-8").splitlines():
+            try:
+                found.append(json.loads(line))
+            except json.JSONDecodeError:
+                break
+        return found
+
+    def keep_rounds(self, last: int) -> None:
+        """Drop lines after round `last`; they are run again."""
+        kept = [json.dumps(line, allow_nan=False) for line in self.read_rounds() if line["round"] <= last]
+        write_text(self.path / "rounds.jsonl", "".join(line + "\n" for line in kept))
+
+    def write_tensors(self, name: str, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
+        """Write NAME.safetensors with a JSON description."""
+        plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+        write_whole(
+            self.path / f"{name}.safetensors",
+            lambda path: save_file(plain, path, metadata={"about": json.dumps(about)}),
+        )
+
+    def read_tensors(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Tensors and description of NAME.safetensors."""
+        path = self.path / f"{name}.safetensors"
+        try:
+            with safe_open(path, framework="pt") as stored:
+                about = json.loads(stored.metadata()["about"])
+                return {key: stored.get_tensor(key) for key in stored.keys()}, about  # noqa: SIM118
+        except (SafetensorError, FileNotFoundError) as error:
+            raise OutputError(f"{path}: cannot be read: {error}") from None
+
+    def has_tensors(self, name: str) -> bool:
+        """Whether NAME.safetensors is there."""
+        return (self.path / f"{name}.safetensors").is_file()
+
+    def drop_tensors(self, name: str) -> None:
+        """Remove NAME.safetensors."""
+        (self.path / f"{name}.safetensors").unlink(missing_ok=True)
+
+    def write_users(self, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Write users.csv."""
+
+        def fill(path: Path) -> None:
+            with path.open("w", encoding="utf-8", newline="") as out:
+                table = csv.writer(out, lineterminator="\n")
+                table.writerow(columns)
+                table.writerows(zip(*columns.values(), strict=True))
+
+        write_whole(self.path / "users.csv", fill)
+
+    def write_result(self, values: Mapping[str, Any]) -> None:
+        """Write result.json; the run is finished from then on."""
+        write_json(self.path / "result.json", values)
+
+    def read_result(self) -> dict[str, Any]:
+        """Content of result.json."""
+        path = self.path / "result.json"
+        if not path.is_file():
+            raise OutputError(f"{self.path}: the run has not finished; go on with it by --resume {self.path}")
+        return dict(json.loads(path.read_text(encoding="utf-8")))

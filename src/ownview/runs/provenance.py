@@ -1,0 +1,69 @@
+"""Where a result comes from: versions, revision, data, machine class."""
+
+from __future__ import annotations
+
+import platform
+import resource
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ownview.data.splits import Split
+from ownview.version import __version__
+
+_PACKAGES = ("torch", "numpy", "polars", "safetensors")
+
+
+def provenance(split: Split, device: torch.device) -> dict[str, Any]:
+    """Everything a reader needs to judge whether two results are comparable."""
+    return {
+        "ownview": __version__,
+        "revision": _revision(),
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "machine": {"system": platform.system(), "processor": platform.machine(), "device": device_name(device)},
+        "data": {
+            "name": split.data.name,
+            "fingerprint": split.data.fingerprint(),
+            "users": split.num_users,
+            "items": split.num_items,
+            "interactions": len(split.data),
+        },
+    }
+
+
+def device_name(device: torch.device) -> str:
+    """The device as people call it."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+def peak_memory(device: torch.device) -> int:
+    """Most bytes this process has held so far: on the GPU, or resident in main memory."""
+    if device.type == "cuda":
+        return int(torch.cuda.max_memory_allocated(device))
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _revision() -> str | None:
+    """Git revision of the source tree, with '+' where files were changed; None outside a checkout."""
+    here = Path(__file__).parent
+    try:
+        found = subprocess.run(
+            ["git", "-C", str(here), "describe", "--always", "--dirty=+", "--abbrev=12", "--exclude=*"],
+            capture_output=True, text=True, timeout=10, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip()
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,271 @@
+"""Carry out an experiment, and look at what came out."""
+
+from __future__ import annotations
+
+import atexit
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ownview.data.catalog import load, min_interactions
+from ownview.data.interactions import Interactions
+from ownview.data.splits import NONE, Split
+from ownview.engine.machine import Machine, machine
+from ownview.errors import OutputError
+from ownview.evaluation.metrics import Standing, coverage, gini, means, per_user
+from ownview.evaluation.ranking import Ranker, rankers
+from ownview.evaluation.statistics import bootstrap_interval
+from ownview.experiment import Experiment
+from ownview.registry import Model
+from ownview.runs.folder import RunFolder
+from ownview.runs.provenance import provenance
+from ownview.runs.trainers import Trainer, trainer
+from ownview.runs.training import Best, Training
+
+OnRound = Callable[[int, dict[str, float]], None]
+
+
+class Recommendation(NamedTuple):
+    """One recommended item. `held_out`: the user did interact with it, and the model was not told."""
+
+    item: Any
+    title: str
+    score: float
+    held_out: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run."""
+
+    folder: RunFolder
+    experiment: Experiment
+    result: Mapping[str, Any]
+    data: Interactions | None = None
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """Test metrics at the chosen round. They belong to the protocol that `result` names."""
+        return dict(self.result["test"])
+
+    @property
+    def rounds(self) -> list[dict[str, Any]]:
+        """What was noted after every round."""
+        return self.folder.read_rounds()
+
+    def recommend(self, user: Any, k: int = 10) -> list[Recommendation]:
+        """The k best items that the user has not interacted with in training or validation."""
+        bench = _Bench.of(self.experiment, self.experiment.model(), self.data)
+        bench.check_data(self.folder)
+        tensors, _ = self.folder.read_tensors("model")
+        bench.trainer.unpack(tensors)
+        position = bench.split.data.position_of_user(user)
+        users = torch.tensor([position], device=bench.machine.device)
+        ranker = replace(bench.rankers[1], users=users)
+        best = ranker.top(bench.trainer, k)[0]
+        scores = bench.trainer.scores(users, None)[0]
+        names = bench.split.data
+        return [
+            Recommendation(names.items[i], names.title(i), float(scores[i]), i == bench.split.test[position])
+            for i in best.tolist()
+            if i != NONE
+        ]
+
+
+def run(
+    experiment: Experiment,
+    *,
+    model: Model | None = None,
+    data: Interactions | None = None,
+    out: Path | None = None,
+    memory: str = "auto",
+    data_dir: Path | None = None,
+    on_round: OnRound | None = None,
+) -> Run:
+    """Carry out an experiment from the start.
+
+    Args:
+        experiment: what to do.
+        model: where the model was made in Python and has no registered name.
+        data: where the data was made in Python.
+        out: a folder that does not exist yet; without it a temporary one that goes with the process.
+        memory: what training may take, such as 4GB.
+        data_dir: where datasets are.
+        on_round: told after every round.
+    """
+    model = model or experiment.model()
+    bench = _Bench.of(experiment, model, data, memory, data_dir)
+    folder = RunFolder.create(_temporary_folder() if out is None else out)
+    folder.write_experiment(bench.experiment.to_toml())
+    folder.write_provenance(provenance(bench.split, bench.machine.device))
+    return bench.finish(bench.training(folder, on_round))
+
+
+def resume(
+    path: Path,
+    *,
+    model: Model | None = None,
+    data: Interactions | None = None,
+    memory: str = "auto",
+    data_dir: Path | None = None,
+    on_round: OnRound | None = None,
+    asked: Mapping[str, Any] | None = None,
+) -> Run:
+    """Finish an interrupted run; the result is the one an uninterrupted run has.
+
+    Args:
+        path: the run's folder.
+        model: as in `run`.
+        data: as in `run`.
+        memory: as in `run`; it may differ from the first time.
+        data_dir: as in `run`.
+        on_round: as in `run`.
+        asked: settings the caller believes the run has, as `Experiment.to_dict` writes them; others are refused.
+    """
+    folder = RunFolder.open(path)
+    experiment = Experiment.from_toml(folder.read_experiment(), str(path / "experiment.toml"))
+    _require_same(experiment.to_dict(), asked or {}, path)
+    if folder.finished:
+        return Run(folder, experiment, folder.read_result(), data)
+    bench = _Bench.of(experiment, model or experiment.model(), data, memory, data_dir)
+    bench.check_data(folder)
+    training = bench.training(folder, on_round)
+    training.resume()
+    return bench.finish(training)
+
+
+def open_run(path: Path, data: Interactions | None = None) -> Run:
+    """A finished run from its folder."""
+    folder = RunFolder.open(path)
+    experiment = Experiment.from_toml(folder.read_experiment(), str(path / "experiment.toml"))
+    return Run(folder, experiment, folder.read_result(), data)
+
+
+@dataclass(frozen=True, eq=False)
+class _Bench:
+    """Everything an experiment needs, set up."""
+
+    experiment: Experiment
+    machine: Machine
+    split: Split
+    rankers: tuple[Ranker, Ranker]
+    trainer: Trainer
+    rounds: int
+    data: Interactions | None
+
+    @classmethod
+    def of(
+        cls,
+        experiment: Experiment,
+        model: Model,
+        data: Interactions | None,
+        memory: str = "auto",
+        data_dir: Path | None = None,
+    ) -> _Bench:
+        place = machine(experiment.device, memory, experiment.engine)
+        source = data if data is not None else load(experiment.data, data_dir=data_dir, columns=experiment.columns)
+        split = experiment.protocol.prepare(source, min_interactions(experiment.data))
+        questions = rankers(experiment.protocol, split, experiment.seed, place.device, place.block_bytes)
+        at_work = trainer(model, split, experiment.protocol, experiment.federation, experiment.seed, place)
+        rounds = experiment.rounds if model.federated else 1
+        written = replace(experiment.resolved(model), device=str(place.device), rounds=rounds)
+        return cls(written, place, split, questions, at_work, rounds, data)
+
+    def training(self, folder: RunFolder, on_round: OnRound | None) -> Training:
+        return Training(
+            self.trainer,
+            self.split,
+            self.experiment.protocol,
+            self.rankers,
+            self.rounds,
+            folder,
+            self.machine.device,
+            on_round or (lambda number, metrics: None),
+        )
+
+    def check_data(self, folder: RunFolder) -> None:
+        """Refuse to go on with other data than the run began with."""
+        known = folder.read_provenance().get("data", {}).get("fingerprint")
+        if known not in (None, self.split.data.fingerprint()):
+            raise OutputError(
+                f"{folder.path}: the data {self.experiment.data!r} has changed since the run began; "
+                "start a new run, or bring the old data back"
+            )
+
+    def finish(self, training: Training) -> Run:
+        """Train what is left, restore the chosen round, and look at test."""
+        best = training.run()
+        self.trainer.unpack(best.packed)
+        folder, protocol = training.folder, self.experiment.protocol
+        standing = self.rankers[1].rank(self.trainer)
+        folder.write_tensors("model", best.packed, {"round": best.round})
+        folder.write_users(self._users(standing))
+        folder.write_result(self._result(best, standing, protocol.selection, folder))
+        folder.drop_tensors("checkpoint")
+        return Run(folder, self.experiment, folder.read_result(), self.data)
+
+    def _users(self, standing: Standing) -> dict[str, list[Any]]:
+        trained = self.split.train.lengths.numpy()
+        columns: dict[str, list[Any]] = {
+            "user": self.split.data.users[standing.users].tolist(),
+            "training_interactions": trained[standing.users].tolist(),
+            "held_out": self.split.data.items[self.split.test[standing.users]].tolist(),
+            "better": standing.better.tolist(),
+            "tied": standing.tied.tolist(),
+            "candidates": standing.candidates.tolist(),
+        }
+        values = per_user(standing, self.experiment.protocol.cutoffs)
+        return columns | {name: np.round(column, 12).tolist() for name, column in values.items()}
+
+    def _result(self, best: Best, standing: Standing, selection: str, folder: RunFolder) -> dict[str, Any]:
+        protocol = self.experiment.protocol
+        lists = self.rankers[1].top(self.trainer, 10)
+        lines = folder.read_rounds()
+        values = per_user(standing, protocol.cutoffs)
+        return {
+            "method": self.experiment.label(),
+            "data": self.split.data.name,
+            "protocol": protocol.name,
+            "seed": self.experiment.seed,
+            "settings": self.experiment.to_dict()["settings"],
+            "rounds": self.rounds,
+            "chosen_round": best.round,
+            "chosen_on": selection,
+            "test": {
+                **means(standing, protocol.cutoffs),
+                "coverage@10": coverage(lists, self.split.num_items),
+                "Gini@10": gini(lists, self.split.num_items),
+            },
+            "interval_95": {name: bootstrap_interval(values[name]) for name in ("HR@10", "NDCG@10")},
+            "validation" if selection != "test" else "test_at_choice": best.metrics,
+            "users_ranked": len(standing.users),
+            "tied_users": standing.tied_share,
+            "notes": list(self.split.notes),
+            "seconds": round(sum(sum(line["seconds"].values()) for line in lines), 3),
+            "peak_memory_bytes": max(line["peak_memory_bytes"] for line in lines),
+            "bytes_down_per_client": lines[-1]["bytes_down_per_client"],
+            "bytes_up_per_client": lines[-1]["bytes_up_per_client"],
+        }
+
+
+def _require_same(have: Mapping[str, Any], asked: Mapping[str, Any], path: Path, where: str = "") -> None:
+    for name, value in asked.items():
+        if isinstance(value, Mapping):
+            _require_same(have.get(name, {}), value, path, f"{where}{name}.")
+        elif have.get(name) != value:
+            raise OutputError(
+                f"{path}: this run has {where}{name}={have.get(name)!r}, not {value!r}; "
+                "resume without that setting, or start a new run with another --out"
+            )
+
+
+def _temporary_folder() -> Path:
+    parent = Path(tempfile.mkdtemp(prefix="ownview-"))
+    atexit.register(shutil.rmtree, parent, ignore_errors=True)
+    return parent / "run"

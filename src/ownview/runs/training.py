@@ -1,0 +1,180 @@
+"""Rounds, the choice of the best one, checkpoints, and a result at the end."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ownview.data.splits import Split
+from ownview.engine.federation import RoundReport
+from ownview.errors import OwnviewError
+from ownview.evaluation.metrics import means
+from ownview.evaluation.protocol import Protocol
+from ownview.evaluation.ranking import Ranker
+from ownview.runs.folder import RunFolder
+from ownview.runs.provenance import peak_memory
+from ownview.runs.trainers import Trainer
+
+_SELECTED_BY = ("HR@10", "NDCG@10")
+"""The round is chosen by the first; the second decides among equals; then the earliest round wins."""
+
+_CHECKPOINT_SHARE = 0.05
+"""Checkpoints may take this share of the time since the last one."""
+
+
+class Interrupted(OwnviewError):
+    """The run was told to stop; its folder can be resumed."""
+
+    def __init__(self, folder: RunFolder, number: int, signal_number: int) -> None:
+        self.exit_code = 128 + signal_number
+        super().__init__(f"stopped after round {number}; go on with: ownview run --resume {folder.path}")
+
+
+@dataclass
+class Best:
+    """The best round so far and its values."""
+
+    round: int = 0
+    score: tuple[float, ...] = ()
+    metrics: dict[str, float] = field(default_factory=dict)
+    packed: dict[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass
+class Training:
+    """Trains a model round by round into a folder.
+
+    Args:
+        trainer: the model at work.
+        split: its data.
+        protocol: how rounds are chosen.
+        rankers: of validation and of test.
+        rounds: how many.
+        folder: where everything goes.
+        device: for the memory readings.
+        on_round: told after every round.
+    """
+
+    trainer: Trainer
+    split: Split
+    protocol: Protocol
+    rankers: tuple[Ranker, Ranker]
+    rounds: int
+    folder: RunFolder
+    device: torch.device
+    on_round: Callable[[int, dict[str, float]], None]
+    best: Best = field(default_factory=Best)
+    done: int = 0
+
+    def resume(self) -> None:
+        """Go back to the last checkpoint, or to the start where there is none."""
+        if self.folder.has_tensors("checkpoint"):
+            tensors, about = self.folder.read_tensors("checkpoint")
+            self.trainer.unpack(_part(tensors, "now."))
+            self.done = about["round"]
+            best = about["best"]
+            packed = _copy(_part(tensors, "now." if best["round"] == self.done else "best."))
+            self.best = Best(best["round"], tuple(best["score"]), best["metrics"], packed)
+        self.folder.keep_rounds(self.done)
+
+    def run(self) -> Best:
+        """Train the rounds that are left; on a signal, checkpoint after the round in progress and stop."""
+        with _Signals() as signals:
+            last_checkpoint, cost = time.perf_counter(), 0.0
+            while self.done < self.rounds:
+                self._one(self.done + 1)
+                waited = time.perf_counter() - last_checkpoint
+                if signals.received or cost < _CHECKPOINT_SHARE * waited:
+                    start = time.perf_counter()
+                    self._checkpoint()
+                    last_checkpoint = time.perf_counter()
+                    cost = last_checkpoint - start
+                if signals.received and self.done < self.rounds:
+                    raise Interrupted(self.folder, self.done, signals.received)
+        return self.best
+
+    def _one(self, number: int) -> None:
+        report = self.trainer.round(number)
+        start = time.perf_counter()
+        metrics = self._measure()
+        seconds = {**report.seconds, "evaluate": time.perf_counter() - start}
+        self.done = number
+        self._choose(number, metrics)
+        self.folder.append_round(_line(report, metrics, seconds, self._stage(), peak_memory(self.device)))
+        self.on_round(number, metrics)
+
+    def _stage(self) -> str:
+        return "test" if self.protocol.selection == "test" else "validation"
+
+    def _measure(self) -> dict[str, float]:
+        ranker = self.rankers[1 if self._stage() == "test" else 0]
+        return means(ranker.rank(self.trainer), self.protocol.cutoffs)
+
+    def _choose(self, number: int, metrics: dict[str, float]) -> None:
+        score = tuple(metrics[name] for name in _SELECTED_BY)
+        if self.protocol.selection == "last":
+            if number == self.rounds:
+                self.best = Best(number, score, metrics, _copy(self.trainer.pack()))
+        elif score > self.best.score:
+            self.best = Best(number, score, metrics, _copy(self.trainer.pack()))
+
+    def _checkpoint(self) -> None:
+        tensors = {f"now.{name}": value for name, value in self.trainer.pack().items()}
+        if self.best.round != self.done:
+            tensors |= {f"best.{name}": value for name, value in self.best.packed.items()}
+        best = {"round": self.best.round, "score": list(self.best.score), "metrics": self.best.metrics}
+        self.folder.write_tensors("checkpoint", tensors, {"round": self.done, "best": best})
+
+
+class _Signals:
+    """Notes SIGINT and SIGTERM instead of acting at once; a second one acts at once."""
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.previous: dict[int, Any] = {}
+
+    def __enter__(self) -> _Signals:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self.previous[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self.previous.items():
+            signal.signal(number, handler)
+
+    def _note(self, number: int, _: FrameType | None) -> None:
+        if self.received:
+            raise KeyboardInterrupt
+        self.received = number
+
+
+def _line(
+    report: RoundReport, metrics: dict[str, float], seconds: dict[str, float], stage: str, memory: int
+) -> dict[str, Any]:
+    return {
+        "round": report.number,
+        "clients": report.clients,
+        "loss": report.loss,
+        stage: metrics,
+        "seconds": {part: round(value, 6) for part, value in seconds.items()},
+        "bytes_down_per_client": report.bytes_down,
+        "bytes_up_per_client": report.bytes_up,
+        "peak_memory_bytes": memory,
+    }
+
+
+def _copy(packed: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: value.detach().clone() for name, value in packed.items()}
+
+
+def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,99 @@
+"""The words of the seam between a method and what runs it. Read this first.
+
+A method is written for ONE client. It declares its parameters (`Param`), scores the item rows it is given,
+and says which parameters a step moves (`Step`, `Phase`). How many clients train at once, on which device and
+where the values come from is the engine's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+from ownview.initial import Initial, Normal
+from ownview.optimizers import Optimizer
+
+Params = dict[str, Tensor]
+"""One client's values by name. A parameter declared with `rows` has the rows at hand as its first axis."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What a method may know of the data when it declares parameters and phases."""
+
+    num_clients: int
+    num_items: int
+
+
+@dataclass(frozen=True)
+class Param:
+    """One parameter of a client.
+
+    Args:
+        shape: the shape of one value; of one item's row when `rows` is set.
+        rows: one value per item: a table. The method sees only the rows at hand.
+        shared: downloaded, uploaded and averaged. This is the ONLY way anything leaves a client.
+        kept: (shared only) the client predicts with its own trained copy, not with the average,
+            until it takes part again.
+        initial: the values every client and the server start from.
+    """
+
+    shape: tuple[int, ...]
+    rows: bool = False
+    shared: bool = False
+    kept: bool = False
+    initial: Initial = Normal(1.0)
+
+    def __post_init__(self) -> None:
+        if self.kept and not self.shared:
+            raise ValueError("kept makes sense for shared parameters only: private ones stay anyway")
+
+    @property
+    def own(self) -> bool:
+        """Whether the client holds a value of its own between rounds."""
+        return self.kept or not self.shared
+
+
+class Batch(NamedTuple):
+    """One client's batch over R rows. The sample form and the row form say the same thing.
+
+    rows:      [S] which row each sample is about
+    labels:    [S] 1 for a positive, 0 for a negative
+    mask:      [S] 1 for a sample, 0 for padding
+    positives: [R] how often each row stands in the batch as a positive
+    counts:    [R] how often each row stands in the batch at all
+    """
+
+    rows: Tensor
+    labels: Tensor
+    mask: Tensor
+    positives: Tensor
+    counts: Tensor
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a loss may depend on besides values and data. Rounds count from 1."""
+
+    round: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """One optimiser step on a batch: a fresh forward pass, then `names` move and nothing else does."""
+
+    names: tuple[str, ...]
+    optimizer: Optimizer
+
+
+@dataclass(frozen=True)
+class Phase:
+    """`epochs` passes over the client's samples; on every batch the steps run in turn.
+
+    Phases run one after the other. Optimisers start fresh in every phase of every round.
+    """
+
+    steps: tuple[Step, ...]
+    epochs: int

@@ -1,0 +1,119 @@
+"""Properties of Interactions: nothing is lost, order is kept, equal data is recognised."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ownview.data import Interactions
+from ownview.errors import DataError, UnknownNameError
+
+Rows = list[tuple[int, int, float, int]]
+
+rows_strategy = st.lists(
+    st.tuples(
+        st.integers(-5, 5), st.integers(0, 6), st.sampled_from([0.5, 1.0, 2.5, 5.0]), st.integers(0, 2**40)
+    ),
+    min_size=1,
+    max_size=40,
+)
+
+
+def build(rows: Rows) -> Interactions:
+    user, item, rating, timestamp = zip(*rows, strict=True)
+    return Interactions.from_rows(
+        "rows", np.array(user), np.array(item), np.array(rating), np.array(timestamp, dtype=np.int64)
+    )
+
+
+def rows_of(data: Interactions) -> Rows:
+    """The rows as they were given: in order of `row`."""
+    assert data.rating is not None
+    assert data.timestamp is not None
+    columns = (data.users[data.user], data.items[data.item], data.rating, data.timestamp)
+    order = np.argsort(data.row, kind="stable")
+    return list(zip(*(column[order].tolist() for column in columns), strict=True))
+
+
+@settings(deadline=None)
+@given(rows_strategy)
+def test_rows_survive_the_round_trip(rows: Rows) -> None:
+    data = build(rows)
+    assert rows_of(data) == rows
+    assert data.users.tolist() == list(dict.fromkeys(row[0] for row in rows))
+    assert data.items.tolist() == list(dict.fromkeys(row[1] for row in rows))
+    assert sorted(data.row.tolist()) == list(range(len(rows)))
+
+
+@settings(deadline=None)
+@given(rows_strategy)
+def test_each_user_has_its_own_rows_in_source_order(rows: Rows) -> None:
+    data = build(rows)
+    for position, user in enumerate(data.users.tolist()):
+        own = data.of(position)
+        assert data.items[data.item[own]].tolist() == [row[1] for row in rows if row[0] == user]
+        assert np.all(np.diff(data.row[own]) > 0)
+        assert data.position_of_user(str(user)) == position
+
+
+@settings(deadline=None)
+@given(rows_strategy, st.data())
+def test_select_keeps_order_and_drops_what_is_unused(rows: Rows, choice: st.DataObject) -> None:
+    data = build(rows)
+    keep = np.array(choice.draw(st.lists(st.booleans(), min_size=len(rows), max_size=len(rows))))
+    kept = data.select(keep)
+    expected = [rows[line] for line in sorted(data.row[keep].tolist())]
+    assert rows_of(kept) == expected if expected else len(kept) == 0
+    assert set(kept.users.tolist()) == {row[0] for row in expected}
+    assert set(kept.items.tolist()) == {row[1] for row in expected}
+    assert kept.row.tolist() == data.row[keep].tolist()
+
+
+@settings(deadline=None)
+@given(rows_strategy)
+def test_without_repeats_keeps_the_first_of_each_pair(rows: Rows) -> None:
+    first: dict[tuple[int, int], tuple[int, int, float, int]] = {}
+    for row in rows:
+        first.setdefault(row[:2], row)
+    assert rows_of(build(rows).without_repeats()) == list(first.values())
+
+
+@settings(deadline=None)
+@given(rows_strategy, st.integers(1, 5))
+def test_filter_counts_repeated_pairs(rows: Rows, least: int) -> None:
+    counts = {user: sum(row[0] == user for row in rows) for user, *_ in rows}
+    kept = build(rows).with_at_least(least)
+    assert len(kept) == sum(count for count in counts.values() if count >= least)
+    assert set(kept.users.tolist()) == {user for user, count in counts.items() if count >= least}
+
+
+@settings(deadline=None)
+@given(rows_strategy, st.data())
+def test_fingerprint_changes_with_any_value(rows: Rows, choice: st.DataObject) -> None:
+    line = choice.draw(st.integers(0, len(rows) - 1))
+    column = choice.draw(st.integers(0, 3))
+    changed = list(rows)
+    changed[line] = tuple(value + 100 if k == column else value for k, value in enumerate(rows[line]))  # type: ignore[assignment]
+    assert build(rows).fingerprint() == build(list(rows)).fingerprint()
+    assert build(rows).fingerprint() != build(changed).fingerprint()
+
+
+def test_fingerprint_sees_row_order_and_missing_columns() -> None:
+    rows: Rows = [(1, 1, 1.0, 1), (2, 2, 1.0, 1), (1, 2, 1.0, 1)]
+    swapped = [rows[0], rows[2], rows[1]]
+    bare = Interactions.from_rows("rows", np.array([1, 2, 1]), np.array([1, 2, 2]))
+    assert len({build(rows).fingerprint(), build(swapped).fingerprint(), bare.fingerprint()}) == 3
+
+
+def test_arrays_cannot_be_changed() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        build([(1, 1, 1.0, 1)]).item[0] = 3
+
+
+def test_no_rows_and_unknown_users_are_errors() -> None:
+    with pytest.raises(DataError, match="rows: no interactions"):
+        Interactions.from_rows("rows", np.array([]), np.array([]))
+    with pytest.raises(UnknownNameError, match=r"unknown user of rows '12'; did you mean '123'\?"):
+        build([(123, 1, 1.0, 1)]).position_of_user("12")
