@@ -1,11 +1,11 @@
 """Ownview: personalised federated recommendation, measured honestly.
 
-    import ownview as ov
+import ownview as ov
 
-    data = ov.load("goodbooks")
-    run = ov.run(ov.PFedRec(), data, rounds=50)
-    run.metrics["HR@10"]
-    run.recommend(user=data.users[0], k=10)
+data = ov.load("goodbooks")
+run = ov.run(ov.PFedRec(), data, rounds=50)
+run.metrics["HR@10"]
+run.recommend(user=data.users[0], k=10)
 """
 
 from ownview.api import compare, run

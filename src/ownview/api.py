@@ -52,9 +52,7 @@ def run(
         settings=settings,
         plugins=plugins,
         protocol=protocol_by_name(protocol) if isinstance(protocol, str) else protocol,
-        federation=federation
-        if isinstance(federation, FederationOptions)
-        else FederationOptions.of(federation or {}),
+        federation=federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {}),
         rounds=rounds,
         seed=seed,
         engine=engine,

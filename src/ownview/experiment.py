@@ -13,7 +13,7 @@ import tomli_w
 from ownview.engine.options import FederationOptions
 from ownview.errors import SettingError, suggestion
 from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
-from ownview.method import Method, Plugin
+from ownview.method import Plugin, own_settings
 from ownview.registry import Model, build
 from ownview.settings import Value
 
@@ -134,9 +134,7 @@ def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str
 
 def _own_settings(model: Model) -> dict[str, Value]:
     values = model.values()
-    if isinstance(model, Plugin):
-        return {name: value for name, value in values.items() if name not in Method.__dataclass_fields__}
-    return values
+    return {name: values[name] for name in own_settings(type(model))}
 
 
 def _protocol_of(values: Mapping[str, Any]) -> Protocol:

@@ -37,6 +37,11 @@ def write_text(path: Path, text: str) -> None:
     write_whole(path, lambda temporary: _write_text(temporary, text))
 
 
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write bytes, whole or not at all."""
+    write_whole(path, lambda temporary: _write_bytes(temporary, content))
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON for people and programs, whole or not at all. Numbers that are not finite are refused."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
@@ -49,7 +54,11 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OutputError(f"{path}: cannot be written: {reason}; free space or choose another --out") from error
+        raise OutputError(f"{path}: cannot be written: {reason}; make room or choose another place") from error
+
+
+def _write_bytes(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
 
 
 def _write_text(path: Path, text: str) -> None:

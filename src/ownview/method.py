@@ -7,13 +7,15 @@ Rules for `scores` and `loss`: pure functions of their arguments; no `.item()`, 
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
-from typing import ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
-import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.functional import softplus
 
-from ownview.settings import Settings, setting
+from ownview.errors import SettingError, suggestion
+from ownview.settings import Settings, declared, setting
 from ownview.types import Batch, Context, Param, Params, Phase, World
 
 
@@ -55,8 +57,14 @@ def cross_entropy(scores: Tensor, batch: Batch) -> Tensor:
     Written over rows, not samples: a row that stands c times in the batch, y times as a positive, contributes
     c softplus(x) - y x. No gather, hence no scatter in the backward pass: faster, and the same on every run.
     """
-    total = (batch.counts * F.softplus(scores) - batch.positives * scores).sum()
+    total = (batch.counts * softplus(scores) - batch.positives * scores).sum()
     return total / batch.mask.sum()
+
+
+def own_settings(cls: type[Settings]) -> list[str]:
+    """Names of the settings a user may give: all of a method's, and a plug-in's without its inner method's."""
+    names = [one.name for one in declared(cls)]
+    return [n for n in names if n not in Method.__dataclass_fields__] if issubclass(cls, Plugin) else names
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,15 @@ class Plugin(Method):
             self.check(self.inner)
             for shared_setting in ("negatives", "batch_size", "local_epochs"):
                 object.__setattr__(self, shared_setting, getattr(self.inner, shared_setting))
+
+    @classmethod
+    def around(cls, inner: Method, values: Mapping[str, Any]) -> Self:
+        """The plug-in around `inner`, with settings of its own by name."""
+        known = own_settings(cls)
+        for name in values:
+            if name not in known:
+                raise SettingError(f"plug-in {cls.name} has no setting {name!r}{suggestion(name, known)}")
+        return replace(cls.of(values), inner=inner)
 
     @property
     def wrapped(self) -> Method:

@@ -49,10 +49,7 @@ def build(name: str, settings: Mapping[str, Any], plugins: Sequence[tuple[str, M
         cls = find_plugin(plugin)
         if not isinstance(model, Method):
             raise SettingError(f"plug-in {plugin} needs a federated method; {model.name} is not federated")
-        own = cls.of(values).values()
-        for inherited in Method.__dataclass_fields__:
-            own.pop(inherited, None)
-        model = cls(inner=model, **own)
+        model = cls.around(model, values)
     return model
 
 

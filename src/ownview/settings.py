@@ -132,7 +132,16 @@ def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:
 
 def _parse(text: str, kind: Any) -> Any:
     if kind is bool:
-        words = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False, "0": False}
+        words = {
+            "true": True,
+            "yes": True,
+            "on": True,
+            "1": True,
+            "false": False,
+            "no": False,
+            "off": False,
+            "0": False,
+        }
         if text.lower() not in words:
             raise ValueError(text)
         return words[text.lower()]

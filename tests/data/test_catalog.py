@@ -38,9 +38,7 @@ def put(folder: Path, name: str, rows: str = "user,item,rating,timestamp\n1,2,,\
 def test_catalogue_is_complete_and_consistent() -> None:
     assert list(catalog()) == NAMES
     for entry in catalog().values():
-        assert entry.embedded + bool(entry.urls) + bool(entry.by_hand) == 1, (
-            f"{entry.name}: one way to get it"
-        )
+        assert entry.embedded + bool(entry.urls) + bool(entry.by_hand) == 1, f"{entry.name}: one way to get it"
         assert entry.sha256 is None or re.fullmatch("[0-9a-f]{64}", entry.sha256)
         assert all(url.startswith("https://") for url in entry.urls)
         assert all(url.endswith(".zip") == (entry.member is not None) for url in entry.urls)
@@ -93,9 +91,7 @@ def test_names_do_not_leave_the_places(tmp_path: Path, name: str) -> None:
 
 
 def test_absent_dataset_says_how_to_get_it(tmp_path: Path) -> None:
-    with pytest.raises(
-        DataError, match=r"'ml-1m' is not here \(looked in .*given, .*\); .*ownview data fetch ml-1m"
-    ):
+    with pytest.raises(DataError, match=r"'ml-1m' is not here \(looked in .*given, .*\); .*ownview data fetch ml-1m"):
         load("ml-1m", data_dir=tmp_path / "given")
     with pytest.raises(DataError, match=r"https://github\.com/.*ownview data import FILE --name qb-article"):
         load("qb-article")
@@ -159,9 +155,7 @@ def test_stored_data_comes_back_equal_and_byte_for_byte(tmp_path: Path) -> None:
 
 
 def test_stored_rows_have_the_canonical_form(tmp_path: Path) -> None:
-    bare = Interactions.from_rows(
-        "bare", np.array([2, 1, 2]), np.array([5, 5, 4]), rating=np.array([5.0, 1.0, 2.0])
-    )
+    bare = Interactions.from_rows("bare", np.array([2, 1, 2]), np.array([5, 5, 4]), rating=np.array([5.0, 1.0, 2.0]))
     content = store(bare, "bare", tmp_path, {}).read_bytes()
     assert gzip.decompress(content).decode() == "user,item,rating,timestamp\n2,5,5,\n1,5,1,\n2,4,2,\n"
     assert content[4:8] == b"\0\0\0\0", "no time in the gzip header"

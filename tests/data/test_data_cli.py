@@ -32,10 +32,7 @@ def shop(tmp_path: Path) -> Path:
 
 
 def test_list_says_where_each_dataset_is(tmp_path: Path, shop: Path) -> None:
-    assert (
-        run("import", shop, "--name", "my-shop", "--columns", "user=who", "--data-dir", tmp_path).exit_code
-        == 0
-    )
+    assert run("import", shop, "--name", "my-shop", "--columns", "user=who", "--data-dir", tmp_path).exit_code == 0
     result = run("ls", "--data-dir", tmp_path)
     assert result.exit_code == 0
     lines = result.stdout.splitlines()

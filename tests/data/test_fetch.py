@@ -141,9 +141,7 @@ def test_plain_file_columns_and_milliseconds(server: Server, tmp_path: Path) -> 
 
 def test_tag_assignments_are_dated_by_their_parts(server: Server, tmp_path: Path) -> None:
     header = b"userID\tartistID\ttagID\tday\tmonth\tyear\n"
-    server.content = zipped(
-        {"user_taggedartists.dat": header + b"2\t52\t13\t1\t4\t2009\n2\t52\t15\t1\t1\t1956\n"}
-    )
+    server.content = zipped({"user_taggedartists.dat": header + b"2\t52\t13\t1\t4\t2009\n2\t52\t15\t1\t1\t1956\n"})
     entry = replace(entry_of("lastfm-2k-tags"), urls=(server.url("a.zip"),), sha256=None)
     path = fetch(entry, tmp_path)
     assert gzip.decompress(path.read_bytes()).decode().splitlines()[1:] == [
@@ -209,9 +207,7 @@ def test_server_without_ranges_starts_again(server: Server, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("ignores_if_range", [False, True])
 @pytest.mark.parametrize("length", [500, 5120, 9000])
-def test_two_versions_are_never_glued(
-    server: Server, tmp_path: Path, length: int, ignores_if_range: bool
-) -> None:
+def test_two_versions_are_never_glued(server: Server, tmp_path: Path, length: int, ignores_if_range: bool) -> None:
     server.content = b"a" * 5120
     target = tmp_path / "a.bin"
     cut(server, target, 1000)

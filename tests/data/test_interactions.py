@@ -13,9 +13,7 @@ from ownview.errors import DataError, UnknownNameError
 Rows = list[tuple[int, int, float, int]]
 
 rows_strategy = st.lists(
-    st.tuples(
-        st.integers(-5, 5), st.integers(0, 6), st.sampled_from([0.5, 1.0, 2.5, 5.0]), st.integers(0, 2**40)
-    ),
+    st.tuples(st.integers(-5, 5), st.integers(0, 6), st.sampled_from([0.5, 1.0, 2.5, 5.0]), st.integers(0, 2**40)),
     min_size=1,
     max_size=40,
 )

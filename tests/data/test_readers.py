@@ -111,9 +111,7 @@ def test_rating_and_time_are_optional(write: Write) -> None:
 
 
 def test_times_as_dates_fractions_and_parts(write: Write) -> None:
-    dates = read(
-        write("a.csv", "user,item,date\n1,2,1970-01-02\n1,3,1970-01-01T00:00:01.9Z\n1,4,1970-01-01 01:00\n")
-    )
+    dates = read(write("a.csv", "user,item,date\n1,2,1970-01-02\n1,3,1970-01-01T00:00:01.9Z\n1,4,1970-01-01 01:00\n"))
     fractions = read(write("b.csv", "user,item,ts\n1,2,7\n1,3,7.9\n1,4,9007199254740993\n"))
     parts = read(
         write("c.csv", "user,item,day,month,year\n1,2,2,1,1970\n1,3,1,4,2009\n"),
@@ -132,9 +130,7 @@ def test_times_as_dates_fractions_and_parts(write: Write) -> None:
 
 def test_negative_times_only_where_allowed(write: Write) -> None:
     path = write("a.csv", "user,item,ts\n1,2,5\n1,3,-428720400\n")
-    with pytest.raises(
-        DataError, match=r"a\.csv: line 3, column 'ts': timestamp '-428720400'; expected 0 or more"
-    ):
+    with pytest.raises(DataError, match=r"a\.csv: line 3, column 'ts': timestamp '-428720400'; expected 0 or more"):
         read(path)
     data = read(path, allow_negative_times=True)
     assert data.timestamp is not None
@@ -259,9 +255,7 @@ def test_absent_file_suggests_its_neighbour(write: Write, tmp_path: Path) -> Non
 
 def test_wrong_mapping_names_the_nearest_column(write: Write) -> None:
     path = write("a.csv", "who,what\n1,2\n")
-    with pytest.raises(
-        DataError, match=r"line 1: no column 'whom' for user; found who, what; did you mean 'who'\?"
-    ):
+    with pytest.raises(DataError, match=r"line 1: no column 'whom' for user; found who, what; did you mean 'who'\?"):
         read(path, columns={"user": "whom", "item": "what"})
     with pytest.raises(SettingError, match=r"columns: unknown name 'usr'; did you mean 'user'\?"):
         read(path, columns={"usr": "who"})
@@ -275,8 +269,7 @@ def test_wrong_mapping_names_the_nearest_column(write: Write) -> None:
 def test_titles_come_with_their_first_creator(write: Write) -> None:
     items = write(
         "items.csv",
-        "item,title,creator,year\n"
-        '2,"Good Omens","Terry Pratchett, Neil Gaiman",1990\n3,Beowulf,,1000\n9,Unread,A,1\n',
+        'item,title,creator,year\n2,"Good Omens","Terry Pratchett, Neil Gaiman",1990\n3,Beowulf,,1000\n9,Unread,A,1\n',
     )
     data = read(write("a.csv", "user,item\n1,3\n1,2\n1,4\n"), titles=items)
     assert data.titles == ("Beowulf", "Good Omens — Terry Pratchett", "4")
@@ -306,9 +299,7 @@ def test_columns_are_parsed() -> None:
     assert parse_columns(None) is None
 
 
-ids = st.text(
-    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=5
-)
+ids = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=5)
 
 
 @settings(max_examples=60, deadline=None)

@@ -90,14 +90,12 @@ def fetch_dataset(
         console=console,
     ) as bar:
         task = bar.add_task(name, total=None)
-        path = fetch(
-            entry, data_dir, progress=lambda done, total: bar.update(task, completed=done, total=total)
-        )
+        path = fetch(entry, data_dir, progress=lambda done, total: bar.update(task, completed=done, total=total))
     console.print(f"{name} is in {path.parent}\nTerms: {entry.terms}\nCite: {entry.citation}", markup=False)
 
 
 @app.command("import")
-def import_dataset(  # noqa: PLR0917 - typer passes them by name
+def import_dataset(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Interactions, in any format Ownview reads.")],
     name: Annotated[str, typer.Option("--name", help="Name to load it by.")],
     columns: Columns = None,

@@ -152,7 +152,5 @@ def _looks_like_path(name_or_path: str | Path) -> bool:
 
 
 def _entry(name: str, table: dict[str, Any]) -> Entry:
-    counts = tuple(
-        PaperCounts(**{**count, "papers": tuple(count["papers"])}) for count in table.pop("counts", [])
-    )
+    counts = tuple(PaperCounts(**{**count, "papers": tuple(count["papers"])}) for count in table.pop("counts", []))
     return Entry(name=name, urls=tuple(table.pop("urls", ())), counts=counts, **table)

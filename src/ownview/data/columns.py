@@ -140,9 +140,7 @@ def _by_number(path: Path, width: int, columns: Mapping[str, str] | None) -> dic
 def _number(path: Path, width: int, key: str, name: str) -> int:
     if name.isdigit() and int(name) < width:
         return int(name)
-    raise DataError(
-        f"{path}: no column {name!r} for {key}; the file has no header, expected 0 to {width - 1}"
-    )
+    raise DataError(f"{path}: no column {name!r} for {key}; the file has no header, expected 0 to {width - 1}")
 
 
 def _position(path: Path, header: Sequence[str], key: str, name: str) -> int:
@@ -152,9 +150,7 @@ def _position(path: Path, header: Sequence[str], key: str, name: str) -> int:
             return names.index(name)
     if name.isdigit() and int(name) < len(header):
         return int(name)
-    raise DataError(
-        f"{path}: line 1: no column {name!r} for {key}; found {shown(header)}{suggestion(name, plain)}"
-    )
+    raise DataError(f"{path}: line 1: no column {name!r} for {key}; found {shown(header)}{suggestion(name, plain)}")
 
 
 def _missing_message(path: Path, header: Sequence[str], key: str) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ownview.data.storage import write_whole
 from ownview.errors import DownloadError
+from ownview.files import write_bytes
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes that are here and the bytes there will be (None where the server does not say)."""
@@ -75,7 +75,7 @@ def _receive(url: str, part: Path, progress: Progress) -> None:
     try:
         response, version, start = _connect(url, known, done)
         with response:
-            write_whole(_note(part), json.dumps(asdict(version)).encode())
+            write_bytes(_note(part), json.dumps(asdict(version)).encode())
             with part.open("r+b" if start else "wb") as file:
                 file.seek(start)
                 file.truncate()
@@ -84,9 +84,7 @@ def _receive(url: str, part: Path, progress: Progress) -> None:
         raise DownloadError(_refused(url, error)) from None
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
-        raise DownloadError(
-            f"{url}: cannot be reached or broke off ({reason}); run it again to go on"
-        ) from None
+        raise DownloadError(f"{url}: cannot be reached or broke off ({reason}); run it again to go on") from None
     size = part.stat().st_size
     if version.total is not None and size != version.total:
         raise DownloadError(

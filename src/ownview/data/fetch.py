@@ -64,9 +64,7 @@ def _from(url: str, entry: Entry, folder: Path, progress: Progress | None) -> Pa
     if by_hand:
         digest = sha256_of(source)
         if entry.sha256 is not None and digest != entry.sha256:
-            raise DownloadError(
-                f"{source}: wrong SHA-256 {digest}; expected {entry.sha256}; replace the file"
-            )
+            raise DownloadError(f"{source}: wrong SHA-256 {digest}; expected {entry.sha256}; replace the file")
     else:
         digest = download(url, source, sha256=entry.sha256, progress=progress)
     provenance = {

@@ -12,7 +12,7 @@ from ownview.data.tables import read_table
 from ownview.data.titles import read_titles
 
 
-def read(  # noqa: PLR0913 - every setting is by name, and each is a way files differ
+def read(
     path: str | Path,
     *,
     columns: Mapping[str, str] | None = None,
@@ -48,9 +48,7 @@ def read(  # noqa: PLR0913 - every setting is by name, and each is a way files d
         items,
         rating=values.ratings(table, where["rating"][0]) if "rating" in where else None,
         timestamp=(
-            values.timestamps(table, where["timestamp"], allow_negative_times)
-            if "timestamp" in where
-            else None
+            values.timestamps(table, where["timestamp"], allow_negative_times) if "timestamp" in where else None
         ),
         titles=None if titles is None else read_titles(Path(titles), items),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 import torch
 
 from ownview.data.interactions import IntArray, Interactions
@@ -98,26 +99,31 @@ def global_time(data: Interactions, *, validation_from: float, test_from: float,
     Users with nothing before t1 are dropped; users with nothing in a window are not ranked there. Items nobody
     interacted with before t1 stay in the universe: a real system would have to rank them too.
     """
-    if data.timestamp is None:
-        raise DataError(f"{data.name}: a global time split needs timestamps, and this data has none")
-    first, second = np.quantile(data.timestamp, [validation_from, test_from], method="lower")
-    before = data.timestamp < first
-    trained = np.add.reduceat(before, data.offsets[:-1]) > 0
+    timestamp = _times(data)
+    first, second = np.quantile(timestamp, [validation_from, test_from], method="lower")
+    trained = np.add.reduceat(timestamp < first, data.offsets[:-1]) > 0
     dropped = int((~trained).sum())
     notes = [f"global time split: training before {first}, validation before {second}, test from there"]
     if dropped:
         notes.append(f"{dropped} users have nothing before {first} and were dropped")
         data = data.select(np.repeat(trained, data.counts))
-        before = data.timestamp < first if data.timestamp is not None else before
-    order = np.lexsort((_hash_of_pairs(data, seed), data.timestamp, data.user))
-    time = data.timestamp[order] if data.timestamp is not None else order
+        timestamp = _times(data)
+    order = np.lexsort((_hash_of_pairs(data, seed), timestamp, data.user))
+    time = timestamp[order]
     validation = _first_in_window(data, order, (time >= first) & (time < second))
     test = _first_in_window(data, order, time >= second)
+    before = timestamp < first
     train = Ragged.from_pairs(data.user[before], data.item[before], data.num_users)
     return Split(data, train, validation, test, tuple(notes))
 
 
-def _first_in_window(data: Interactions, order: IntArray, inside: np.ndarray) -> IntArray:
+def _times(data: Interactions) -> IntArray:
+    if data.timestamp is None:
+        raise DataError(f"{data.name}: a global time split needs timestamps, and this data has none")
+    return data.timestamp
+
+
+def _first_in_window(data: Interactions, order: IntArray, inside: npt.NDArray[np.bool_]) -> IntArray:
     held = np.full(data.num_users, NONE, dtype=np.int64)
     chosen = order[inside][::-1]  # reversed, so that the earliest row of a user is written last
     held[data.user[chosen]] = data.item[chosen]

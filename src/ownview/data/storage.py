@@ -12,7 +12,6 @@ import io
 import json
 import os
 import re
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +20,7 @@ import numpy as np
 
 from ownview.data.interactions import FloatArray, Interactions
 from ownview.errors import OutputError, SettingError
+from ownview.files import write_bytes, writing
 
 if TYPE_CHECKING:
     import polars as pl
@@ -82,36 +82,19 @@ def store(
         raise SettingError(f"name: found {name!r}; expected letters, digits, '.', '_' and '-', as in my-shop")
     target = folder / name
     if (target / INTERACTIONS).exists() and not overwrite:
-        raise OutputError(
-            f"{target / INTERACTIONS}: is there already; choose another name or give --overwrite"
-        )
+        raise OutputError(f"{target / INTERACTIONS}: is there already; choose another name or give --overwrite")
     record = json.dumps(dict(provenance), indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n"
     titles = None if data.titles is None else _packed(_title_rows(data))
     rows = _packed(_source_rows(data))
-    try:
+    with writing(target):
         target.mkdir(parents=True, exist_ok=True)
         if titles is None:
             (target / ITEMS).unlink(missing_ok=True)
-        else:
-            write_whole(target / ITEMS, titles)
-        write_whole(target / PROVENANCE, record)
-        write_whole(target / INTERACTIONS, rows)
-    except OSError as error:
-        raise OutputError(f"{target}: cannot be written ({error.strerror or error})") from None
+    if titles is not None:
+        write_bytes(target / ITEMS, titles)
+    write_bytes(target / PROVENANCE, record)
+    write_bytes(target / INTERACTIONS, rows)
     return target / INTERACTIONS
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write under a temporary name in the same folder, then rename: readers see all or nothing."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
 
 
 def _source_rows(data: Interactions) -> pl.DataFrame:

@@ -50,14 +50,10 @@ def read_table(path: Path, separator: str | None, is_header: Callable[[Sequence[
     source = text_of(path, content)
     wanted = wanted or _detected_separator(path, source.first_line())
     # RecBole and '::' files never quote; a quote there is part of the value.
-    quoted = (
-        b'"' in source.content and wanted != "::" and not path.name.removesuffix(".gz").endswith(".inter")
-    )
+    quoted = b'"' in source.content and wanted != "::" and not path.name.removesuffix(".gz").endswith(".inter")
     table = _quoted_table(source, wanted, is_header) if quoted else _plain_table(source, wanted, is_header)
     if table.frame.height == 0:
-        raise DataError(
-            f"{path}: line 1: only a header ({', '.join(table.header or [])}); expected rows below it"
-        )
+        raise DataError(f"{path}: line 1: only a header ({', '.join(table.header or [])}); expected rows below it")
     return table
 
 
@@ -67,9 +63,7 @@ def _checked_separator(separator: str | None) -> str | None:
     separator = _NAMED.get(separator, separator)
     if separator == "::" or (len(separator) == 1 and separator not in '\n\r"'):
         return separator
-    raise SettingError(
-        f"separator: found {separator!r}; expected '::', one character, or one of {', '.join(_NAMED)}"
-    )
+    raise SettingError(f"separator: found {separator!r}; expected '::', one character, or one of {', '.join(_NAMED)}")
 
 
 def _detected_separator(path: Path, line: str) -> str:

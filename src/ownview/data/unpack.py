@@ -28,14 +28,10 @@ def unpack(archive: Path, member: str, folder: Path, *, largest: int = LARGEST_B
                 _refuse_unsafe(archive, info)
             return _extract(archive, opened, _member(archive, opened, member), folder, largest)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
-        raise DownloadError(
-            f"{archive.name}: not a sound zip archive ({error}); expected {member} in it"
-        ) from None
+        raise DownloadError(f"{archive.name}: not a sound zip archive ({error}); expected {member} in it") from None
 
 
-def _extract(
-    archive: Path, opened: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, largest: int
-) -> Path:
+def _extract(archive: Path, opened: zipfile.ZipFile, info: zipfile.ZipInfo, folder: Path, largest: int) -> Path:
     target = folder / PurePosixPath(info.filename).name
     written = 0
     with opened.open(info) as source, target.open("wb") as file:
@@ -43,9 +39,7 @@ def _extract(
         while chunk := source.read(1 << 20):
             written += len(chunk)
             if written > largest:
-                raise DownloadError(
-                    f"{archive.name}: {info.filename} unpacks to over {largest:,} bytes; refused"
-                )
+                raise DownloadError(f"{archive.name}: {info.filename} unpacks to over {largest:,} bytes; refused")
             file.write(chunk)
     return target
 

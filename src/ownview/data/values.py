@@ -58,9 +58,7 @@ def timestamps(table: Table, positions: list[int], allow_negative: bool) -> IntA
     if seconds is None:
         seconds = _iso_times(table, position, column)
     if not allow_negative:
-        _refuse(
-            table, position, seconds < 0, "timestamp", "expected 0 or more (seconds since 1970)", shown=column
-        )
+        _refuse(table, position, seconds < 0, "timestamp", "expected 0 or more (seconds since 1970)", shown=column)
     return seconds.to_numpy().astype(np.int64)
 
 
@@ -119,7 +117,7 @@ def _all_empty(table: Table, position: int, column: pl.Series, name: str) -> boo
     return False
 
 
-def _refuse(  # noqa: PLR0913 - the parts of one message
+def _refuse(
     table: Table,
     position: int,
     bad: pl.Series,

@@ -61,7 +61,13 @@ class Runs:
 
 
 def fit(
-    loss: Loss, params: Params, samples: Samples, runs: Runs, phases: Sequence[Phase], batch_size: int, shuffle: tuple[int, int]
+    loss: Loss,
+    params: Params,
+    samples: Samples,
+    runs: Runs,
+    phases: Sequence[Phase],
+    batch_size: int,
+    shuffle: tuple[int, int],
 ) -> Tensor:
     """Train `params` in place.
 

@@ -82,7 +82,7 @@ def parse_bytes(text: str) -> int:
 def _device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    kind = name.split(":")[0]
+    kind = name.split(":", maxsplit=1)[0]
     if kind not in ("cpu", "cuda"):
         raise DeviceError(f"unknown device {name!r}{suggestion(name, ['auto', 'cpu', 'cuda'])}")
     if kind == "cuda" and not torch.cuda.is_available():

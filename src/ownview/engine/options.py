@@ -15,9 +15,7 @@ class FederationOptions(Settings):
 
     title: ClassVar[str] = "federation"
 
-    clients: str = setting(
-        "all", "clients of a round: all, a share such as 0.6, a number such as 100, or poisson:0.6"
-    )
+    clients: str = setting("all", "clients of a round: all, a share such as 0.6, a number such as 100, or poisson:0.6")
     weighting: str = setting(
         "method", "weights of the server's mean: the method's own, samples or uniform",
         choices=("method", "samples", "uniform"),

@@ -41,7 +41,7 @@ class PersonalTables:
         self.changed[clients] = False
         self.base_of[clients] = number
         self.bases[number] = base
-        used = set(self.base_of.unique().tolist())
+        used = set(self.base_of.tolist())
         self.bases = {key: table for key, table in self.bases.items() if key in used}
 
     def _under(self, clients: Tensor, items: Tensor) -> Tensor:

@@ -24,9 +24,7 @@ class Protocol(Settings):
     name: str = setting("honest", "what tables call it")
     min_interactions: int = setting(0, "drop users with fewer rows; 0 takes the papers' filter of the data", low=0)
     repeats: str = setting("collapse", "repeated (user, item) rows", choices=("collapse", "keep"))
-    split: str = setting(
-        "leave-one-out", "what is held out", choices=("leave-one-out", "global-time", "files")
-    )
+    split: str = setting("leave-one-out", "what is held out", choices=("leave-one-out", "global-time", "files"))
     split_ties: str = setting(
         "hash", "which of equally timed rows is the latest: by seeded hash, or the first in the file",
         choices=("hash", "file"),
@@ -53,9 +51,7 @@ class Protocol(Settings):
         "expected", "rank of a tied held-out item: expected over the tied block, or last",
         choices=("expected", "last"),
     )  # fmt: skip
-    selection: str = setting(
-        "validation", "what chooses the round", choices=("validation", "test", "last")
-    )
+    selection: str = setting("validation", "what chooses the round", choices=("validation", "test", "last"))
     cutoffs: tuple[int, ...] = setting((5, 10, 20), "the K of HR@K and NDCG@K", low=1)
 
     def __post_init__(self) -> None:
@@ -64,10 +60,13 @@ class Protocol(Settings):
             raise SettingError("protocol setting split=files: expected split_folder to name the folder")
         if self.split == "global-time" and self.validation_from >= self.test_from:
             raise SettingError(
-                f"protocol setting test_from={self.test_from}: expected more than validation_from={self.validation_from}"
+                f"protocol setting test_from={self.test_from}: expected more than validation_from, "
+                f"which is {self.validation_from}"
             )
         if 10 not in self.cutoffs:
-            raise SettingError(f"protocol setting cutoffs={self.cutoffs}: expected 10 among them, rounds are chosen by it")
+            raise SettingError(
+                f"protocol setting cutoffs={self.cutoffs}: expected 10 among them, rounds are chosen by it"
+            )
 
     def prepare(self, data: Interactions, papers_filter: int | None = None) -> Split:
         """Filter, collapse and split.

@@ -54,7 +54,7 @@ class Ranker:
         """Where each held-out item stands."""
         counted = [
             self._rank_all(scorer, part) if self.sampled is None else self._rank_sampled(scorer, part)
-            for part in torch.arange(len(self.users), device=self.device).split(self.block)
+            for part in torch.split(torch.arange(len(self.users), device=self.device), self.block)
         ]
         better, tied, total = (torch.cat(column).cpu().numpy() for column in zip(*counted, strict=True))
         return Standing(self.users.cpu().numpy(), better, tied, total, self.ties)
@@ -62,7 +62,7 @@ class Ranker:
     def top(self, scorer: Scorer, k: int) -> npt.NDArray[np.int64]:
         """[users, k] the best items that are not hidden, -1 where there are fewer; ties go to the lower position."""
         lists = []
-        for part in self.users.split(self.block):
+        for part in torch.split(self.users, self.block):
             scores = self._hide(scorer.scores(part, None), part)
             best = scores.topk(min(k, self.num_items), dim=1)
             lists.append(torch.where(torch.isfinite(best.values), best.indices, NONE))
@@ -133,16 +133,14 @@ def rankers(protocol: Protocol, split: Split, seed: int, device: torch.device, m
     return made[0], made[1]
 
 
-def sample_candidates(
-    key: int, users: IntArray, held_out: IntArray, avoid: Ragged, split: Split, count: int
-) -> Tensor:
+def sample_candidates(key: int, users: IntArray, held_out: IntArray, avoid: Ragged, split: Split, count: int) -> Tensor:
     """[k, count] distinct items outside `avoid` and other than the held-out one, uniform, for each user.
 
     The items with the smallest random numbers are taken: a uniform sample without replacement.
     """
     every = torch.arange(split.num_items)
     parts = []
-    for part in torch.arange(len(users)).split(1024):
+    for part in torch.split(torch.arange(len(users)), 1024):
         mine = torch.from_numpy(users)[part]
         keys = bits(key, mine[:, None], every) >> 1 & ~0xFFFFFFF | every
         items, real = avoid.padded(mine)

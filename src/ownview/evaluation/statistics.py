@@ -7,7 +7,9 @@ import numpy as np
 from ownview.data.interactions import FloatArray
 
 
-def bootstrap_interval(values: FloatArray, *, level: float = 0.95, draws: int = 2000, seed: int = 0) -> tuple[float, float]:
+def bootstrap_interval(
+    values: FloatArray, *, level: float = 0.95, draws: int = 2000, seed: int = 0
+) -> tuple[float, float]:
     """Percentile interval of the mean of per-user values, users drawn with replacement.
 
     Args:

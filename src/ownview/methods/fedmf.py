@@ -32,7 +32,7 @@ class FedMF(Method):
     initial_scale: float = setting(1.0, "standard deviation of the initial values", low=0)
 
     def params(self, world: World) -> dict[str, Param]:
-        """u private, Q shared."""
+        """U private, Q shared."""
         initial = Normal(self.initial_scale)
         return {
             "user": Param((self.embedding_size,), initial=initial),

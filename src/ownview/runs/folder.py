@@ -1,12 +1,12 @@
 """The run folder: what was asked, what happened round by round, and what came out.
 
-    experiment.toml         everything that decides the result
-    provenance.json         versions, revision, data fingerprint, device
-    rounds.jsonl            one JSON object a round
-    checkpoint.safetensors  the state to go on from; gone once the run has finished
-    model.safetensors       the state of the chosen round
-    users.csv               test values of every user
-    result.json             the figures, with protocol, seed and notes; its presence means finished
+experiment.toml         everything that decides the result
+provenance.json         versions, revision, data fingerprint, device
+rounds.jsonl            one JSON object a round
+checkpoint.safetensors  the state to go on from; gone once the run has finished
+model.safetensors       the state of the chosen round
+users.csv               test values of every user
+result.json             the figures, with protocol, seed and notes; its presence means finished
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def provenance(split: Split, device: torch.device) -> dict[str, Any]:
         "ownview": __version__,
         "revision": _revision(),
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in _PACKAGES},
+        "packages": package_versions(),
         "machine": {"system": platform.system(), "processor": platform.machine(), "device": device_name(device)},
         "data": {
             "name": split.data.name,
@@ -34,6 +34,11 @@ def provenance(split: Split, device: torch.device) -> dict[str, Any]:
             "interactions": len(split.data),
         },
     }
+
+
+def package_versions() -> dict[str, str | None]:
+    """Versions of the packages a result may depend on; None for one that is absent."""
+    return {name: _version(name) for name in _PACKAGES}
 
 
 def device_name(device: torch.device) -> str:

@@ -30,7 +30,7 @@ _CHECKPOINT_SHARE = 0.05
 """Checkpoints may take this share of the time since the last one."""
 
 
-class Interrupted(OwnviewError):
+class InterruptedRunError(OwnviewError):
     """The run was told to stop; its folder can be resumed."""
 
     def __init__(self, folder: RunFolder, number: int, signal_number: int) -> None:
@@ -98,7 +98,7 @@ class Training:
                     last_checkpoint = time.perf_counter()
                     cost = last_checkpoint - start
                 if signals.received and self.done < self.rounds:
-                    raise Interrupted(self.folder, self.done, signals.received)
+                    raise InterruptedRunError(self.folder, self.done, signals.received)
         return self.best
 
     def _one(self, number: int) -> None:

@@ -1,0 +1,104 @@
+"""`ownview compare`: several methods, seeds and protocols in one table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ownview.cli.options import AsJson, Columns, Data, DataDir, Device, EngineName, Memory, Rounds, new_folder
+from ownview.cli.progress import progress
+from ownview.data.columns import parse_columns
+from ownview.errors import OutputError, SettingError
+from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.experiment import Experiment
+from ownview.runs.batch import Task, run_all
+from ownview.runs.table import SHOWN, Cell, Comparison
+
+
+def command(
+    methods: Annotated[list[str], typer.Argument(help="Methods (`ownview ls methods`) or .py files.")],
+    data: Data = "goodbooks",
+    columns: Columns = None,
+    protocol: Annotated[
+        list[str] | None, typer.Option("--protocol", help="honest, paper, or a .toml file; may be repeated.")
+    ] = None,
+    rounds: Rounds = 100,
+    seeds: Annotated[int, typer.Option("--seeds", help="Runs of each method, with seeds 0, 1, ...", min=1)] = 1,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for all runs.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on in the folder --out names.")] = False,
+    jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
+    engine: EngineName = "vector",
+    device: Device = "auto",
+    memory: Memory = "auto",
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train several methods on the same data and put them side by side."""
+    if resume and out is None:
+        raise SettingError("--resume goes on in the folder that --out names; give --out DIR")
+    if out is not None and out.exists() and not resume:
+        raise OutputError(f"{out}: already exists; choose another --out, or go on with it by adding --resume")
+    folder = out or new_folder(f"compare-{Path(data).stem}")
+    names = protocol or ["honest"]
+    tasks: list[Task] = []
+    for asked in (protocol_by_name(name) for name in names):
+        for method in methods:
+            for seed in range(seeds):
+                experiment = Experiment(
+                    method=method, data=data, columns=parse_columns(columns) or {}, protocol=asked, rounds=rounds,
+                    seed=seed, engine=engine, device=device,
+                )  # fmt: skip
+                experiment.model()
+                tasks.append((experiment, folder / f"{Path(method).stem}-{asked.name}-seed{seed}"))
+    total = sum(experiment.rounds if experiment.model().federated else 1 for experiment, _ in tasks)
+    with progress(f"{len(tasks)} runs", total, quiet=as_json) as advance:
+        runs = run_all(
+            tasks, jobs=jobs, memory=memory, data_dir=data_dir, on_round=lambda run, number, metrics: advance(run.name)
+        )
+    comparison = Comparison.of(runs)
+    if as_json:
+        typer.echo(json.dumps({**comparison.to_dict(), "folder": str(folder)}, indent=2))
+        return
+    _show(comparison, rounds, seeds, folder)
+
+
+def _show(comparison: Comparison, rounds: int, seeds: int, folder: Path) -> None:
+    table = Table(
+        title=f"{comparison.data}: test, {rounds} rounds, {seeds} seed{'s' if seeds > 1 else ''}", title_justify="left"
+    )
+    table.add_column("method")
+    for protocol in comparison.protocols:
+        for metric in SHOWN:
+            table.add_column(f"{protocol}\n{metric}\n[dim]of {comparison.ranked[protocol]}", justify="right")
+    for method in comparison.methods:
+        cells = [comparison.cells.get((method, p, m)) for p in comparison.protocols for m in SHOWN]
+        table.add_row(method, *(_text(cell) for cell in cells))
+    console = Console(highlight=False)
+    console.print(table)
+    spread = "standard deviation over seeds" if seeds > 1 else "95 % interval over users"
+    console.print(f"In brackets: {spread}. Round chosen on: {_chosen(comparison)}.")
+    for note in comparison.notes:
+        console.print(f"note: {note}")
+    if "paper" in comparison.protocols:
+        console.print(
+            "note: under protocol paper held-out items never serve as training negatives, so a model can find them by "
+            "memory alone; figures under paper reproduce publications and say little about taste."
+        )
+    console.print(f"Every run is in {folder}", soft_wrap=True)
+
+
+def _text(cell: Cell | None) -> str:
+    if cell is None:
+        return ""
+    if cell.spread is not None:
+        return f"{cell.mean:.3f} [dim](± {cell.spread:.3f})[/]"
+    return f"{cell.mean:.3f} [dim]({cell.low:.3f}-{cell.high:.3f})[/]"
+
+
+def _chosen(comparison: Comparison) -> str:
+    return ", ".join(f"{stage} ({protocol})" for protocol, stage in comparison.chosen_on.items())

@@ -1,0 +1,59 @@
+"""`ownview doctor`: is everything here that Ownview needs?"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ownview.cli.options import AsJson, DataDir
+from ownview.data.catalog import catalog
+from ownview.data.storage import find, places
+from ownview.engine.machine import machine
+from ownview.runs.provenance import package_versions
+from ownview.version import __version__
+
+
+def command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
+    """Show versions, devices, memory and the datasets found."""
+    report = _report(data_dir)
+    if as_json:
+        typer.echo(json.dumps(report, indent=2))
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column("what", no_wrap=True, style="bold")
+    table.add_column("found", overflow="fold")
+    for name, value in report.items():
+        table.add_row(name, _text(value))
+    Console(highlight=False).print(table)
+
+
+def _report(data_dir: Path | None) -> dict[str, Any]:
+    gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
+    return {
+        "ownview": __version__,
+        "python": platform.python_version(),
+        "packages": package_versions(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "cuda devices": gpus or "none",
+        "memory for training": f"{machine('cpu').memory / 1e9:.1f} GB (half of what is free; set with --memory)",
+        "disk free here": f"{shutil.disk_usage('.').free / 1e9:.1f} GB",
+        "data looked for in": [str(place) for place in places(data_dir)],
+        "datasets here": [name for name in catalog() if find(name, data_dir) is not None],
+        "datasets absent": [name for name in catalog() if find(name, data_dir) is None],
+    }
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {version or 'absent'}" for name, version in value.items())
+    return ", ".join(value) if isinstance(value, list) else str(value)

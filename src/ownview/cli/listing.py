@@ -1,0 +1,100 @@
+"""`ownview ls`: methods, plug-ins, datasets and runs."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ownview.cli.data import list_datasets
+from ownview.cli.options import RUNS, AsJson, DataDir
+from ownview.errors import OwnviewError
+from ownview.experiment import Experiment
+from ownview.method import Method
+from ownview.registry import BASELINES, METHODS, PLUGINS, Model
+from ownview.runs.folder import RunFolder
+from ownview.types import World
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    METHODS = "methods"
+    PLUGINS = "plugins"
+    DATASETS = "datasets"
+    RUNS = "runs"
+
+
+def command(
+    kind: Annotated[Kind, typer.Argument(help="What to list.")] = Kind.METHODS,
+    folder: Annotated[Path, typer.Option("--folder", help="Where runs are.")] = RUNS,
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """List methods, plug-ins, datasets or runs."""
+    if kind is Kind.DATASETS:
+        list_datasets(data_dir, as_json)
+        return
+    rows = _runs(folder) if kind is Kind.RUNS else _methods() if kind is Kind.METHODS else _plugins()
+    if as_json:
+        typer.echo(json.dumps({kind.value: rows}, indent=2))
+        return
+    if not rows:
+        typer.echo(f"no {kind.value} here" + (f" (looked in {folder})" if kind is Kind.RUNS else ""))
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in rows[0]:
+        table.add_column(column.replace("_", " "), no_wrap=column in ("name", "settings"), overflow="fold")
+    for row in rows:
+        table.add_row(*("" if value is None else str(value) for value in row.values()))
+    Console(highlight=False).print(table)
+
+
+def _methods() -> list[dict[str, Any]]:
+    every: list[type[Model]] = [*METHODS.values(), *BASELINES.values()]
+    return [
+        {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper} for cls in every
+    ]
+
+
+def _leaves(cls: type[Model]) -> str:
+    if not issubclass(cls, Method):
+        return "all data (not federated)"
+    params = cls().params(World(num_clients=1, num_items=1))
+    return ", ".join(name for name, param in params.items() if param.shared) or "nothing"
+
+
+def _plugins() -> list[dict[str, Any]]:
+    return [{"name": cls.name, "what": cls.summary, "paper": cls.paper} for cls in PLUGINS.values()]
+
+
+def _runs(folder: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for path in sorted(folder.glob("**/experiment.toml")):
+        run = RunFolder(path.parent)
+        try:
+            experiment = Experiment.from_toml(run.read_experiment(), str(path))
+        except OwnviewError as error:
+            rows.append(
+                {"name": str(path.parent), "method": f"unreadable: {error}", "data": "", "protocol": "", "seed": ""}
+            )
+            continue
+        done = run.read_result() if run.finished else None
+        rounds = run.read_rounds()
+        rows.append(
+            {
+                "name": str(path.parent.relative_to(folder)),
+                "method": experiment.label(),
+                "data": experiment.data,
+                "protocol": experiment.protocol.name,
+                "seed": experiment.seed,
+                "rounds": f"{len(rounds)} of {experiment.rounds}",
+                "HR@10": None if done is None else round(done["test"]["HR@10"], 4),
+            }
+        )
+    return rows

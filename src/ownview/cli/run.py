@@ -1,0 +1,161 @@
+"""`ownview run`: one experiment into a run folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from ownview.cli.options import (
+    AsJson,
+    Columns,
+    Data,
+    DataDir,
+    Device,
+    EngineName,
+    Memory,
+    Rounds,
+    Sets,
+    new_folder,
+    read_sets,
+)
+from ownview.cli.progress import progress
+from ownview.data.columns import parse_columns
+from ownview.engine.options import FederationOptions
+from ownview.errors import SettingError
+from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.experiment import Experiment
+from ownview.runs.run import Run, resume, run
+
+Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
+Config = Annotated[Path | None, typer.Option("--config", help="An experiment as a TOML file; options override it.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the run; must not exist.")]
+Resume = Annotated[Path | None, typer.Option("--resume", help="Finish the interrupted run in this folder.")]
+
+
+def command(
+    context: typer.Context,
+    method: Annotated[str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.")] = None,
+    data: Data = "goodbooks",
+    columns: Columns = None,
+    protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
+    rounds: Rounds = 100,
+    seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal results.")] = 0,
+    sets: Sets = None,
+    plugin: Plugins = None,
+    config: Config = None,
+    out: Out = None,
+    resume_from: Resume = None,
+    engine: EngineName = "vector",
+    device: Device = "auto",
+    memory: Memory = "auto",
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Train a method and measure it; everything goes into a run folder."""
+    given = {name for name in context.params if _on_command_line(context, name)}
+    asked: dict[str, Any] = {
+        "data": data, "rounds": rounds, "seed": seed, "engine": engine, "device": device, "protocol": protocol,
+    }  # fmt: skip
+    asked = {name: value for name, value in asked.items() if name in given}
+    if resume_from is not None:
+        _refuse(given & {"config", "out", "sets", "plugin", "columns"}, "--resume takes settings from the run's folder")
+        total = Experiment.load(resume_from / "experiment.toml").rounds if resume_from.is_dir() else 0
+        with progress(f"resuming {resume_from.name}", total, quiet=as_json) as advance:
+            finished = resume(
+                resume_from, memory=memory, data_dir=data_dir, asked=_comparable(asked, method),
+                on_round=lambda number, metrics: advance(_words(metrics)),
+            )  # fmt: skip
+    else:
+        experiment = _experiment(method, asked, parse_columns(columns), sets or [], plugin or [], config)
+        folder = out or new_folder(
+            f"{Path(experiment.label()).stem}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
+        )
+        with progress(experiment.label(), experiment.rounds, quiet=as_json) as advance:
+            finished = run(
+                experiment, out=folder, memory=memory, data_dir=data_dir,
+                on_round=lambda number, metrics: advance(_words(metrics)),
+            )  # fmt: skip
+    show(finished, as_json=as_json)
+
+
+def show(finished: Run, *, as_json: bool) -> None:
+    """Print a result: one JSON object, or a few lines for a person."""
+    result = {**finished.result, "folder": str(finished.folder.path)}
+    if as_json:
+        typer.echo(json.dumps(result, indent=2))
+        return
+    console = Console(highlight=False)
+    among = finished.experiment.protocol.candidates
+    console.print(
+        f"[bold]{result['method']}[/] on {result['data']}, protocol [bold]{result['protocol']}[/], "
+        f"seed {result['seed']}: test at round {result['chosen_round']} of {result['rounds']} "
+        f"(chosen on {result['chosen_on']}), "
+        f"{result['users_ranked']:,} users ranked among {f'{among + 1}' if among else 'all'} items"
+    )
+    shown = [f"{name} {value:.4f}" for name, value in result["test"].items()]
+    for start in range(0, len(shown), 4):
+        console.print("  " + "   ".join(f"{cell:<18}" for cell in shown[start : start + 4]).rstrip())
+    low, high = result["interval_95"]["HR@10"]
+    console.print(f"  HR@10's 95 % interval over users: {low:.4f} to {high:.4f}")
+    for note in result["notes"]:
+        console.print(f"  note: {note}")
+    console.print(f"  {result['seconds']:.1f} s, everything in {result['folder']}", soft_wrap=True)
+
+
+def _experiment(
+    method: str | None,
+    asked: dict[str, Any],
+    columns: dict[str, str] | None,
+    sets: Sequence[str],
+    plugins: Sequence[str],
+    config: Path | None,
+) -> Experiment:
+    if method is None and config is None:
+        raise SettingError("name a method (`ownview ls methods`), or give --config FILE or --resume DIR")
+    base = Experiment.load(config) if config is not None else Experiment(method=str(method))
+    name = method or base.method
+    settings, of_plugins, federation = read_sets(name, plugins, sets)
+    changes = dict(asked)
+    if "protocol" in asked:
+        changes["protocol"] = protocol_by_name(asked["protocol"])
+    experiment = replace(
+        base,
+        **changes,
+        method=name,
+        settings={**(base.settings if name == base.method else {}), **settings},
+        plugins=tuple(of_plugins) or base.plugins,
+        columns=columns or base.columns,
+        federation=FederationOptions.of({**base.federation.values(), **federation}),
+    )
+    experiment.model()
+    return experiment
+
+
+def _on_command_line(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
+def _comparable(asked: dict[str, Any], method: str | None) -> dict[str, Any]:
+    """What was asked for, in the words of experiment.toml."""
+    values = {name: value for name, value in asked.items() if not (name == "device" and value == "auto")}
+    if "protocol" in values:
+        values["protocol"] = {"name": protocol_by_name(values["protocol"]).name}
+    return values if method is None else {**values, "method": method}
+
+
+def _refuse(given: set[str], why: str) -> None:
+    if given:
+        flags = {"sets": "set"}
+        names = ", ".join(f"--{flags.get(name, name)}" for name in sorted(given))
+        raise SettingError(f"{names} does not go with --resume: {why}")
+
+
+def _words(metrics: dict[str, float]) -> str:
+    return f"HR@10 {metrics['HR@10']:.3f}"

@@ -1,0 +1,27 @@
+"""Fixtures shared by all tests."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+
+REAL = ("ml-100k", "ml-1m", "filmtrust", "lastfm-2k-tags", "lastfm-2k-artists", "amazon-instant-video")
+
+
+@pytest.fixture(scope="session")
+def real_data_dir() -> Path:
+    """The papers' datasets: $OWNVIEW_DATA, or shared/data beside the checkout."""
+    beside = Path(__file__).resolve().parents[2] / "shared" / "data"
+    for place in (os.environ.get("OWNVIEW_DATA"), beside):
+        if place and all((Path(place) / name / "interactions.csv.gz").is_file() for name in REAL):
+            return Path(place)
+    pytest.skip("the papers' datasets are not here: set OWNVIEW_DATA to a folder that holds " + ", ".join(REAL))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _few_threads() -> None:
+    """Several test processes share the cores; one thread each is fastest and keeps sums in one order."""
+    torch.set_num_threads(1)
