@@ -27,9 +27,6 @@ class Method(Settings):
     summary: ClassVar[str]
     paper: ClassVar[str]
     federated: ClassVar[bool] = True
-    weighting: ClassVar[str] = "samples"
-    """How the server weighs clients unless told otherwise: by training samples or uniformly."""
-
     negatives: int = setting(4, "negatives drawn for every positive, anew each round", low=1, high=100)
     batch_size: int = setting(256, "samples in a batch", low=1)
     local_epochs: int = setting(10, "passes over the client's samples in a round", low=1)
@@ -45,6 +42,11 @@ class Method(Settings):
     @abstractmethod
     def scores(self, p: Params) -> Tensor:
         """[R] the score (logit) of every row at hand: touched rows in training, candidates in ranking."""
+
+    @property
+    def weighting(self) -> str:
+        """How the server weighs clients unless told otherwise: by training "samples", or "uniform"."""
+        return "samples"
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean over the batch; binary cross-entropy unless a method says otherwise."""
@@ -107,6 +109,11 @@ class Plugin(Method):
 
     def check(self, inner: Method) -> None:
         """Raise `SettingError` with the reason where the combination makes no sense."""
+
+    @property
+    def weighting(self) -> str:
+        """The inner method's, unless changed."""
+        return self.wrapped.weighting
 
     def params(self, world: World) -> dict[str, Param]:
         """The inner method's, unless changed."""

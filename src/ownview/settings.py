@@ -153,5 +153,5 @@ def _parse(text: str, kind: Any) -> Any:
 
 def _name_of(kind: Any) -> str:
     if typing.get_origin(kind) is tuple:
-        return f"{_name_of(typing.get_args(kind)[0])}s separated by commas"
+        return f"{_name_of(typing.get_args(kind)[0]).removeprefix('a ')}s separated by commas"
     return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]

@@ -58,8 +58,9 @@ class Ragged:
         start, length = self.offsets[users], self.lengths[users]
         width = max(int(length.max()) if len(users) else 0, 1)
         column = torch.arange(width, device=users.device)
-        index = (start[:, None] + column).clamp(max=max(len(self.values) - 1, 0))
-        return self.values[index], column < length[:, None]
+        values = self.values if len(self.values) else self.values.new_zeros(1)  # where every list is empty
+        index = (start[:, None] + column).clamp(max=len(values) - 1)
+        return values[index], column < length[:, None]
 
     def to(self, device: torch.device) -> Ragged:
         """The same lists on another device."""

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from ownview.data.interactions import IntArray, Interactions
+from ownview.data.interactions import IdArray, IntArray, Interactions
 from ownview.data.ragged import Ragged
 from ownview.errors import DataError
 from ownview.random import bits, derive
@@ -102,6 +102,8 @@ def global_time(data: Interactions, *, validation_from: float, test_from: float,
     timestamp = _times(data)
     first, second = np.quantile(timestamp, [validation_from, test_from], method="lower")
     trained = np.add.reduceat(timestamp < first, data.offsets[:-1]) > 0
+    if not trained.any():
+        raise DataError(f"{data.name}: no user has an interaction before {first}; raise validation_from")
     dropped = int((~trained).sum())
     notes = [f"global time split: training before {first}, validation before {second}, test from there"]
     if dropped:
@@ -139,5 +141,11 @@ def _hold_out(data: Interactions, validation_row: IntArray, test_row: IntArray, 
 
 
 def _hash_of_pairs(data: Interactions, seed: int) -> IntArray:
-    drawn = bits(derive(seed, "split"), torch.from_numpy(data.user), torch.from_numpy(data.item.copy()))
+    """A number for every row that depends on the ids and the seed: not on the file's order, nor on who was dropped."""
+    user, item = torch.from_numpy(_hash_of_ids(data.users)), torch.from_numpy(_hash_of_ids(data.items))
+    drawn = bits(derive(seed, "split"), user[torch.from_numpy(data.user)], item[torch.from_numpy(data.item.copy())])
     return drawn.numpy()
+
+
+def _hash_of_ids(ids: IdArray) -> IntArray:
+    return np.array([derive(0, f"id:{one}") for one in ids.tolist()], dtype=np.int64)

@@ -64,9 +64,11 @@ class Ranker:
         lists = []
         for part in torch.split(self.users, self.block):
             scores = self._hide(scorer.scores(part, None), part)
-            best = scores.topk(min(k, self.num_items), dim=1)
-            lists.append(torch.where(torch.isfinite(best.values), best.indices, NONE))
-        return torch.cat(lists).cpu().numpy()
+            # Not topk: which of equal scores it takes is undefined and differs between devices.
+            best = scores.sort(dim=1, descending=True, stable=True)
+            lists.append(torch.where(torch.isfinite(best.values), best.indices, NONE)[:, :k])
+        found = torch.cat(lists)
+        return torch.nn.functional.pad(found, (0, k - found.shape[1]), value=NONE).cpu().numpy()
 
     def _rank_all(self, scorer: Scorer, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         scores, held_out = scorer.scores(self.users[part], None), self.held_out[part, None]

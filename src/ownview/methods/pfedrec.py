@@ -32,7 +32,6 @@ class PFedRec(Method):
     title: ClassVar[str] = "PFedRec"
     summary: ClassVar[str] = "private score function, item table fine-tuned by every client"
     paper: ClassVar[str] = "Zhang et al., IJCAI 2023"
-    weighting: ClassVar[str] = "uniform"
 
     local_epochs: int = setting(1, "passes over the client's samples in a round", low=1)
     embedding_size: int = setting(32, "length of item vectors", low=1)
@@ -41,6 +40,11 @@ class PFedRec(Method):
     table_rate_factor: float = setting(
         80.0, "the table's rate is learning_rate * number of items * this factor", above=0
     )
+
+    @property
+    def weighting(self) -> str:
+        """A plain mean."""
+        return "uniform"
 
     def params(self, world: World) -> dict[str, Param]:
         """The score function's layers private, the table shared and kept."""
