@@ -17,6 +17,15 @@ from ownview.method import Plugin, own_settings
 from ownview.registry import Model, build
 from ownview.settings import Value
 
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("method", "data", "engine", "device"), ((str,), "text")),
+    **dict.fromkeys(("rounds", "seed"), ((int,), "a whole number")),
+    **dict.fromkeys(("settings", "columns", "federation"), ((Mapping,), "a table of names and values")),
+    "protocol": ((str, Mapping), "a name, a .toml file or a table"),
+    "plugins": ((list, tuple), "a list of tables, each with a name"),
+}
+"""What the values of an experiment file may be, and in words."""
+
 
 @dataclass(frozen=True)
 class Experiment:
@@ -64,8 +73,9 @@ class Experiment:
         return replace(self, method=self.method or name, settings=settings, plugins=plugins)
 
     def label(self) -> str:
-        """What tables call the model: its name, and its plug-ins."""
-        return " + ".join([self.method, *(name for name, _ in self.plugins)])
+        """What tables call the model: its name, or that of its file, and its plug-ins."""
+        name = Path(self.method).stem if self.method.endswith(".py") else self.method
+        return " + ".join([name, *(plugin for plugin, _ in self.plugins)])
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -90,15 +100,17 @@ class Experiment:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: str = "experiment") -> Experiment:
         """From plain values; names what is unknown or missing."""
-        known = {"method", "data", "rounds", "seed", "engine", "device", "settings", "plugins"}
-        known |= {"columns", "protocol", "federation"}
-        for name in values:
-            if name not in known:
-                raise SettingError(f"{source} has no setting {name!r}{suggestion(name, known)}")
+        for name, value in values.items():
+            if name not in _KINDS:
+                raise SettingError(f"{source} has no setting {name!r}{suggestion(name, _KINDS)}")
+            kinds, expected = _KINDS[name]
+            if not isinstance(value, kinds):
+                raise SettingError(f"{source}: setting {name}={value!r}: expected {expected}")
         if "method" not in values:
             raise SettingError(f"{source}: expected a setting method, such as method = 'pfedrec'")
         given = dict(values)
-        given["plugins"] = tuple((one["name"], one.get("settings", {})) for one in given.get("plugins", ()))
+        given["plugins"] = tuple(_plugin_of(one, source) for one in given.get("plugins", ()))
+        given["columns"] = {name: str(column) for name, column in given.get("columns", {}).items()}
         given["federation"] = FederationOptions.of(given.get("federation", {}))
         asked = given.get("protocol", "honest")
         given["protocol"] = protocol(asked) if isinstance(asked, str) else _protocol_of(asked)
@@ -121,6 +133,10 @@ class Experiment:
             return cls.from_toml(path.read_text(encoding="utf-8"), str(path))
         except FileNotFoundError:
             raise SettingError(f"{path}: no such experiment file") from None
+        except OSError as error:
+            raise SettingError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except UnicodeDecodeError as error:
+            raise SettingError(f"{path}: not TOML, which is UTF-8 text: {error}") from None
 
 
 def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str, dict[str, Value]], ...]]:
@@ -135,6 +151,13 @@ def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str
 def _own_settings(model: Model) -> dict[str, Value]:
     values = model.values()
     return {name: values[name] for name in own_settings(type(model))}
+
+
+def _plugin_of(one: Any, source: str) -> tuple[str, Mapping[str, Value]]:
+    settings = one.get("settings", {}) if isinstance(one, Mapping) else None
+    if not isinstance(settings, Mapping) or not isinstance(one.get("name"), str):
+        raise SettingError(f"{source}: plug-in {one!r}: expected a table with a name and, if need be, settings")
+    return one["name"], settings
 
 
 def _protocol_of(values: Mapping[str, Any]) -> Protocol:

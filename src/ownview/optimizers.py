@@ -82,7 +82,8 @@ class _AdamMover:
         n = active * self.per_run
         adam(
             self.params[:n],
-            [grad[run] for run in self.runs[:active] for grad in grads],
+            # The fused kernel walks through memory, so gradients must be laid out as parameters are.
+            [grad[run].contiguous() for run in self.runs[:active] for grad in grads],
             self.firsts[:n],
             self.seconds[:n],
             [],

@@ -37,7 +37,7 @@ def bits(key: int, clients: Tensor, counters: Tensor) -> Tensor:
         counters: integers that tell one draw of a client from another.
     """
     stream = _mix(clients.long() * _GOLDEN + key)
-    return _mix(stream + (counters.long() + 1) * _GOLDEN) & 0x7FFFFFFFFFFFFFFF
+    return _mix(stream + (counters.long() + 1) * _GOLDEN).bitwise_and_(0x7FFFFFFFFFFFFFFF)
 
 
 def below(random_bits: Tensor, bound: Tensor | int) -> Tensor:
@@ -59,6 +59,6 @@ def sort_keys(keys: Tensor) -> Tensor:
 
 def _mix(state: Tensor) -> Tensor:
     """SplitMix64's finaliser; shifts are made logical by masking the sign's copies away."""
-    state = (state ^ ((state >> 30) & 0x3FFFFFFFF)) * _FIRST
-    state = (state ^ ((state >> 27) & 0x1FFFFFFFFF)) * _SECOND
-    return state ^ ((state >> 31) & 0x1FFFFFFFF)
+    first = (state >> 30).bitwise_and_(0x3FFFFFFFF).bitwise_xor_(state).mul_(_FIRST)
+    second = (first >> 27).bitwise_and_(0x1FFFFFFFFF).bitwise_xor_(first).mul_(_SECOND)
+    return (second >> 31).bitwise_and_(0x1FFFFFFFF).bitwise_xor_(second)

@@ -35,7 +35,7 @@ def test_a_client_that_sits_out_keeps_the_table_of_its_own_round_underneath() ->
     for client in range(split.num_users):
         under = tables[last[client] - 1] if client in last else tables[0]
         values = own.take(torch.tensor([client]), torch.arange(split.num_items)[None])[0]
-        untouched = ~own.changed[client]
+        untouched = ~own.changed_by(client)
         assert untouched.any()
         assert torch.equal(values[untouched], under[untouched])
 

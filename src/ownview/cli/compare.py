@@ -44,10 +44,10 @@ def command(
     if out is not None and out.exists() and not resume:
         raise OutputError(f"{out}: already exists; choose another --out, or go on with it by adding --resume")
     folder = out or new_folder(f"compare-{Path(data).stem}")
-    names = protocol or ["honest"]
+    names = list(dict.fromkeys(protocol or ["honest"]))
     tasks: list[Task] = []
     for asked in (protocol_by_name(name) for name in names):
-        for method in methods:
+        for method in dict.fromkeys(methods):
             for seed in range(seeds):
                 experiment = Experiment(
                     method=method, data=data, columns=parse_columns(columns) or {}, protocol=asked, rounds=rounds,
@@ -83,13 +83,13 @@ def _show(comparison: Comparison, rounds: int, seeds: int, folder: Path) -> None
     spread = "standard deviation over seeds" if seeds > 1 else "95 % interval over users"
     console.print(f"In brackets: {spread}. Round chosen on: {_chosen(comparison)}.")
     for note in comparison.notes:
-        console.print(f"note: {note}")
+        console.print(f"note: {note}", markup=False)
     if "paper" in comparison.protocols:
         console.print(
             "note: under protocol paper held-out items never serve as training negatives, so a model can find them by "
             "memory alone; figures under paper reproduce publications and say little about taste."
         )
-    console.print(f"Every run is in {folder}", soft_wrap=True)
+    console.print(f"Every run is in {folder}", soft_wrap=True, markup=False)
 
 
 def _text(cell: Cell | None) -> str:

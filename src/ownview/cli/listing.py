@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ownview.cli.data import list_datasets
@@ -19,6 +20,8 @@ from ownview.method import Method
 from ownview.registry import BASELINES, METHODS, PLUGINS, Model
 from ownview.runs.folder import RunFolder
 from ownview.types import World
+
+_RUN_COLUMNS = ("name", "method", "data", "protocol", "seed", "rounds", "HR@10")
 
 
 class Kind(StrEnum):
@@ -51,7 +54,7 @@ def command(
     for column in rows[0]:
         table.add_column(column.replace("_", " "), no_wrap=column in ("name", "settings"), overflow="fold")
     for row in rows:
-        table.add_row(*("" if value is None else str(value) for value in row.values()))
+        table.add_row(*("" if value is None else escape(str(value)) for value in row.values()))
     Console(highlight=False).print(table)
 
 
@@ -77,18 +80,17 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for path in sorted(folder.glob("**/experiment.toml")):
         run = RunFolder(path.parent)
+        name = str(path.parent.relative_to(folder))
         try:
             experiment = Experiment.from_toml(run.read_experiment(), str(path))
+            done = run.read_result() if run.finished else None
+            rounds = run.read_rounds()
         except OwnviewError as error:
-            rows.append(
-                {"name": str(path.parent), "method": f"unreadable: {error}", "data": "", "protocol": "", "seed": ""}
-            )
+            rows.append(dict.fromkeys(_RUN_COLUMNS) | {"name": name, "method": f"unreadable: {error}"})
             continue
-        done = run.read_result() if run.finished else None
-        rounds = run.read_rounds()
         rows.append(
             {
-                "name": str(path.parent.relative_to(folder)),
+                "name": name,
                 "method": experiment.label(),
                 "data": experiment.data,
                 "protocol": experiment.protocol.name,

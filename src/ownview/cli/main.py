@@ -44,9 +44,10 @@ def _main(
 def entry() -> None:
     """Run the command line; errors a user can act on are one line on stderr and the error's exit code."""
     try:
-        app()
+        app(prog_name="ownview")
     except OwnviewError as error:
-        sys.stderr.write(f"ownview: {error}\n")
+        message = " ".join(line.strip() for line in str(error).splitlines())
+        sys.stderr.write(f"ownview: {message}\n")
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.stderr.write("ownview: stopped\n")

@@ -11,7 +11,7 @@ import typer
 from ownview.engine.options import FederationOptions
 from ownview.errors import SettingError, suggestion
 from ownview.method import own_settings
-from ownview.registry import find_model, find_plugin
+from ownview.registry import PLUGINS, find_model, find_plugin
 from ownview.settings import declared
 
 Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`) or a file of interactions.")]
@@ -67,6 +67,8 @@ def read_sets(
         elif name in of_plugins:
             plugin, _, own = name.partition(".")
             chosen[plugin][own] = value
+        elif (plugin := name.partition(".")[0]) in PLUGINS and plugin not in plugins:
+            raise SettingError(f"--set {pair}: plug-in {plugin} is not in use; add --plugin {plugin}")
         else:
             near = suggestion(name, of_method | of_federation | of_plugins)
             raise SettingError(f"--set {pair}: neither {method} nor the federation has a setting {name!r}{near}")

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
-from ownview.cli.options import AsJson
+from ownview.cli.options import AsJson, DataDir
 from ownview.runs.run import open_run
 
 
@@ -18,11 +19,12 @@ def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     user: Annotated[str, typer.Option("--user", help="A user id, as the data has it.")],
     k: Annotated[int, typer.Option("-k", help="How many items.", min=1)] = 10,
+    data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Recommend items to one user, with titles where there are any."""
     finished = open_run(run)
-    found = finished.recommend(user, k)
+    found = finished.recommend(user, k, data_dir)
     if as_json:
         items: list[dict[str, Any]] = [{**one._asdict(), "item": _plain(one.item)} for one in found]
         about = {"run": str(run), "protocol": finished.experiment.protocol.name, "user": user}
@@ -30,7 +32,9 @@ def command(
         return
     experiment = finished.experiment
     table = Table(
-        title=f"{experiment.label()} for user {user} of {experiment.data} (protocol {experiment.protocol.name})",
+        title=escape(
+            f"{experiment.label()} for user {user} of {experiment.data} (protocol {experiment.protocol.name})"
+        ),
         title_justify="left", box=None, pad_edge=False,
     )  # fmt: skip
     table.add_column("", justify="right")
@@ -38,7 +42,7 @@ def command(
     table.add_column("score", justify="right")
     for place, one in enumerate(found, start=1):
         mark = "  [green](held out: this user did choose it)[/]" if one.held_out else ""
-        table.add_row(str(place), f"{one.title}{mark}", f"{one.score:.2f}")
+        table.add_row(str(place), f"{escape(one.title)}{mark}", f"{one.score:.2f}")
     Console(highlight=False).print(table)
 
 

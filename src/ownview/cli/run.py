@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 
 from ownview.cli.options import (
     AsJson,
@@ -30,6 +31,7 @@ from ownview.engine.options import FederationOptions
 from ownview.errors import SettingError
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.experiment import Experiment
+from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run, resume, run
 
 Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
@@ -64,8 +66,9 @@ def command(
     }  # fmt: skip
     asked = {name: value for name, value in asked.items() if name in given}
     if resume_from is not None:
-        _refuse(given & {"config", "out", "sets", "plugin", "columns"}, "--resume takes settings from the run's folder")
-        total = Experiment.load(resume_from / "experiment.toml").rounds if resume_from.is_dir() else 0
+        _refuse(given & {"config", "out", "plugin", "columns"}, sets or [])
+        written = RunFolder.open(resume_from).read_experiment()
+        total = Experiment.from_toml(written, str(resume_from / "experiment.toml")).rounds
         with progress(f"resuming {resume_from.name}", total, quiet=as_json) as advance:
             finished = resume(
                 resume_from, memory=memory, data_dir=data_dir, asked=_comparable(asked, method),
@@ -74,7 +77,7 @@ def command(
     else:
         experiment = _experiment(method, asked, parse_columns(columns), sets or [], plugin or [], config)
         folder = out or new_folder(
-            f"{Path(experiment.label()).stem}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
+            f"{experiment.label()}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
         )
         with progress(experiment.label(), experiment.rounds, quiet=as_json) as advance:
             finished = run(
@@ -93,7 +96,8 @@ def show(finished: Run, *, as_json: bool) -> None:
     console = Console(highlight=False)
     among = finished.experiment.protocol.candidates
     console.print(
-        f"[bold]{result['method']}[/] on {result['data']}, protocol [bold]{result['protocol']}[/], "
+        f"[bold]{escape(result['method'])}[/] on {escape(result['data'])}, "
+        f"protocol [bold]{escape(result['protocol'])}[/], "
         f"seed {result['seed']}: test at round {result['chosen_round']} of {result['rounds']} "
         f"(chosen on {result['chosen_on']}), "
         f"{result['users_ranked']:,} users ranked among {f'{among + 1}' if among else 'all'} items"
@@ -104,8 +108,8 @@ def show(finished: Run, *, as_json: bool) -> None:
     low, high = result["interval_95"]["HR@10"]
     console.print(f"  HR@10's 95 % interval over users: {low:.4f} to {high:.4f}")
     for note in result["notes"]:
-        console.print(f"  note: {note}")
-    console.print(f"  {result['seconds']:.1f} s, everything in {result['folder']}", soft_wrap=True)
+        console.print(f"  note: {note}", markup=False)
+    console.print(f"  {result['seconds']:.1f} s, everything in {result['folder']}", soft_wrap=True, markup=False)
 
 
 def _experiment(
@@ -120,7 +124,8 @@ def _experiment(
         raise SettingError("name a method (`ownview ls methods`), or give --config FILE or --resume DIR")
     base = Experiment.load(config) if config is not None else Experiment(method=str(method))
     name = method or base.method
-    settings, of_plugins, federation = read_sets(name, plugins, sets)
+    wrapped = {**dict(base.plugins if not plugins else ()), **{plugin: {} for plugin in plugins}}
+    settings, of_plugins, federation = read_sets(name, list(wrapped), sets)
     changes = dict(asked)
     if "protocol" in asked:
         changes["protocol"] = protocol_by_name(asked["protocol"])
@@ -129,7 +134,7 @@ def _experiment(
         **changes,
         method=name,
         settings={**(base.settings if name == base.method else {}), **settings},
-        plugins=tuple(of_plugins) or base.plugins,
+        plugins=tuple((plugin, {**wrapped[plugin], **changed}) for plugin, changed in of_plugins),
         columns=columns or base.columns,
         federation=FederationOptions.of({**base.federation.values(), **federation}),
     )
@@ -146,15 +151,14 @@ def _comparable(asked: dict[str, Any], method: str | None) -> dict[str, Any]:
     """What was asked for, in the words of experiment.toml."""
     values = {name: value for name, value in asked.items() if not (name == "device" and value == "auto")}
     if "protocol" in values:
-        values["protocol"] = {"name": protocol_by_name(values["protocol"]).name}
+        values["protocol"] = Experiment(method="", protocol=protocol_by_name(values["protocol"])).to_dict()["protocol"]
     return values if method is None else {**values, "method": method}
 
 
-def _refuse(given: set[str], why: str) -> None:
-    if given:
-        flags = {"sets": "set"}
-        names = ", ".join(f"--{flags.get(name, name)}" for name in sorted(given))
-        raise SettingError(f"{names} does not go with --resume: {why}")
+def _refuse(given: set[str], sets: Sequence[str]) -> None:
+    names = [f"--{name}" for name in sorted(given)] + [f"--set {pair}" for pair in sets]
+    if names:
+        raise SettingError(f"{', '.join(names)}: not with --resume, which keeps the settings the run began with")
 
 
 def _words(metrics: dict[str, float]) -> str:

@@ -84,6 +84,7 @@ def fit(
         [B] or []: mean loss of each client over the batches of the last phase.
     """
     mean_loss = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
+    mask = _real_samples(samples).to(samples.labels.dtype)
     for number, phase in enumerate(phases):
         mean_loss = torch.zeros_like(mean_loss)
         movers = [step.optimizer.start([params[name] for name in step.names], runs.spans) for step in phase.steps]
@@ -93,7 +94,7 @@ def fit(
             for k in range(runs.batches[0]):
                 active = runs.at(k)
                 here = runs.clients(active)
-                batch = _batch(shuffled, here, k * batch_size, batch_size)
+                batch = _batch(shuffled, mask, here, slice(k * batch_size, (k + 1) * batch_size))
                 for step, mover in zip(phase.steps, movers, strict=True):
                     values, grads = _gradients(loss, params, batch, step, here)
                     mover.step(grads, active)
@@ -111,7 +112,7 @@ def _gradients(loss: Loss, params: Params, batch: Batch, step: Step, here: Run) 
     moving = [values[name].requires_grad_() for name in step.names]
     losses = loss(values, batch)
     grads = torch.autograd.grad(losses.sum(), moving, materialize_grads=True)
-    return losses.detach(), [grad.contiguous() for grad in grads]
+    return losses.detach(), list(grads)
 
 
 def _shuffled(samples: Samples, key: int) -> Samples:
@@ -119,7 +120,7 @@ def _shuffled(samples: Samples, key: int) -> Samples:
     width = samples.rows.shape[-1]
     place = torch.arange(width, device=samples.rows.device)
     random = bits(key, samples.clients[..., None], place) >> 1 & ~_PLACE
-    random = torch.where(place < samples.sizes[..., None], random, 1 << 62)
+    random = torch.where(_real_samples(samples), random, 1 << 62)
     order = sort_keys(random | place) & _PLACE
     return Samples(
         samples.clients,
@@ -131,11 +132,13 @@ def _shuffled(samples: Samples, key: int) -> Samples:
     )
 
 
-def _batch(samples: Samples, here: Run, start: int, size: int) -> Batch:
-    window = slice(start, start + size)
-    rows, labels = samples.rows[here][..., window], samples.labels[here][..., window]
-    place = torch.arange(start, start + rows.shape[-1], device=rows.device)
-    mask = (place < samples.sizes[here][..., None]).to(labels.dtype)
+def _real_samples(samples: Samples) -> Tensor:
+    """[..., S] False for padding, which stands behind the samples in every order."""
+    place = torch.arange(samples.rows.shape[-1], device=samples.rows.device)
+    return place < samples.sizes[..., None]
+
+
+def _batch(samples: Samples, mask: Tensor, here: Run, window: slice) -> Batch:
+    rows, labels, mask = (tensor[here][..., window] for tensor in (samples.rows, samples.labels, mask))
     empty = torch.zeros(*rows.shape[:-1], samples.items.shape[-1], dtype=labels.dtype, device=rows.device)
-    positives = empty.scatter_add(-1, rows, labels * mask)
-    return Batch(rows, labels, mask, positives, empty.scatter_add_(-1, rows, mask))
+    return Batch(rows, labels, mask, empty.scatter_add(-1, rows, labels), empty.scatter_add_(-1, rows, mask))

@@ -26,7 +26,7 @@ class Samples:
         items: [B, R] the item behind each row, ascending; padding repeats item 0 and is never in a batch.
         num_rows: [B] real rows of each client.
         rows: [B, S] the row of each sample.
-        labels: [B, S] 1.0 for positives, else 0.0.
+        labels: [B, S] 1.0 for positives, else 0.0; 0.0 for padding.
         sizes: [B] real samples of each client; they come first.
     """
 
@@ -72,7 +72,7 @@ def draw_samples(
     negatives = sampler.draw(key, clients, positives.shape[1])
     drawn = torch.cat([positives[..., None], negatives], dim=-1)
     labels = torch.zeros(drawn.shape, dtype=dtype, device=drawn.device)
-    labels[..., 0] = 1.0
+    labels[..., 0] = real.to(dtype)
     present = real[..., None].expand(drawn.shape).reshape(len(clients), -1)
     sampled = drawn.reshape(len(clients), -1)
     items, num_rows, rows = _all_rows(sampled, sampler.num_items) if dense else touched(sampled, present)

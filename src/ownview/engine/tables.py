@@ -18,31 +18,42 @@ class PersonalTables:
     """
 
     def __init__(self, num_clients: int, base: Tensor) -> None:
-        self.values = torch.empty((num_clients, *base.shape), dtype=base.dtype, device=base.device)
-        self.changed = torch.zeros(num_clients, base.shape[0], dtype=torch.bool, device=base.device)
+        n, m = num_clients, base.shape[0]
+        # One row more than there are: padding is written there and never read.
+        self.values = torch.empty((n * m + 1, *base.shape[1:]), dtype=base.dtype, device=base.device)
+        self.changed = torch.zeros(n * m + 1, dtype=torch.bool, device=base.device)
+        self.num_items = m
         self.bases = {0: base}
         self.base_of = torch.zeros(num_clients, dtype=torch.long, device=base.device)
 
     def take(self, clients: Tensor, items: Tensor) -> Tensor:
         """[B, R, ...] the rows of `items` [B, R] in each client's table."""
-        own = self.values[clients[:, None], items]
-        changed = self.changed[clients[:, None], items]
-        return torch.where(_wide(changed, own), own, self._under(clients, items))
+        place = self._places(clients, items)
+        own = self.values.index_select(0, place.reshape(-1)).reshape(*items.shape, *self.values.shape[1:])
+        return torch.where(_wide(self.changed[place], own), own, self._under(clients, items))
 
     def put(self, clients: Tensor, items: Tensor, real: Tensor, rows: Tensor) -> None:
         """Write rows [B, R, ...] of `items` [B, R] where `real` [B, R]."""
-        block, row = real.nonzero(as_tuple=True)
-        where = (clients[block], items[block, row])
-        self.values[where] = rows[block, row]
-        self.changed[where] = True
+        nowhere = len(self.values) - 1
+        place = torch.where(real, self._places(clients, items), nowhere).reshape(-1)
+        self.values.index_copy_(0, place, rows.reshape(len(place), *self.values.shape[1:]))
+        self.changed[place] = True
+        self.changed[nowhere] = False
+
+    def changed_by(self, client: int) -> Tensor:
+        """[m] True where the client's table differs from its base."""
+        return self.changed[client * self.num_items : (client + 1) * self.num_items]
 
     def restart(self, clients: Tensor, base: Tensor, number: int) -> None:
         """These clients drop what they changed and stand on a new base with this number."""
-        self.changed[clients] = False
+        self.changed[:-1].view(-1, self.num_items)[clients] = False
         self.base_of[clients] = number
         self.bases[number] = base
         used = set(self.base_of.tolist())
         self.bases = {key: table for key, table in self.bases.items() if key in used}
+
+    def _places(self, clients: Tensor, items: Tensor) -> Tensor:
+        return clients[:, None] * self.num_items + items
 
     def _under(self, clients: Tensor, items: Tensor) -> Tensor:
         if len(self.bases) == 1:

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ownview.engine.local import Runs, fit
+from ownview.engine.local import Loss, Runs, fit
 from ownview.engine.samples import Samples
 from ownview.method import Method
 from ownview.types import Batch, Context, Params, World
@@ -23,13 +23,9 @@ class VectorEngine:
 
     def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Tensor:
         """Train a stack of clients in place; returns [B] mean losses. Clients come with the busiest first."""
-
-        def loss(p: Params, batch: Batch) -> Tensor:
-            return self.method.loss(p, batch, context)
-
         batches = [math.ceil(size / self.method.batch_size) for size in samples.sizes.tolist()]
         return fit(
-            torch.vmap(loss),
+            self._stacked_loss(tuple(params), context),
             params,
             samples,
             Runs.of(batches),
@@ -37,3 +33,18 @@ class VectorEngine:
             self.method.batch_size,
             (self.seed, context.round),
         )
+
+    def _stacked_loss(self, names: tuple[str, ...], context: Context) -> Loss:
+        """[B] losses of a stack of clients; tensors go through `vmap` one by one, because it unpacks trees slowly."""
+
+        def one(*tensors: Tensor) -> Tensor:
+            p = dict(zip(names, tensors, strict=False))
+            return self.method.loss(p, Batch(*tensors[len(names) :]), context)
+
+        many = torch.vmap(one)
+
+        def stacked(p: Params, batch: Batch) -> Tensor:
+            losses: Tensor = many(*(p[name] for name in names), *batch)
+            return losses
+
+        return stacked

@@ -68,8 +68,7 @@ class PFedRec(Method):
 
     def scores(self, p: Params) -> Tensor:
         """[R] S_u(q_i), with ReLU between layers."""
-        hidden = p["items"].T
-        for depth in range(len(self.hidden_layers)):
-            hidden = torch.relu(p[f"weight{depth}"] @ hidden + p[f"bias{depth}"][:, None])
-        last = len(self.hidden_layers)
-        return (p[f"weight{last}"] @ hidden + p[f"bias{last}"][:, None])[0]
+        hidden, last = p["items"], len(self.hidden_layers)
+        for depth in range(last):
+            hidden = torch.relu(hidden @ p[f"weight{depth}"].T + p[f"bias{depth}"])
+        return hidden @ p[f"weight{last}"][0] + p[f"bias{last}"]

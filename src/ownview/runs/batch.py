@@ -4,23 +4,47 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing.managers import SyncManager
 from pathlib import Path
 from queue import Empty, Queue
+from threading import Event
+from typing import NamedTuple
 
 import torch
 
+from ownview.errors import DeviceError, OwnviewError
 from ownview.experiment import Experiment
+from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run, open_run, resume, run
+from ownview.runs.training import InterruptedRunError, Signals
 
 Task = tuple[Experiment, Path]
 """What to do and the folder it goes to."""
 
 Progress = Callable[[Path, int, dict[str, float]], None]
 """Told after every round: the run's folder, the round, its metrics."""
+
+News = Queue[tuple[Path, int, dict[str, float]]]
+
+
+class BatchError(OwnviewError):
+    """One of several runs failed, or all were told to stop."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class _Failure(NamedTuple):
+    """An error of a run in another process, in a form that every error can be sent in."""
+
+    message: str
+    exit_code: int
 
 
 def run_all(
@@ -38,33 +62,63 @@ def run_all(
     told = on_round or (lambda folder, number, metrics: None)
     if jobs <= 1 or len(tasks) <= 1:
         for experiment, folder in tasks:
-            _one(experiment, folder, memory, data_dir, partial(told, folder))
+            try:
+                _one(experiment, folder, memory, data_dir, partial(told, folder))
+            except InterruptedRunError as stopped:
+                raise _stopped(tasks, stopped.exit_code) from stopped
     else:
         _side_by_side(tasks, jobs, memory, data_dir, told)
     return [open_run(folder) for _, folder in tasks]
 
 
 def _side_by_side(tasks: Sequence[Task], jobs: int, memory: str, data_dir: Path | None, told: Progress) -> None:
+    """On a signal or an error in one run the others checkpoint after the round in progress and stop."""
     spawn = multiprocessing.get_context("spawn")
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    with SyncManager(ctx=spawn) as manager:
-        news: Queue[tuple[Path, int, dict[str, float]]] = manager.Queue()
-        with ProcessPoolExecutor(
-            jobs, mp_context=spawn, initializer=torch.set_num_threads, initargs=(threads,)
-        ) as pool:
-            waiting: set[Future[None]] = {
-                pool.submit(_reporting, experiment, folder, memory, data_dir, news) for experiment, folder in tasks
+    failures: list[_Failure] = []
+    with Signals() as signals, SyncManager(ctx=spawn) as manager:
+        news, stop = manager.Queue(), manager.Event()
+        with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_settle, initargs=(threads,)) as pool:
+            waiting: set[Future[_Failure | None]] = {
+                pool.submit(_apart, experiment, folder, memory, data_dir, news, stop) for experiment, folder in tasks
             }
             while waiting:
                 done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
                 _tell(news, told)
-                for future in done:
-                    if future.exception() is not None:
-                        pool.shutdown(wait=False, cancel_futures=True)
-                    future.result()
+                failures += _failures(done)
+                if failures or signals.received:
+                    stop.set()
+    if signals.received:
+        raise _stopped(tasks, 128 + signals.received)
+    if failures:
+        raise BatchError(*failures[0])
 
 
-def _tell(news: Queue[tuple[Path, int, dict[str, float]]], told: Progress) -> None:
+def _settle(threads: int) -> None:
+    """Make a process ready for runs; Ctrl-C reaches it too, but its parent decides."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    torch.set_num_threads(threads)
+
+
+def _failures(done: set[Future[_Failure | None]]) -> list[_Failure]:
+    try:
+        return [failure for future in done if (failure := future.result()) is not None]
+    except BrokenProcessPool:
+        raise DeviceError(
+            "the process of a run was killed, most likely for lack of memory; lower --jobs and go on by --resume"
+        ) from None
+
+
+def _stopped(tasks: Sequence[Task], exit_code: int) -> BatchError:
+    finished = sum(RunFolder(folder).finished for _, folder in tasks)
+    return BatchError(
+        f"stopped with {finished} of {len(tasks)} runs finished; "
+        f"go on by the same command with --out {tasks[0][1].parent} --resume",
+        exit_code,
+    )
+
+
+def _tell(news: News, told: Progress) -> None:
     while True:
         try:
             told(*news.get_nowait())
@@ -72,14 +126,23 @@ def _tell(news: Queue[tuple[Path, int, dict[str, float]]], told: Progress) -> No
             return
 
 
-def _reporting(
-    experiment: Experiment,
-    folder: Path,
-    memory: str,
-    data_dir: Path | None,
-    news: Queue[tuple[Path, int, dict[str, float]]],
-) -> None:
-    _one(experiment, folder, memory, data_dir, lambda number, metrics: news.put((folder, number, metrics)))
+def _apart(
+    experiment: Experiment, folder: Path, memory: str, data_dir: Path | None, news: News, stop: Event
+) -> _Failure | None:
+    """Carry out a task in a process of its own; once `stop` is set, as if that process were told to terminate."""
+
+    def on_round(number: int, metrics: dict[str, float]) -> None:
+        news.put((folder, number, metrics))
+        if stop.is_set():
+            signal.raise_signal(signal.SIGTERM)
+
+    if stop.is_set():
+        return None
+    try:
+        _one(experiment, folder, memory, data_dir, on_round)
+    except OwnviewError as error:
+        return _Failure(str(error), error.exit_code)
+    return None
 
 
 def _one(
@@ -96,6 +159,8 @@ def _one(
 
 
 def _asked(experiment: Experiment) -> dict[str, object]:
-    """What must agree with a run found on disk; device and rounds are resolved only when a run starts."""
+    """What must agree with a run found on disk; the device is resolved only when a run starts."""
     values = experiment.to_dict()
-    return {name: values[name] for name in ("method", "data", "seed", "protocol", "federation", "settings")}
+    names = ["method", "data", "seed", "engine", "protocol", "federation", "settings", "columns"]
+    names += ["rounds"] if experiment.model().federated else []
+    return {name: values[name] for name in names}

@@ -24,6 +24,11 @@ from torch import Tensor
 from ownview.errors import OutputError
 from ownview.files import write_json, write_text, write_whole, writing
 
+_FILES = (
+    *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "result.json"),
+    *("checkpoint.safetensors", "model.safetensors"),
+)
+
 
 class RunFolder:
     """Reads and writes the files of one run."""
@@ -38,14 +43,15 @@ class RunFolder:
             try:
                 path.mkdir(parents=True)
             except FileExistsError:
-                raise OutputError(
-                    f"{path}: already exists; choose another --out, or go on with it by --resume {path}"
-                ) from None
+                go_on = f", or go on with it by --resume {path}" if (path / "experiment.toml").is_file() else ""
+                raise OutputError(f"{path}: already exists; choose another --out{go_on}") from None
         return cls(path)
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """An existing run's folder."""
+        if not path.exists():
+            raise OutputError(f"{path}: no such run folder")
         if not (path / "experiment.toml").is_file():
             raise OutputError(f"{path}: not a run folder: it has no experiment.toml")
         return cls(path)
@@ -61,7 +67,11 @@ class RunFolder:
 
     def read_experiment(self) -> str:
         """Text of experiment.toml."""
-        return (self.path / "experiment.toml").read_text(encoding="utf-8")
+        path = self.path / "experiment.toml"
+        try:
+            return path.read_text(encoding="utf-8")
+        except UnicodeDecodeError as error:
+            raise _damaged(path, error) from None
 
     def write_provenance(self, values: Mapping[str, Any]) -> None:
         """Write provenance.json."""
@@ -70,7 +80,7 @@ class RunFolder:
     def read_provenance(self) -> dict[str, Any]:
         """Content of provenance.json; empty where a crash came before it."""
         path = self.path / "provenance.json"
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+        return _read_json(path) if path.is_file() else {}
 
     def append_round(self, values: Mapping[str, Any]) -> None:
         """Add one line to rounds.jsonl."""
@@ -84,11 +94,14 @@ class RunFolder:
         if not path.is_file():
             return []
         found = []
-        for line in path.read_text(encoding="utf-8").splitlines():
+        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
             try:
-                found.append(json.loads(line))
+                values = json.loads(line)
             except json.JSONDecodeError:
                 break
+            if not isinstance(values, dict):
+                break
+            found.append(values)
         return found
 
     def keep_rounds(self, last: int) -> None:
@@ -99,10 +112,14 @@ class RunFolder:
     def write_tensors(self, name: str, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
         """Write NAME.safetensors with a JSON description."""
         plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-        write_whole(
-            self.path / f"{name}.safetensors",
-            lambda path: save_file(plain, path, metadata={"about": json.dumps(about)}),
-        )
+
+        def fill(path: Path) -> None:
+            try:
+                save_file(plain, path, metadata={"about": json.dumps(about)})
+            except SafetensorError as error:  # what a full disk comes as
+                raise OSError(str(error).removeprefix("Error while serializing: ")) from error
+
+        write_whole(self.path / f"{name}.safetensors", fill)
 
     def read_tensors(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Tensors and description of NAME.safetensors."""
@@ -121,6 +138,12 @@ class RunFolder:
     def drop_tensors(self, name: str) -> None:
         """Remove NAME.safetensors."""
         (self.path / f"{name}.safetensors").unlink(missing_ok=True)
+
+    def drop_unfinished(self) -> None:
+        """Remove temporary files that a killed process left behind."""
+        for name in _FILES:
+            for left in self.path.glob(f".{name}.*"):
+                left.unlink(missing_ok=True)
 
     def write_users(self, columns: Mapping[str, Sequence[Any]]) -> None:
         """Write users.csv."""
@@ -142,4 +165,15 @@ class RunFolder:
         path = self.path / "result.json"
         if not path.is_file():
             raise OutputError(f"{self.path}: the run has not finished; go on with it by --resume {self.path}")
+        return _read_json(path)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
         return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise _damaged(path, error) from None
+
+
+def _damaged(path: Path, error: Exception) -> OutputError:
+    return OutputError(f"{path}: is damaged: {error}; start a new run with another --out")

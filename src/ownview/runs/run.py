@@ -59,9 +59,13 @@ class Run:
         """What was noted after every round."""
         return self.folder.read_rounds()
 
-    def recommend(self, user: Any, k: int = 10) -> list[Recommendation]:
-        """The k best items that the user has not interacted with in training or validation."""
-        bench = _Bench.of(self.experiment, self.experiment.model(), self.data)
+    def recommend(self, user: Any, k: int = 10, data_dir: Path | None = None) -> list[Recommendation]:
+        """The k best items that the user has not interacted with in training or validation.
+
+        Runs on the device that is here, whichever the model was trained on.
+        """
+        here = replace(self.experiment, device="auto")
+        bench = _Bench.of(here, here.model(), self.data, data_dir=data_dir)
         bench.check_data(self.folder)
         tensors, _ = self.folder.read_tensors("model")
         bench.trainer.unpack(tensors)
@@ -72,7 +76,7 @@ class Run:
         scores = bench.trainer.scores(users, None)[0]
         names = bench.split.data
         return [
-            Recommendation(names.items[i], names.title(i), float(scores[i]), i == bench.split.test[position])
+            Recommendation(names.items[i], names.title(i), float(scores[i]), i == int(bench.split.test[position]))
             for i in best.tolist()
             if i != NONE
         ]
@@ -132,9 +136,13 @@ def resume(
     experiment = Experiment.from_toml(folder.read_experiment(), str(path / "experiment.toml"))
     _require_same(experiment.to_dict(), asked or {}, path)
     if folder.finished:
+        folder.drop_tensors("checkpoint")
         return Run(folder, experiment, folder.read_result(), data)
     bench = _Bench.of(experiment, model or experiment.model(), data, memory, data_dir)
     bench.check_data(folder)
+    folder.drop_unfinished()
+    if not folder.read_provenance():
+        folder.write_provenance(provenance(bench.split, bench.machine.device))
     training = bench.training(folder, on_round)
     training.resume()
     return bench.finish(training)
@@ -200,6 +208,12 @@ class _Bench:
 
     def finish(self, training: Training) -> Run:
         """Train what is left, restore the chosen round, and look at test."""
+        try:
+            return self._finish(training)
+        except OutputError as error:
+            raise OutputError(f"{error}; then go on with: ownview run --resume {training.folder.path}") from error
+
+    def _finish(self, training: Training) -> Run:
         best = training.run()
         self.trainer.unpack(best.packed)
         folder, protocol = training.folder, self.experiment.protocol

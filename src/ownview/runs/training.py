@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ownview.data.splits import Split
 from ownview.engine.federation import RoundReport
-from ownview.errors import OwnviewError
+from ownview.errors import OwnviewError, TrainingError
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker
@@ -87,7 +87,7 @@ class Training:
 
     def run(self) -> Best:
         """Train the rounds that are left; on a signal, checkpoint after the round in progress and stop."""
-        with _Signals() as signals:
+        with Signals() as signals:
             last_checkpoint, cost = time.perf_counter(), 0.0
             while self.done < self.rounds:
                 self._one(self.done + 1)
@@ -104,7 +104,7 @@ class Training:
     def _one(self, number: int) -> None:
         report = self.trainer.round(number)
         start = time.perf_counter()
-        metrics = self._measure()
+        metrics = self._measure(number)
         seconds = {**report.seconds, "evaluate": time.perf_counter() - start}
         self.done = number
         self._choose(number, metrics)
@@ -114,9 +114,12 @@ class Training:
     def _stage(self) -> str:
         return "test" if self.protocol.selection == "test" else "validation"
 
-    def _measure(self) -> dict[str, float]:
+    def _measure(self, number: int) -> dict[str, float]:
         ranker = self.rankers[1 if self._stage() == "test" else 0]
-        return means(ranker.rank(self.trainer), self.protocol.cutoffs)
+        try:
+            return means(ranker.rank(self.trainer), self.protocol.cutoffs)
+        except TrainingError as error:
+            raise TrainingError(f"after round {number} {error}; lower the learning rate") from error
 
     def _choose(self, number: int, metrics: dict[str, float]) -> None:
         score = tuple(metrics[name] for name in _SELECTED_BY)
@@ -134,14 +137,14 @@ class Training:
         self.folder.write_tensors("checkpoint", tensors, {"round": self.done, "best": best})
 
 
-class _Signals:
+class Signals:
     """Notes SIGINT and SIGTERM instead of acting at once; a second one acts at once."""
 
     def __init__(self) -> None:
         self.received = 0
         self.previous: dict[int, Any] = {}
 
-    def __enter__(self) -> _Signals:
+    def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self.previous[number] = signal.signal(number, self._note)

@@ -39,7 +39,7 @@ def loop_equals_vector(method: Method, device: str = "cpu") -> None:
     """One client at a time and all at once give the same values.
 
     In float64 every value agrees to 1e-10. In float32 values agree to 1e-5 of their scale in root mean square: where
-    a gradient cancels to nearly zero, Adam turns the rounding that is left into a step, and single values may differ more.
+    a gradient cancels to nearly zero, Adam turns the rounding that is left into a step, and single values differ more.
     """
     for options in (FederationOptions(), _HALF):
         loop = _trained(federation(method, small_world(), options=options, engine="loop"))

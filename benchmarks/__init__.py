@@ -1,0 +1,1 @@
+"""Speed, measured as ratios in one run. Never part of the tests."""
