@@ -1,0 +1,46 @@
+# Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+
+.PHONY: demo test lint types check bench clean
+
+demo: .venv/.core  ## the main job: four recommenders, two protocols, one table, five books for one reader
+	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper \
+		--rounds 30 --jobs 2 --out runs/demo --resume
+	$(BIN)/ownview recommend runs/demo/pfedrec-honest-seed0 --user 28 -k 5
+
+test: .venv/.test  ## unit, property and conformance tests; real-data tests where the data is
+	$(BIN)/python -m pytest -n 2
+
+lint: .venv/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/.dev
+	$(BIN)/mypy
+
+check: lint types test  ## everything a change must pass
+
+bench: .venv/.core  ## speed of the engines, in one run
+	$(BIN)/python -m benchmarks.engine
+
+clean:
+	rm -rf .venv runs benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/.created:
+	$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 14), f"Python 3.11 to 3.13 needed, found {sys.version}"'
+	$(PYTHON) -m venv .venv
+	touch $@
+
+.venv/.core: .venv/.created pyproject.toml constraints.txt
+	$(PIP) -e .
+	touch $@
+
+.venv/.test: .venv/.core
+	$(PIP) -e '.[test]'
+	touch $@
+
+.venv/.dev: .venv/.test
+	$(PIP) -e '.[dev]'
+	touch $@

@@ -1,0 +1,340 @@
+"""The commands as a person types them, and as a program reads them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ownview.cli.main import entry
+from ownview.version import __version__
+
+OWN_METHOD = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import ownview
+from ownview.methods.fedmf import FedMF
+from ownview.settings import setting
+
+
+@dataclass(frozen=True)
+class Scaled(FedMF):
+    name: ClassVar[str] = "scaled"
+    factor: float = setting(2.0, "factor on every score", above=0)
+
+    def scores(self, p):
+        return self.factor * super().scores(p)
+"""
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def words(self) -> str:
+        """What was printed, without the line breaks of a narrow page."""
+        return " ".join(self.out.split())
+
+
+@pytest.fixture(autouse=True)
+def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    path = tmp_path / "world.csv"
+    path.write_text(rows(1))
+    return path
+
+
+@pytest.fixture
+def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    def call(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["ownview", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            entry()
+        return Outcome(ended.value.code, *capsys.readouterr())
+
+    return call
+
+
+def rows(seed: int) -> str:
+    chance = random.Random(seed)
+    text = "user,item,rating,timestamp\n"
+    for user in range(20):
+        for item in {(7 * user + k) % 130 for k in range(7)} | set(chance.sample(range(130), 6)):
+            text += f"u{user},i{item},3,{chance.randint(0, 5000)}\n"
+    return text
+
+
+def object_of(outcome: Outcome) -> Any:
+    """The one JSON object a command printed, and nothing besides."""
+    assert (outcome.code, outcome.err) == (0, "")
+    found, end = json.JSONDecoder().raw_decode(outcome.out)
+    assert outcome.out[end:] == "\n"
+    assert isinstance(found, dict)
+    return found
+
+
+QUICK = ("--rounds", "3", "--set", "embedding_size=4", "--set", "local_epochs=1")
+
+
+def test_run_tells_a_person_what_was_measured_and_how(world: Path, ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview("run", "fedmf", "--data", world, *QUICK)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert re.match(
+        r"fedmf on world, protocol honest, seed 0: test at round [123] of 3 \(chosen on validation\), "
+        r"20 users ranked among all items",
+        outcome.words,
+    )
+    assert "HR@10's 95 % interval over users" in outcome.words
+    assert outcome.out.endswith("everything in runs/fedmf-world-honest-seed0\n")
+    again = ownview("run", "fedmf", "--data", world, *QUICK)
+    assert again.out.endswith("everything in runs/fedmf-world-honest-seed0-2\n")
+
+
+def test_run_as_json_is_one_object_equal_to_the_result_file(world: Path, ownview: Callable[..., Outcome]) -> None:
+    found = object_of(ownview("run", "fedmf", "--data", world, *QUICK, "--out", "run", "--json"))
+    assert found == {**json.loads(Path("run/result.json").read_text()), "folder": "run"}
+
+
+def test_json_from_a_process_of_its_own_is_alone_on_stdout(world: Path) -> None:
+    command = [sys.executable, "-m", "ownview.cli.main", "run", "popularity", "--data", world, "--out", "run", "--json"]
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert json.loads(ended.stdout)["folder"] == "run"
+    assert ended.stderr == ""
+
+
+def test_run_says_what_the_data_lost(world: Path, ownview: Callable[..., Outcome]) -> None:
+    world.write_text(rows(1) + "x,i1,3,5\nx,i2,3,6\nu0,i0,3,9000\n")
+    outcome = ownview("run", "popularity", "--data", world)
+    assert "note: 1 of 21 users with fewer than 3 interactions dropped" in outcome.words
+    assert "note: 1 repeated (user, item) rows collapsed to their first occurrence" in outcome.words
+
+
+def test_config_gives_settings_and_options_override_it(world: Path, ownview: Callable[..., Outcome]) -> None:
+    Path("mine.toml").write_text(
+        f"method = 'pfedrec'\ndata = '{world}'\nrounds = 50\nseed = 4\n"
+        "[settings]\nembedding_size = 4\nlearning_rate = 0.05\n[federation]\nclients = '0.5'\n"
+        "[[plugins]]\nname = 'dual-personalisation'\nsettings = {personal = true, alternate = true}\n"
+    )
+    overriding = ("--rounds", "2", "--set", "learning_rate=0.2", "--set", "dual-personalisation.alternate=false")
+    found = object_of(ownview("run", "--config", "mine.toml", *overriding, "--out", "run", "--json"))
+    assert (found["rounds"], found["seed"]) == (2, 4)
+    assert found["method"] == "pfedrec + dual-personalisation"
+    assert found["settings"] | {"embedding_size": 4, "learning_rate": 0.2} == found["settings"]
+    written = tomllib.loads(Path("run/experiment.toml").read_text())
+    assert written["federation"]["clients"] == "0.5"
+    assert written["plugins"][0]["settings"] == {"personal": True, "alternate": False}
+    assert json.loads(Path("run/rounds.jsonl").read_text().splitlines()[0])["clients"] == 10
+
+
+def test_written_experiment_repeats_the_run(world: Path, ownview: Callable[..., Outcome]) -> None:
+    assert ownview("run", "fedmf", "--data", world, *QUICK, "--out", "one").code == 0
+    assert ownview("run", "--config", "one/experiment.toml", "--out", "two").code == 0
+    assert Path("one/model.safetensors").read_bytes() == Path("two/model.safetensors").read_bytes()
+
+
+def test_method_in_a_file_of_ones_own(world: Path, ownview: Callable[..., Outcome]) -> None:
+    Path("my_method.py").write_text(OWN_METHOD)
+    arguments = ("run", "my_method.py", "--data", world, *QUICK)
+    found = object_of(ownview(*arguments, "--set", "factor=3", "--out", "run", "--json"))
+    assert found["method"] == "my_method"
+    assert found["settings"]["factor"] == 3.0
+    other = object_of(ownview(*arguments, "--set", "factor=1", "--out", "plain", "--json"))
+    assert other["validation"] != found["validation"]
+    assert object_of(ownview("recommend", "run", "--user", "u3", "--json"))["recommendations"]
+
+
+def test_plugin_and_its_setting(world: Path, ownview: Callable[..., Outcome]) -> None:
+    arguments = ("run", "fedmf", "--data", world, *QUICK, "--plugin", "dual-personalisation")
+    both = object_of(ownview(*arguments, "--out", "both", "--json"))
+    assert both["method"] == "fedmf + dual-personalisation"
+    assert ownview(*arguments, "--set", "dual-personalisation.alternate=false", "--out", "one").code == 0
+    written = tomllib.loads(Path("one/experiment.toml").read_text())
+    assert written["plugins"] == [{"name": "dual-personalisation", "settings": {"personal": True, "alternate": False}}]
+    assert Path("one/model.safetensors").read_bytes() != Path("both/model.safetensors").read_bytes()
+
+
+def test_compare_methods_protocols_and_seeds_side_by_side(world: Path, ownview: Callable[..., Outcome]) -> None:
+    arguments = ("compare", "pfedrec", "popularity", "--data", world, "--rounds", "2", "--seeds", "2", "--out", "all")
+    arguments = (*arguments, "--protocol", "honest", "--protocol", "paper")
+    found = object_of(ownview(*arguments, "--jobs", "2", "--json"))
+    cells = {(one["method"], one["protocol"], one["metric"]): one for one in found["results"]}
+    assert set(cells) == {
+        (method, protocol, metric)
+        for method in ("pfedrec", "popularity")
+        for protocol in ("honest", "paper")
+        for metric in ("HR@10", "NDCG@10")
+    }
+    assert all(one["seeds"] == 2 for one in cells.values())
+    assert cells["pfedrec", "paper", "HR@10"]["ranked_among"] == "100 items"
+    results = [json.loads(Path(f"all/pfedrec-honest-seed{seed}/result.json").read_text()) for seed in (0, 1)]
+    mean = sum(result["test"]["HR@10"] for result in results) / 2
+    assert cells["pfedrec", "honest", "HR@10"]["mean"] == pytest.approx(mean)
+
+    before = {path: path.stat().st_mtime_ns for path in Path("all").glob("*/*")}
+    assert object_of(ownview(*arguments, "--resume", "--json")) == found
+    assert {path: path.stat().st_mtime_ns for path in Path("all").glob("*/*")} == before
+    table = ownview(*arguments, "--resume")
+    assert "standard deviation over seeds" in table.words
+    assert "held-out items never serve as training negatives" in table.words
+    for words in ("pfedrec", "popularity", "honest", "paper", "of 100 items", "of all items"):
+        assert words in table.out
+    assert ownview(*arguments).err == (
+        "ownview: all: already exists; choose another --out, or go on with it by adding --resume\n"
+    )
+    other = ownview("compare", "pfedrec", "--data", world, "--rounds", "3", "--out", "all", "--resume")
+    assert other.code == 2
+    assert "this run has rounds=2, not 3" in other.err
+
+
+def test_error_in_one_of_several_processes_is_one_line(world: Path, ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview("compare", "fedmf", "pfedrec", "--data", "worlt.csv", "--rounds", "2", "--jobs", "2")
+    assert outcome == Outcome(2, "", "ownview: worlt.csv: no such file; did you mean 'world.csv'?\n")
+
+
+@pytest.mark.parametrize(("jobs", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
+def test_stopped_comparison_names_the_way_on_and_goes_on(
+    jobs: str, number: signal.Signals, world: Path, ownview: Callable[..., Outcome]
+) -> None:
+    arguments = ["compare", "pfedrec", "local-only", "--data", str(world), "--rounds", "60", "--out", "all"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ownview.cli.main", *arguments, "--jobs", jobs],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    deadline = time.monotonic() + 60
+    while not list(Path("all").glob("*/rounds.jsonl")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (128 + number, "")
+    told = r"ownview: stopped with [01] of 2 runs finished; go on by the same command with --out all --resume\n"
+    assert re.fullmatch(told, err), err
+    assert ownview(*arguments, "--resume").code == 0
+    assert len(list(Path("all").glob("*/result.json"))) == 2
+
+
+def test_recommend_shows_titles(ownview: Callable[..., Outcome]) -> None:
+    assert ownview("run", "popularity", "--out", "run").code == 0
+    found = object_of(ownview("recommend", "run", "--user", "58", "-k", "5", "--json"))
+    assert (found["protocol"], found["user"], len(found["recommendations"])) == ("honest", "58", 5)
+    titles = [one["title"] for one in found["recommendations"]]
+    assert len(set(titles)) == 5
+    scores = [one["score"] for one in found["recommendations"]]
+    assert scores == sorted(scores, reverse=True)
+    table = ownview("recommend", "run", "--user", "58", "-k", "5")
+    assert table.out.startswith("popularity for user 58 of goodbooks (protocol honest)")
+    assert all(title.split(" (")[0] in table.out for title in titles)
+
+
+def test_recommend_to_an_unknown_user_suggests_a_known_one(world: Path, ownview: Callable[..., Outcome]) -> None:
+    assert ownview("run", "popularity", "--data", world, "--out", "run").code == 0
+    outcome = ownview("recommend", "run", "--user", "u99")
+    assert outcome.code == 2
+    assert re.fullmatch(r"ownview: unknown user of world 'u99'; did you mean 'u\d+'\?\n", outcome.err)
+
+
+def test_recommend_prints_titles_with_brackets_whole_and_finds_imported_data(
+    world: Path, ownview: Callable[..., Outcome]
+) -> None:
+    titles = "item,title\n" + "".join(f"i{item},Tome {item} [box set]\n" for item in range(130))
+    Path("titles.csv.gz").write_bytes(gzip.compress(titles.encode()))
+    place = ("--data-dir", "store")
+    assert ownview("data", "import", world, "--name", "shop", "--titles", "titles.csv.gz", *place).code == 0
+    assert ownview("run", "popularity", "--data", "shop", "--out", "run", *place).code == 0
+    outcome = ownview("recommend", "run", "--user", "u3", "-k", "3", *place)
+    assert outcome.out.count("[box set]") == 3
+    assert ownview("recommend", "run", "--user", "u3").code == 2
+
+
+def test_ls_methods_says_what_leaves_the_device(ownview: Callable[..., Outcome]) -> None:
+    found = {one["name"]: one for one in object_of(ownview("ls", "methods", "--json"))["methods"]}
+    assert found["local-only"]["leaves_the_device"] == "nothing"
+    assert found["fedmf"]["leaves_the_device"] == "items"
+    assert found["popularity"]["leaves_the_device"] == "all data (not federated)"
+    table = ownview("ls").out
+    assert all(name in table for name in found)
+
+
+def test_ls_plugins_and_datasets(ownview: Callable[..., Outcome]) -> None:
+    assert "dual-personalisation" in ownview("ls", "plugins").out
+    assert "dual-personalisation" in [one["name"] for one in object_of(ownview("ls", "plugins", "--json"))["plugins"]]
+    listed = object_of(ownview("ls", "datasets", "--json"))
+    assert listed == object_of(ownview("data", "ls", "--json"))
+    assert "goodbooks" in [one["name"] for one in listed["datasets"]]
+    assert "goodbooks" in ownview("ls", "datasets").out
+    assert ownview("ls", "datasets").out == ownview("data", "ls").out
+
+
+def test_ls_runs_lists_finished_unfinished_and_unreadable_ones(world: Path, ownview: Callable[..., Outcome]) -> None:
+    assert ownview("ls", "runs").out == "no runs here (looked in runs)\n"
+    assert object_of(ownview("ls", "runs", "--json")) == {"runs": []}
+    assert ownview("run", "popularity", "--data", world, "--out", "runs/b").code == 0
+    assert ownview("run", "fedmf", "--data", world, *QUICK, "--out", "runs/deep/c").code == 0
+    Path("runs/deep/c/result.json").unlink()
+    Path("runs/a").mkdir()
+    Path("runs/a/experiment.toml").write_text("method = [")
+    found = {one["name"]: one for one in object_of(ownview("ls", "runs", "--json"))["runs"]}
+    assert list(found) == ["a", "b", "deep/c"]
+    assert found["a"]["method"].startswith("unreadable: runs/a/experiment.toml: not TOML")
+    assert found["b"]["HR@10"] == round(json.loads(Path("runs/b/result.json").read_text())["test"]["HR@10"], 4)
+    assert (found["deep/c"]["rounds"], found["deep/c"]["HR@10"]) == ("3 of 3", None)
+    table = ownview("ls", "runs").out.splitlines()
+    assert table[0].split() == ["name", "method", "data", "protocol", "seed", "rounds", "HR@10"]
+
+
+def test_doctor_reports_versions_devices_and_data(ownview: Callable[..., Outcome]) -> None:
+    found = object_of(ownview("doctor", "--json"))
+    assert found["ownview"] == __version__
+    assert set(found["packages"]) >= {"torch", "numpy", "polars", "safetensors"}
+    assert "goodbooks" in found["datasets here"]
+    assert "ml-100k" in found["datasets absent"]
+    words = ownview("doctor")
+    assert words.code == 0
+    assert all(name in words.out for name in found)
+
+
+def test_version_is_the_packages(ownview: Callable[..., Outcome]) -> None:
+    assert ownview("--version") == Outcome(0, f"{__version__}\n", "")
+
+
+COMMANDS = ["", "run", "compare", "recommend", "ls", "doctor"]
+COMMANDS += ["data", "data ls", "data describe", "data fetch", "data import"]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_of_every_command_describes_every_option(command: str, ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview(*command.split(), "--help")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert f"Usage: ownview {command}".strip() in outcome.out
+    options = re.findall(r"^│\s+(?:\*\s+)?(--[a-z-]+)(.*)│$", outcome.out, re.MULTILINE)
+    assert {"--help"} <= {name for name, _ in options}
+    assert all(re.search(r"[A-Za-z]{3} .*[a-z]", text) for _, text in options), options
+
+
+def test_ownview_alone_shows_its_commands(ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview()
+    shown = outcome.out + outcome.err
+    assert all(f" {name} " in shown for name in ("run", "compare", "recommend", "ls", "doctor", "data"))

@@ -1,0 +1,276 @@
+"""What is held out, by hand on tiny examples and as properties of any data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ownview.data import Interactions
+from ownview.data.split_files import from_files
+from ownview.data.splits import NONE, Split, global_time, leave_one_out
+from ownview.errors import DataError
+
+Row = tuple[str, str, int]
+
+
+def build(rows: list[Row], timed: bool = True) -> Interactions:
+    user, item, time = zip(*rows, strict=True)
+    stamps = np.array(time, dtype=np.int64) if timed else None
+    return Interactions.from_rows(
+        "rows", np.array(user, dtype=object), np.array(item, dtype=object), None, timestamp=stamps
+    )
+
+
+def named(split: Split) -> dict[str, tuple[list[str], str | None, str | None]]:
+    """By user id: training items, validation item and test item, as ids."""
+
+    def of(item: int) -> str | None:
+        return None if item == NONE else str(split.data.items[item])
+
+    return {
+        str(user): (
+            split.data.items[split.train.of(k).numpy()].tolist(),
+            of(split.validation[k]),
+            of(split.test[k]),
+        )
+        for k, user in enumerate(split.data.users.tolist())
+    }
+
+
+@st.composite
+def timed_rows(draw: st.DrawFn) -> list[Row]:
+    """Rows of a few users, at least three each, with repeats and equal timestamps."""
+    users = [name for name in "abcd" for _ in range(draw(st.integers(3, 7)))]
+    order = draw(st.permutations(users))
+    item = st.sampled_from(["p", "q", "r", "s", "t", "u", "v"])
+    return [(user, draw(item), draw(st.integers(0, 3))) for user in order]
+
+
+def test_the_latest_row_tests_and_the_second_latest_validates() -> None:
+    rows = [("a", "p", 30), ("b", "q", 1), ("a", "q", 10), ("a", "r", 40), ("b", "p", 3), ("a", "s", 20), ("b", "r", 2)]
+    for ties in ("file", "hash"):
+        assert named(leave_one_out(build(rows), ties=ties, untimed="random", seed=0)) == {
+            "a": (["q", "s"], "p", "r"),
+            "b": (["q"], "r", "p"),
+        }
+
+
+def test_file_ties_take_the_row_first_in_the_file_for_the_latest() -> None:
+    rows = [("a", "p", 5), ("a", "q", 7), ("a", "r", 7), ("a", "s", 7), ("b", "s", 1), ("b", "p", 1), ("b", "q", 1)]
+    split = leave_one_out(build(rows), ties="file", untimed="appearance", seed=0)
+    assert named(split) == {"a": (["p", "s"], "r", "q"), "b": (["q"], "p", "s")}
+    assert split.notes == ()
+
+
+def test_file_ties_follow_the_file_when_it_is_turned_round() -> None:
+    rows = [("a", "p", 5), ("a", "q", 7), ("a", "r", 7), ("a", "s", 7)]
+    split = leave_one_out(build(rows[::-1]), ties="file", untimed="appearance", seed=0)
+    assert named(split) == {"a": (["q", "p"], "r", "s")}
+
+
+@settings(max_examples=50, deadline=None)
+@given(timed_rows())
+def test_file_ties_are_descending_ranks_of_first_occurrence(rows: list[Row]) -> None:
+    """The published rule: rank = rows with a later time, plus earlier lines of the same time."""
+    found = named(leave_one_out(build(rows), ties="file", untimed="appearance", seed=0))
+    for user in found:
+        own = [row for row in rows if row[0] == user]
+        rank = {
+            sum(other[2] > row[2] for other in own) + sum(other[2] == row[2] for other in own[:line]): row[1]
+            for line, row in enumerate(own)
+        }
+        assert found[user][1:] == (rank[1], rank[0])
+
+
+@settings(max_examples=50, deadline=None)
+@given(timed_rows(), st.data(), st.booleans())
+def test_hash_ties_do_not_depend_on_file_order(rows: list[Row], choice: st.DataObject, timed: bool) -> None:
+    rows = list({row[:2]: row for row in rows}.values())
+    rows += [(user, extra, 0) for user in "abcd" for extra in "xyz"]
+    shuffled = choice.draw(st.permutations(rows))
+    first, second = (
+        named(leave_one_out(build(order, timed), ties="hash", untimed="random", seed=3)) for order in (rows, shuffled)
+    )
+    for user in "abcd":
+        assert first[user][1:] == second[user][1:]
+        assert sorted(first[user][0]) == sorted(second[user][0])
+
+
+def test_hash_ties_do_not_depend_on_which_other_users_take_part() -> None:
+    rows = [(user, item, 0) for user in "abcdefgh" for item in "pqrstuvw"]
+    everybody = named(leave_one_out(build(rows), ties="hash", untimed="random", seed=0))
+    some = named(leave_one_out(build([row for row in rows if row[0] in "fh"]), ties="hash", untimed="random", seed=0))
+    assert some == {user: everybody[user] for user in "fh"}
+
+
+def test_hash_ties_depend_on_the_seed_and_differ_between_users() -> None:
+    rows = [(f"u{user}", f"i{item}", 0) for user in range(50) for item in range(20)]
+    data = build(rows)
+    first, again, other = (leave_one_out(data, ties="hash", untimed="random", seed=seed) for seed in (0, 0, 1))
+    assert (first.test == again.test).all()
+    assert (first.test == other.test).sum() < 15  # by chance one in twenty
+    assert len(set(first.test.tolist())) > 10
+
+
+def test_untimed_by_appearance_takes_the_item_that_appears_last_in_the_whole_file() -> None:
+    rows = [("a", "p", 0), ("b", "q", 0), ("c", "r", 0), ("c", "q", 0), ("c", "p", 0), ("b", "r", 0), ("b", "p", 0)]
+    rows += [("a", "r", 0), ("a", "q", 0)]
+    split = leave_one_out(build(rows, timed=False), ties="file", untimed="appearance", seed=0)
+    assert named(split) == {user: (["p"], "q", "r") for user in "abc"}
+    assert len(split.notes) == 1
+    assert split.notes[0].startswith("no timestamps: the order in which items first appear in the file")
+
+
+def test_untimed_at_random_is_seeded_told_and_reaches_every_item() -> None:
+    rows = [(f"u{user}", f"i{item}", 0) for user in range(200) for item in range(5)]
+    data = build(rows, timed=False)
+    split = leave_one_out(data, ties="hash", untimed="random", seed=0)
+    assert split.notes == ("no timestamps: the held-out items are drawn at random (seeded)",)
+    assert (split.test == leave_one_out(data, ties="hash", untimed="random", seed=0).test).all()
+    for held in (split.test, split.validation):
+        counts = np.bincount(held, minlength=5)  # 200 draws of 5: mean 40, standard deviation 5.7
+        assert counts.min() > 40 - 5 * 5.7
+        assert counts.max() < 40 + 5 * 5.7
+
+
+@settings(max_examples=50, deadline=None)
+@given(timed_rows(), st.sampled_from(["file", "hash"]), st.sampled_from(["appearance", "random"]), st.booleans())
+def test_the_three_parts_are_exactly_the_users_rows(rows: list[Row], ties: str, untimed: str, timed: bool) -> None:
+    split = leave_one_out(build(rows, timed), ties=ties, untimed=untimed, seed=1)
+    for user, (train, validation, test) in named(split).items():
+        assert sorted([*train, str(validation), str(test)]) == sorted(row[1] for row in rows if row[0] == user)
+
+
+@settings(max_examples=50, deadline=None)
+@given(timed_rows(), st.sampled_from(["file", "hash"]))
+def test_test_is_no_earlier_than_validation_and_validation_than_training(rows: list[Row], ties: str) -> None:
+    rows = list({row[:2]: row for row in rows}.values()) + [(u, f"{u}{k}", k) for u in "abcd" for k in range(3)]
+    time = {row[:2]: row[2] for row in rows}
+    for user, (train, validation, test) in named(
+        leave_one_out(build(rows), ties=ties, untimed="random", seed=2)
+    ).items():
+        assert time[user, str(test)] >= time[user, str(validation)]
+        assert time[user, str(validation)] >= max(time[user, item] for item in train)
+
+
+def test_training_and_known_items_are_distinct_and_ascending() -> None:
+    rows = [("a", "p", 4), ("a", "q", 1), ("a", "q", 2), ("a", "p", 3), ("a", "r", 5), ("b", "r", 1), ("b", "q", 2)]
+    split = leave_one_out(build([*rows, ("b", "s", 3)]), ties="file", untimed="appearance", seed=0)
+    items = split.data.items
+    assert items[split.train.of(0).numpy()].tolist() == ["q", "q", "p"]
+    assert [items[split.training_items().of(u).numpy()].tolist() for u in (0, 1)] == [["p", "q"], ["r"]]
+    assert [items[split.known_items().of(u).numpy()].tolist() for u in (0, 1)] == [["p", "q", "r"], ["q", "r", "s"]]
+
+
+def test_global_time_takes_the_first_item_of_each_window() -> None:
+    rows = [("a", f"i{t}", t) for t in range(10)] + [("b", f"i{t}", t) for t in (0, 2, 9)] + [("c", "i2", 2)]
+    split = global_time(build(rows), validation_from=0.5, test_from=0.8, seed=0)
+    assert named(split) == {
+        "a": (["i0", "i1", "i2"], "i3", "i7"),
+        "b": (["i0", "i2"], None, "i9"),
+        "c": (["i2"], None, None),
+    }
+    assert split.notes == ("global time split: training before 3, validation before 7, test from there",)
+
+
+def test_global_time_drops_users_without_training_and_tells() -> None:
+    rows = [("a", f"i{t}", t) for t in range(10)] + [("late", "i7", 7), ("late", "i8", 8), ("later", "i9", 9)]
+    split = global_time(build(rows), validation_from=0.5, test_from=0.8, seed=0)
+    assert split.data.users.tolist() == ["a"]
+    assert split.notes[1:] == ("2 users have nothing before 6 and were dropped",)
+
+
+@settings(max_examples=50, deadline=None)
+@given(timed_rows(), st.floats(0.3, 0.6), st.floats(0.65, 1.0), st.integers(0, 5))
+def test_global_time_never_trains_on_the_future(rows: list[Row], first: float, second: float, seed: int) -> None:
+    start, end = (int(np.quantile([row[2] for row in rows], share, method="lower")) for share in (first, second))
+    trained = {row[0] for row in rows if row[2] < start}
+    if not trained:
+        with pytest.raises(DataError, match="no user has an interaction before"):
+            global_time(build(rows), validation_from=first, test_from=second, seed=seed)
+        return
+    found = named(global_time(build(rows), validation_from=first, test_from=second, seed=seed))
+    assert set(found) == trained
+    for user, (train, validation, test) in found.items():
+        own = [(item, time) for name, item, time in rows if name == user]
+        assert train == [item for item, time in own if time < start]
+        for held, low, high in ((validation, start, end), (test, end, 99)):
+            window = [(time, item) for item, time in own if low <= time < high]
+            earliest = {item for time, item in window if time == min(window)[0]}
+            assert held in earliest if window else held is None
+
+
+def test_global_time_without_timestamps_is_an_error() -> None:
+    data = build([("a", "p", 0), ("a", "q", 0), ("a", "r", 0)], timed=False)
+    with pytest.raises(DataError, match="rows: a global time split needs timestamps, and this data has none"):
+        global_time(data, validation_from=0.8, test_from=0.9, seed=0)
+
+
+def test_global_time_with_nothing_to_train_on_is_an_error() -> None:
+    with pytest.raises(DataError, match="rows: no user has an interaction before 7; raise validation_from"):
+        global_time(build([("a", i, 7) for i in "pqr"]), validation_from=0.5, test_from=0.9, seed=0)
+
+
+FILES = {
+    "train.csv": "user,item\na,p\nb,r\na,q\nb,p\na,p\n",
+    "validation.csv": "user,item\nb,s\n",
+    "test.csv": "user,item\nb,q\na,s\n",
+}
+
+
+def universe() -> Interactions:
+    return build([(user, item, 0) for user in "ab" for item in "pqrs"], timed=False)
+
+
+def folder_with(place: Path, changes: dict[str, str | None]) -> Path:
+    """A folder of good split files, apart from the changes; None leaves a file out."""
+    for name, text in {**FILES, **changes}.items():
+        if text is not None:
+            (place / name).write_text(text, encoding="utf-8")
+    return place
+
+
+def test_own_split_files_are_taken_as_they_are(tmp_path: Path) -> None:
+    split = from_files(folder_with(tmp_path, {}), universe())
+    assert named(split) == {"a": (["p", "q", "p"], None, "s"), "b": (["r", "p"], "s", "q")}
+    assert split.notes == (f"split from the files in {tmp_path}",)
+    assert split.data.items.tolist() == list("pqrs")
+
+
+def test_own_split_files_may_be_tab_separated_and_have_numbers_for_ids(tmp_path: Path) -> None:
+    data = Interactions.from_rows("numbers", np.array([7, 7, 7, 8, 8, 8]), np.array([1, 2, 3, 3, 2, 1]))
+    for part, lines in {"train": "7\t1\n8\t3\n", "validation": "7\t2\n8\t2\n", "test": "7\t3\n8\t1\n"}.items():
+        (tmp_path / f"{part}.tsv").write_text("user\titem\n" + lines, encoding="utf-8")
+    assert named(from_files(tmp_path, data)) == {"7": ([1], "2", "3"), "8": ([3], "2", "1")}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"train.csv": None}, r"expected exactly one file train.csv .*, found 0"),
+        ({"validation.csv": None}, r"expected exactly one file validation.csv .*, found 0"),
+        ({"test.csv": None}, r"expected exactly one file test.csv .*, found 0"),
+        ({"test.tsv": "user\titem\na\ts\n"}, r"expected exactly one file test.csv .*, found 2"),
+        ({"train.csv": "user,item\na,p\nx,q\nb,r\n"}, r"train.csv: user x does not occur in rows"),
+        ({"test.csv": "user,item\na,s\nb,z\n"}, r"test.csv: item z does not occur in rows"),
+        ({"train.csv": "user,item\na,p\na,q\n"}, r"user b of rows has no row in the train file"),
+        ({"test.csv": "user,item\na,s\nb,q\nb,p\n"}, r"test.csv: user b has 2 rows; expected at most one"),
+        ({"validation.csv": "user,item\na,r\na,s\na,q\n"}, r"validation.csv: user a has 3 rows; expected at most"),
+        ({"validation.csv": "user,item\n"}, r"validation"),
+        ({"test.csv": "who,what\na,s\n"}, r"test"),
+    ],
+)
+def test_own_split_files_that_do_not_fit_are_errors(
+    tmp_path: Path, changes: dict[str, str | None], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        from_files(folder_with(tmp_path, changes), universe())
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"expected exactly one file train.csv"):
+        from_files(tmp_path / "nowhere", universe())

@@ -1,0 +1,308 @@
+"""The run folder: what is in it, and what stays of it when something goes wrong."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import re
+import resource
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from safetensors import safe_open
+
+from ownview.cli.main import entry
+from ownview.errors import OutputError, TrainingError
+from ownview.experiment import Experiment
+from ownview.files import write_bytes, write_json, write_text, write_whole
+from ownview.runs import folder as folder_module
+from ownview.runs.run import open_run, resume, run
+
+USERS, ITEMS, SIZE = 30, 60, 4
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every item occurs, so that the universe has exactly ITEMS items."""
+    path = tmp_path_factory.mktemp("data") / "world.csv"
+    chance = random.Random(1)
+    rows = ["user,item,rating,timestamp"]
+    for user in range(USERS):
+        chosen = {2 * user % ITEMS, (2 * user + 1) % ITEMS, *chance.sample(range(ITEMS), 8)}
+        rows += [f"u{user},i{item},3,{chance.randint(0, 5000)}" for item in sorted(chosen)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture
+def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    def call(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["ownview", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            entry()
+        return Outcome(ended.value.code, *capsys.readouterr())
+
+    return call
+
+
+def experiment_of(method: str, world: Path, rounds: int = 3, **settings: Any) -> Experiment:
+    return Experiment(
+        method=method,
+        data=str(world),
+        rounds=rounds,
+        settings={"embedding_size": SIZE, "local_epochs": 1, **settings} if method != "popularity" else {},
+    )
+
+
+def rounds_of(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+
+
+class TestWriteWhole:
+    def test_writes_what_it_is_given(self, tmp_path: Path) -> None:
+        write_text(tmp_path / "a.txt", "née\n")
+        write_bytes(tmp_path / "b.bin", b"\0\1")
+        assert (tmp_path / "a.txt").read_bytes() == "née\n".encode()
+        assert (tmp_path / "b.bin").read_bytes() == b"\0\1"
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["a.txt", "b.bin"]
+
+    @pytest.mark.parametrize("old", [None, "before"])
+    @pytest.mark.parametrize("failure", [OSError(28, "No space left on device"), ValueError("x"), KeyboardInterrupt()])
+    def test_failure_leaves_the_old_content_and_no_temporary(
+        self, old: str | None, failure: BaseException, tmp_path: Path
+    ) -> None:
+        path = tmp_path / "result.json"
+        if old is not None:
+            path.write_text(old)
+
+        def half(temporary: Path) -> None:
+            temporary.write_text("hal")
+            raise failure
+
+        with pytest.raises(OutputError if isinstance(failure, OSError) else type(failure)):
+            write_whole(path, half)
+        assert {one.name: one.read_text() for one in tmp_path.iterdir()} == ({} if old is None else {path.name: old})
+
+    def test_error_names_the_file_and_the_reason(self, tmp_path: Path) -> None:
+        def full(temporary: Path) -> None:
+            raise OSError(28, "No space left on device")
+
+        with pytest.raises(OutputError, match=re.escape(f"{tmp_path / 'x'}: cannot be written: No space left on")):
+            write_whole(tmp_path / "x", full)
+
+    def test_missing_parent_is_named(self, tmp_path: Path) -> None:
+        with pytest.raises(OutputError, match=r"nowhere/x: cannot be written: No such file or directory"):
+            write_text(tmp_path / "nowhere" / "x", "")
+
+    def test_json_refuses_numbers_that_are_not_finite(self, tmp_path: Path) -> None:
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            write_json(tmp_path / "x.json", {"HR@10": float("nan")})
+        assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("method", ["fedmf", "pfedrec", "local-only", "popularity"])
+def test_finished_folder_holds_what_its_documentation_lists(method: str, world: Path, tmp_path: Path) -> None:
+    run(experiment_of(method, world), out=tmp_path / "run")
+    documented = set(re.findall(r"^([a-z]+\.[a-z]+)  ", folder_module.__doc__ or "", re.MULTILINE))
+    assert {path.name for path in (tmp_path / "run").iterdir()} == documented - {"checkpoint.safetensors"}
+    assert documented > {"result.json", "rounds.jsonl", "users.csv"}
+
+
+def test_experiment_and_provenance_say_everything(world: Path, tmp_path: Path) -> None:
+    run(experiment_of("fedmf", world), out=tmp_path / "run")
+    written = tomllib.loads((tmp_path / "run" / "experiment.toml").read_text())
+    assert (
+        written["settings"] | {"embedding_size": SIZE, "local_epochs": 1, "learning_rate": 0.01} == written["settings"]
+    )
+    assert written["protocol"]["name"] == "honest"
+    assert written["device"] in ("cpu", "cuda")
+    known = json.loads((tmp_path / "run" / "provenance.json").read_text())
+    assert known["data"] | {"name": "world", "users": USERS, "items": ITEMS} == known["data"]
+    assert {"ownview", "revision", "python", "packages", "machine"} <= set(known)
+
+
+def test_result_names_protocol_seed_settings_and_choice(world: Path, tmp_path: Path) -> None:
+    finished = run(experiment_of("fedmf", world), out=tmp_path / "run")
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert finished.result == result
+    assert result["method"] == "fedmf"
+    assert result["protocol"] == "honest"
+    assert result["seed"] == 0
+    assert result["settings"]["embedding_size"] == SIZE
+    assert result["chosen_on"] == "validation"
+    assert result["rounds"] == 3
+    assert 1 <= result["chosen_round"] <= 3
+    low, high = result["interval_95"]["HR@10"]
+    assert low <= result["test"]["HR@10"] <= high
+    lines = rounds_of(tmp_path / "run")
+    assert result["validation"] == lines[result["chosen_round"] - 1]["validation"]
+    assert result["seconds"] == pytest.approx(sum(sum(line["seconds"].values()) for line in lines), abs=1e-3)
+    assert result["peak_memory_bytes"] == max(line["peak_memory_bytes"] for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("method", "sent"), [("fedmf", ITEMS * SIZE * 4), ("pfedrec", ITEMS * SIZE * 4), ("local-only", 0)]
+)
+def test_rounds_have_loss_metrics_seconds_traffic_and_memory(
+    method: str, sent: int, world: Path, tmp_path: Path
+) -> None:
+    run(experiment_of(method, world), out=tmp_path / "run")
+    lines = rounds_of(tmp_path / "run")
+    assert [line["round"] for line in lines] == [1, 2, 3]
+    for line in lines:
+        assert line["clients"] == USERS
+        assert 0 < line["loss"] < 10
+        assert {"HR@5", "NDCG@5", "HR@10", "NDCG@10", "HR@20", "NDCG@20", "MRR", "AUC"} == set(line["validation"])
+        assert set(line["seconds"]) == {"sample", "train", "server", "evaluate"}
+        assert all(value >= 0 for value in line["seconds"].values())
+        assert line["seconds"]["train"] > 0
+        assert line["bytes_down_per_client"] == line["bytes_up_per_client"] == sent
+        assert line["peak_memory_bytes"] > 2**20
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert result["bytes_up_per_client"] == result["bytes_down_per_client"] == sent
+
+
+@pytest.mark.parametrize("method", ["fedmf", "popularity"])
+def test_users_file_has_every_ranked_user_and_the_results_means(method: str, world: Path, tmp_path: Path) -> None:
+    finished = run(experiment_of(method, world), out=tmp_path / "run")
+    with (tmp_path / "run" / "users.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == finished.result["users_ranked"] == USERS
+    assert {row["user"] for row in rows} == {f"u{user}" for user in range(USERS)}
+    for name, value in finished.metrics.items():
+        if name not in ("coverage@10", "Gini@10"):
+            assert sum(float(row[name]) for row in rows) / len(rows) == pytest.approx(value, abs=1e-9)
+    assert all(int(row["better"]) + int(row["tied"]) < int(row["candidates"]) <= ITEMS for row in rows)
+
+
+def test_disk_that_fills_up_is_one_line_and_the_run_can_go_on(world: Path, tmp_path: Path) -> None:
+    """A checkpoint after the best round holds two states and is larger than the first: only that one hits the limit."""
+    experiment = experiment_of("pfedrec", world, 60, embedding_size=16)
+    run(experiment_of("pfedrec", world, 1, embedding_size=16), out=tmp_path / "one")
+    limit = (tmp_path / "one" / "model.safetensors").stat().st_size * 3 // 2
+    outcome = _limited(experiment, tmp_path, limit)
+    folder = tmp_path / "run"
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith(f"ownview: {folder / 'checkpoint.safetensors'}: cannot be written: ")
+    assert "File too large" in outcome.err
+    assert outcome.err.endswith(f"go on with: ownview run --resume {folder}\n")
+    assert outcome.err.count("\n") == 1
+    assert list(folder.glob(".*")) == []
+    with safe_open(folder / "checkpoint.safetensors", framework="pt") as stored:
+        assert json.loads(stored.metadata()["about"])["round"] >= 1
+    _assert_same_result(resume(folder).result, run(experiment).result)
+
+
+def test_disk_that_fills_up_in_the_rounds_file_is_one_line_too(world: Path, tmp_path: Path) -> None:
+    experiment = experiment_of("fedmf", world, 20)
+    outcome = _limited(experiment, tmp_path, 4000)
+    folder = tmp_path / "run"
+    assert outcome.code == 2
+    assert outcome.err.startswith(f"ownview: {folder / 'rounds.jsonl'}: cannot be written: File too large")
+    assert outcome.err.count("\n") == 1
+    _assert_same_result(resume(folder).result, run(experiment).result)
+
+
+def _limited(experiment: Experiment, place: Path, limit: int) -> Outcome:
+    """Run in a process that may not write files larger than `limit` bytes."""
+    (place / "experiment.toml").write_text(experiment.to_toml())
+    ended = subprocess.run(
+        [sys.executable, "-m", "ownview.cli.main", "run", "--config", "experiment.toml", "--out", place / "run"],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
+    )
+    return Outcome(ended.returncode, ended.stdout, ended.stderr)
+
+
+def _assert_same_result(found: Any, expected: Any) -> None:
+    timeless = [
+        {k: v for k, v in one.items() if k not in ("seconds", "peak_memory_bytes")} for one in (found, expected)
+    ]
+    assert timeless[0] == timeless[1]
+
+
+def test_folder_that_exists_is_refused_and_left_alone(
+    world: Path, ownview: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep")
+    outcome = ownview("run", "popularity", "--data", world, "--out", tmp_path / "mine")
+    assert outcome == Outcome(2, "", f"ownview: {tmp_path / 'mine'}: already exists; choose another --out\n")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["notes.txt"]
+
+
+def test_folder_that_holds_a_run_is_refused_with_the_way_on(
+    world: Path, ownview: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    arguments = ("run", "popularity", "--data", world, "--out", tmp_path / "run")
+    assert ownview(*arguments).code == 0
+    outcome = ownview(*arguments)
+    assert outcome.code == 2
+    assert outcome.err.endswith(f"already exists; choose another --out, or go on with it by --resume {tmp_path}/run\n")
+
+
+def test_folder_below_a_file_is_refused(world: Path, ownview: Callable[..., Outcome], tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    outcome = ownview("run", "popularity", "--data", world, "--out", tmp_path / "file" / "run")
+    assert outcome.code == 2
+    assert outcome.err.startswith(f"ownview: {tmp_path / 'file' / 'run'}: cannot be written: Not a directory")
+
+
+def test_bad_input_leaves_no_folder_behind(world: Path, ownview: Callable[..., Outcome], tmp_path: Path) -> None:
+    for wrong in (["--data", tmp_path / "none.csv"], ["--data", world, "--set", "embedding_size=0"]):
+        assert ownview("run", "fedmf", *wrong, "--out", tmp_path / "run").code == 2
+        assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(("method", "rate"), [("pfedrec", 100.0), ("fedmf", 1e19)])
+def test_divergence_names_round_client_and_parameter_and_keeps_the_checkpoint(
+    method: str, rate: float, world: Path, ownview: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    (tmp_path / "e.toml").write_text(experiment_of(method, world, 30, learning_rate=rate).to_toml())
+    folder = tmp_path / "run"
+    outcome = ownview("run", "--config", tmp_path / "e.toml", "--out", folder)
+    assert outcome.code == 3
+    assert outcome.out == ""
+    told = re.fullmatch(
+        rf"ownview: {method} diverged in round (\d+): (the loss|\w+) of client (u\d+) is not finite; "
+        r"lower the learning rate or the initial scale\n",
+        outcome.err,
+    )
+    assert told is not None, outcome.err
+    assert len(rounds_of(folder)) == int(told[1]) - 1 >= 1
+    assert not (folder / "result.json").exists()
+    with safe_open(folder / "checkpoint.safetensors", framework="pt") as stored:
+        assert 1 <= json.loads(stored.metadata()["about"])["round"] < int(told[1])
+        assert all(bool(stored.get_tensor(key).isfinite().all()) for key in stored.keys())  # noqa: SIM118
+    assert ownview("run", "--resume", folder) == outcome
+
+
+def test_scores_that_overflow_name_the_round(world: Path, tmp_path: Path) -> None:
+    with pytest.raises(TrainingError, match=r"after round 2 .*not finite.*; lower the learning rate"):
+        run(experiment_of("pfedrec", world, 8, learning_rate=1e6), out=tmp_path / "run")
+
+
+@pytest.mark.parametrize("name", ["result.json", "provenance.json"])
+@pytest.mark.parametrize("content", ["{", "[1, 2]", "7"])
+def test_damaged_json_is_named(name: str, content: str, world: Path, tmp_path: Path) -> None:
+    finished = run(experiment_of("popularity", world), out=tmp_path / "run")
+    (tmp_path / "run" / name).write_text(content)
+    with pytest.raises(OutputError, match=re.escape(f"{name}: is damaged")):
+        open_run(tmp_path / "run") if name == "result.json" else finished.recommend("u1")

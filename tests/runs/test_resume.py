@@ -1,0 +1,348 @@
+"""A run that was stopped, killed or cut off goes on to the result it would have had."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from ownview.cli.main import entry
+from ownview.errors import OutputError
+from ownview.experiment import Experiment
+from ownview.runs.run import resume, run
+
+ROUNDS = 40
+FEW = 6
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "fedmf": {"method": "fedmf", "settings": {"local_epochs": 1, "embedding_size": 4}},
+    "pfedrec": {"method": "pfedrec", "settings": {"embedding_size": 4}},
+    "local-only": {"method": "local-only", "settings": {"local_epochs": 1, "embedding_size": 4}},
+    "server-adam": {
+        "method": "fedmf",
+        "settings": {"local_epochs": 1, "embedding_size": 4},
+        "federation": {"server_optimizer": "adam", "server_learning_rate": 0.01},
+    },
+    "half-the-clients": {
+        "method": "pfedrec",
+        "settings": {"embedding_size": 4},
+        "federation": {"clients": "0.5"},
+    },
+}
+
+
+class Outcome(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class CrashError(Exception):
+    """Stands for whatever ends a process between a round's line and its checkpoint."""
+
+
+def write_world(path: Path, seed: int = 1) -> Path:
+    chance = random.Random(seed)
+    rows = ["user,item,rating,timestamp"]
+    for user in range(30):
+        chosen = chance.sample(range(60), chance.randint(6, 14))
+        rows += [f"u{user},i{item},{chance.randint(1, 5)},{chance.randint(0, 5000)}" for item in chosen]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_world(tmp_path_factory.mktemp("data") / "world.csv")
+
+
+@pytest.fixture(scope="module")
+def whole(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, int], Path]:
+    """Folders of runs that nothing interrupted."""
+
+    @cache
+    def folder(variant: str, rounds: int) -> Path:
+        path = tmp_path_factory.mktemp("whole") / variant
+        run(experiment_of(variant, world, rounds), out=path)
+        return path
+
+    return folder
+
+
+@pytest.fixture
+def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    def call(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["ownview", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            entry()
+        return Outcome(ended.value.code, *capsys.readouterr())
+
+    return call
+
+
+def experiment_of(variant: str, world: Path, rounds: int, seed: int = 0) -> Experiment:
+    return Experiment.from_dict({**VARIANTS[variant], "data": str(world), "rounds": rounds, "seed": seed})
+
+
+def crash(experiment: Experiment, folder: Path, after: int) -> Path:
+    """Begin a run that ends after the line of round `after` and before the round's checkpoint."""
+
+    def on_round(number: int, metrics: dict[str, float]) -> None:
+        if number == after:
+            raise CrashError
+
+    with pytest.raises(CrashError):
+        run(experiment, out=folder, on_round=on_round)
+    return folder
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    """rounds.jsonl without what no two runs share."""
+    found = [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
+    return [{k: v for k, v in line.items() if k not in ("seconds", "peak_memory_bytes")} for line in found]
+
+
+def assert_same_run(found: Path, expected: Path) -> None:
+    assert sorted(path.name for path in found.iterdir()) == sorted(path.name for path in expected.iterdir())
+    for name in ("experiment.toml", "model.safetensors", "users.csv"):
+        assert (found / name).read_bytes() == (expected / name).read_bytes(), name
+    assert lines(found) == lines(expected)
+    results = [json.loads((folder / "result.json").read_text()) for folder in (found, expected)]
+    for result in results:
+        del result["seconds"], result["peak_memory_bytes"]
+    assert results[0] == results[1]
+
+
+def start(*arguments: str | Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "ownview.cli.main", "run", *map(str, arguments)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+
+
+def wait_for_round(folder: Path, number: int, process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 60
+    path = folder / "rounds.jsonl"
+    while not path.is_file() or path.read_bytes().count(b"\n") < number:
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline, f"no round {number} in {folder}"
+        time.sleep(0.005)
+
+
+def stop(process: subprocess.Popen[str], number: signal.Signals) -> Outcome:
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    return Outcome(process.returncode, out, err)
+
+
+def config_of(experiment: Experiment, path: Path) -> Path:
+    path.write_text(experiment.to_toml())
+    return path
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_stopped_then_killed_then_resumed_equals_uninterrupted(
+    variant: str, world: Path, whole: Callable[[str, int], Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    config = config_of(experiment_of(variant, world, ROUNDS), tmp_path / "experiment.toml")
+    process = start("--config", config, "--out", folder)
+    wait_for_round(folder, 1, process)
+    stopped = stop(process, signal.SIGTERM)
+    done = len(lines(folder))
+    assert 0 < done < ROUNDS
+    told = f"ownview: stopped after round {done}; go on with: ownview run --resume {folder}\n"
+    assert stopped == Outcome(128 + signal.SIGTERM, "", told)
+
+    process = start("--resume", folder)
+    wait_for_round(folder, done + 1, process)
+    seconds = json.loads((folder / "rounds.jsonl").read_text().splitlines()[0])["seconds"]
+    time.sleep(random.uniform(0, 5) * sum(seconds.values()))
+    assert stop(process, signal.SIGKILL).code == -signal.SIGKILL
+    assert not (folder / "result.json").exists()
+
+    resume(folder)
+    assert_same_run(folder, whole(variant, ROUNDS))
+
+
+def test_interrupt_from_the_keyboard_names_the_way_on(
+    world: Path, whole: Callable[[str, int], Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    config = config_of(experiment_of("pfedrec", world, ROUNDS), tmp_path / "experiment.toml")
+    process = start("--config", config, "--out", folder, "--json")
+    wait_for_round(folder, 1, process)
+    stopped = stop(process, signal.SIGINT)
+    assert stopped.code == 130
+    assert stopped.out == ""
+    assert stopped.err.endswith(f"go on with: ownview run --resume {folder}\n")
+    assert stopped.err.count("\n") == 1
+    resume(folder)
+    assert_same_run(folder, whole("pfedrec", ROUNDS))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("after", [1, FEW - 1])
+def test_crash_before_a_checkpoint_loses_nothing(
+    variant: str, after: int, world: Path, whole: Callable[[str, int], Path], tmp_path: Path
+) -> None:
+    folder = crash(experiment_of(variant, world, FEW), tmp_path / "run", after)
+    assert (folder / "checkpoint.safetensors").exists() == (after > 1)
+    resume(folder)
+    assert_same_run(folder, whole(variant, FEW))
+
+
+@pytest.mark.parametrize("garbage", [b'{"round": 6, "cli', b"\xff\xfe\x80\n", b"\0" * 300, b"17\n", b"\n\n"], ids=repr)
+def test_what_a_crash_left_in_the_rounds_file_is_dropped(
+    garbage: bytes, world: Path, whole: Callable[[str, int], Path], tmp_path: Path
+) -> None:
+    folder = crash(experiment_of("fedmf", world, FEW), tmp_path / "run", 4)
+    with (folder / "rounds.jsonl").open("ab") as rounds:
+        rounds.write(garbage)
+    resume(folder)
+    assert_same_run(folder, whole("fedmf", FEW))
+
+
+def test_killed_before_provenance_was_written_still_ends_whole(
+    world: Path, whole: Callable[[str, int], Path], tmp_path: Path
+) -> None:
+    folder = crash(experiment_of("fedmf", world, FEW), tmp_path / "run", 1)
+    for name in ("provenance.json", "rounds.jsonl"):
+        (folder / name).unlink()
+    resume(folder)
+    assert_same_run(folder, whole("fedmf", FEW))
+    known = [json.loads((path / "provenance.json").read_text()) for path in (folder, whole("fedmf", FEW))]
+    assert known[0]["data"] == known[1]["data"]
+
+
+def test_temporary_files_of_a_killed_process_go_and_other_files_stay(world: Path, tmp_path: Path) -> None:
+    folder = crash(experiment_of("fedmf", world, FEW), tmp_path / "run", 3)
+    (folder / ".checkpoint.safetensors.x1y2z3").write_bytes(b"half")
+    (folder / ".gitignore").write_text("*\n")
+    resume(folder)
+    assert [path.name for path in folder.glob(".*")] == [".gitignore"]
+
+
+def test_killed_between_result_and_clearing_up_counts_as_finished(
+    world: Path, whole: Callable[[str, int], Path], tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(whole("fedmf", FEW), folder)
+    (folder / "checkpoint.safetensors").write_bytes(b"left over")
+    resume(folder)
+    assert_same_run(folder, whole("fedmf", FEW))
+
+
+def test_damaged_checkpoint_is_named(world: Path, tmp_path: Path) -> None:
+    folder = crash(experiment_of("fedmf", world, FEW), tmp_path / "run", 3)
+    (folder / "checkpoint.safetensors").write_bytes(b"not a checkpoint")
+    with pytest.raises(OutputError, match=r"checkpoint\.safetensors: cannot be read"):
+        resume(folder)
+
+
+def test_resume_of_a_finished_run_returns_its_result_and_changes_nothing(
+    whole: Callable[[str, int], Path], ownview: Callable[..., Outcome]
+) -> None:
+    folder = whole("fedmf", FEW)
+    before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+    outcome = ownview("run", "--resume", folder, "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert json.loads(outcome.out) == {**json.loads(before["result.json"][0]), "folder": str(folder)}
+    assert {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (["--rounds", "7"], "rounds=6, not 7"),
+        (["--seed", "1"], "seed=0, not 1"),
+        (["--data", "goodbooks"], "data='{world}', not 'goodbooks'"),
+        (["--protocol", "paper"], "protocol.name='honest', not 'paper'"),
+        (["--protocol", "{other}"], "protocol.name='honest', not 'other'"),
+        (["--engine", "loop"], "engine='vector', not 'loop'"),
+        (["pfedrec"], "method='fedmf', not 'pfedrec'"),
+        (["--set", "embedding_size=8"], "--set embedding_size=8: not with --resume"),
+        (["--plugin", "dual-personalisation"], "--plugin: not with --resume"),
+        (["--columns", "user=a,item=b"], "--columns: not with --resume"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_resume_with_other_settings_is_refused(
+    arguments: list[str], named: str, world: Path, ownview: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    folder = crash(experiment_of("fedmf", world, FEW), tmp_path / "run", 2)
+    (tmp_path / "other.toml").write_text("ties = 'last'\n")
+    outcome = ownview("run", *(a.format(other=tmp_path / "other.toml") for a in arguments), "--resume", folder)
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.startswith("ownview: ")
+    assert outcome.err.count("\n") == 1
+    assert named.format(world=world) in outcome.err
+    assert not (folder / "result.json").exists()
+
+
+def test_resume_with_a_protocol_file_changed_since_is_refused(
+    world: Path, ownview: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    protocol = tmp_path / "mine.toml"
+    protocol.write_text("ties = 'last'\n")
+    arguments = ("run", "fedmf", "--data", world, "--rounds", "2", "--protocol", protocol)
+    assert ownview(*arguments, "--out", tmp_path / "run").code == 0
+    assert ownview(*arguments, "--resume", tmp_path / "run").code == 0
+    protocol.write_text("ties = 'expected'\n")
+    outcome = ownview(*arguments, "--resume", tmp_path / "run")
+    assert outcome.code == 2
+    assert "protocol.ties='last', not 'expected'" in outcome.err
+
+
+def test_resume_with_the_same_settings_goes_on(
+    world: Path, whole: Callable[[str, int], Path], ownview: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    folder = crash(experiment_of("fedmf", world, FEW), tmp_path / "run", 2)
+    arguments = ("fedmf", "--data", world, "--rounds", FEW, "--seed", "0", "--protocol", "honest")
+    assert ownview("run", *arguments, "--resume", folder).code == 0
+    assert_same_run(folder, whole("fedmf", FEW))
+
+
+def test_resume_on_changed_data_is_refused_until_the_old_data_is_back(
+    whole: Callable[[str, int], Path], ownview: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    mine = write_world(tmp_path / "world.csv")
+    before = mine.read_text()
+    folder = crash(experiment_of("pfedrec", mine, FEW), tmp_path / "run", 3)
+    mine.write_text(before + "u0,i0,5,9999\nu1,i1,5,9999\n")
+    outcome = ownview("run", "--resume", folder)
+    assert outcome.code == 2
+    assert outcome.err == (
+        f"ownview: {folder}: the data {str(mine)!r} has changed since the run began; "
+        "start a new run, or bring the old data back\n"
+    )
+    mine.write_text(before)
+    assert ownview("run", "--resume", folder).code == 0
+    assert lines(folder) == lines(whole("pfedrec", FEW))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_equal_seeds_agree_bit_for_bit_and_others_do_not(
+    variant: str, world: Path, whole: Callable[[str, int], Path], tmp_path: Path
+) -> None:
+    run(experiment_of(variant, world, FEW), out=tmp_path / "again")
+    assert_same_run(tmp_path / "again", whole(variant, FEW))
+    run(experiment_of(variant, world, FEW, seed=1), out=tmp_path / "other")
+    models = [(path / "model.safetensors").read_bytes() for path in (tmp_path / "other", whole(variant, FEW))]
+    assert models[0] != models[1]
+    assert lines(tmp_path / "other") != lines(whole(variant, FEW))

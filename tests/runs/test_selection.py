@@ -1,0 +1,134 @@
+"""Which round a run reports, and that nobody looks at test before."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors import safe_open
+
+from ownview.errors import SettingError
+from ownview.evaluation.protocol import Protocol, protocol
+from ownview.experiment import Experiment
+from ownview.runs.run import Run, resume, run
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Few users: hit rates are eighths, so that rounds tie."""
+    path = tmp_path_factory.mktemp("data") / "world.csv"
+    chance = random.Random(3)
+    rows = ["user,item,rating,timestamp"]
+    for user in range(8):
+        rows += [f"u{user},i{item},3,{chance.randint(0, 5000)}" for item in chance.sample(range(40), 10)]
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+def train(
+    world: Path, out: Path, rounds: int = 12, seed: int = 0, measured: Protocol | None = None, rate: float = 0.1
+) -> Run:
+    settings = {"embedding_size": 4, "learning_rate": rate}
+    measured = measured or protocol("honest")
+    experiment = Experiment("pfedrec", str(world), settings, protocol=measured, rounds=rounds, seed=seed)
+    return run(experiment, out=out)
+
+
+def custom(place: Path, text: str) -> Protocol:
+    (place / "mine.toml").write_text(text)
+    return protocol(str(place / "mine.toml"))
+
+
+def best_of(lines: list[dict[str, Any]], stage: str) -> int:
+    return int(max(lines, key=lambda line: (line[stage]["HR@10"], line[stage]["NDCG@10"], -line["round"]))["round"])
+
+
+def model_round(finished: Run) -> int:
+    with safe_open(finished.folder.path / "model.safetensors", framework="pt") as stored:
+        return int(json.loads(stored.metadata()["about"])["round"])
+
+
+def test_best_validation_round_is_chosen_and_ndcg_decides_among_equals(world: Path, tmp_path: Path) -> None:
+    decided_by_ndcg = 0
+    for seed in range(8):
+        finished = train(world, tmp_path / f"run{seed}", seed=seed)
+        lines, chosen = finished.rounds, finished.result["chosen_round"]
+        assert chosen == best_of(lines, "validation") == model_round(finished)
+        assert finished.result["chosen_on"] == "validation"
+        assert finished.result["validation"] == lines[chosen - 1]["validation"]
+        hits = [line["validation"]["HR@10"] for line in lines]
+        decided_by_ndcg += hits.index(max(hits)) + 1 < chosen
+    assert decided_by_ndcg, "no seed had an earlier round with the same HR@10: the test shows nothing"
+
+
+def test_earliest_of_equal_rounds_is_chosen(world: Path, tmp_path: Path) -> None:
+    finished = train(world, tmp_path / "run", rounds=4, rate=1e-30)
+    assert len({json.dumps(line["validation"]) for line in finished.rounds}) == 1
+    assert finished.result["chosen_round"] == model_round(finished) == 1
+
+
+def test_reported_test_values_are_those_of_the_chosen_round(world: Path, tmp_path: Path) -> None:
+    finished = train(world, tmp_path / "run")
+    chosen = finished.result["chosen_round"]
+    assert 1 < chosen < 12, "the world must choose a round in the middle"
+    last = custom(tmp_path, "selection = 'last'\n")
+    shorter = train(world, tmp_path / "shorter", rounds=chosen, measured=last)
+    assert shorter.metrics == finished.metrics
+    models = [one.folder.path / "model.safetensors" for one in (finished, shorter)]
+    assert models[0].read_bytes() == models[1].read_bytes()
+
+
+@pytest.mark.parametrize("name", ["honest", "paper-like"])
+def test_rounds_never_show_test_values_unless_test_chooses(name: str, world: Path, tmp_path: Path) -> None:
+    measured = protocol("honest") if name == "honest" else custom(tmp_path, "base = 'paper'\ncandidates = 20\n")
+    finished = train(world, tmp_path / "run", rounds=3, measured=measured)
+    assert '"test"' not in (tmp_path / "run" / "rounds.jsonl").read_text()
+    assert all("validation" in line for line in finished.rounds)
+    assert "test_at_choice" not in finished.result
+
+
+def test_test_may_choose_the_round_and_the_result_says_so(world: Path, tmp_path: Path) -> None:
+    measured = custom(tmp_path, "selection = 'test'\n")
+    finished = train(world, tmp_path / "run", measured=measured)
+    lines, result = finished.rounds, finished.result
+    assert all("test" in line and "validation" not in line for line in lines)
+    assert result["chosen_round"] == best_of(lines, "test")
+    assert (result["protocol"], result["chosen_on"]) == ("mine", "test")
+    assert result["test_at_choice"] == lines[result["chosen_round"] - 1]["test"]
+    assert {name: result["test"][name] for name in result["test_at_choice"]} == result["test_at_choice"]
+    assert "validation" not in result
+
+
+def test_last_round_may_be_taken_without_choice(world: Path, tmp_path: Path) -> None:
+    finished = train(world, tmp_path / "run", measured=custom(tmp_path, "selection = 'last'\n"))
+    assert best_of(finished.rounds, "validation") < 12, "the world must not choose the last round anyway"
+    assert finished.result["chosen_round"] == model_round(finished) == 12
+    assert finished.result["chosen_on"] == "last"
+    assert finished.result["validation"] == finished.rounds[-1]["validation"]
+
+
+@pytest.mark.parametrize("selection", ["validation", "test", "last"])
+def test_choice_survives_an_interruption(selection: str, world: Path, tmp_path: Path) -> None:
+    measured = custom(tmp_path, f"selection = '{selection}'\n")
+    whole = train(world, tmp_path / "whole", measured=measured)
+
+    def crash(number: int, metrics: dict[str, float]) -> None:
+        if number == 10:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        run(whole.experiment, out=tmp_path / "cut", on_round=crash)
+    again = resume(tmp_path / "cut")
+    assert again.result["chosen_round"] == whole.result["chosen_round"]
+    assert again.metrics == whole.metrics
+    assert (tmp_path / "cut" / "model.safetensors").read_bytes() == (
+        tmp_path / "whole" / "model.safetensors"
+    ).read_bytes()
+
+
+def test_changed_protocol_cannot_carry_a_named_ones_name(tmp_path: Path) -> None:
+    with pytest.raises(SettingError, match=r"'honest' is taken"):
+        custom(tmp_path, "name = 'honest'\nselection = 'test'\n")
