@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
+from ownview.engine.replay import Replayed
 from ownview.engine.samples import Samples
 from ownview.optimizers import Run
 from ownview.random import bits, derive, sort_keys
@@ -83,24 +84,40 @@ def fit(
     Returns:
         [B] or []: mean loss of each client over the batches of the last phase.
     """
-    mean_loss = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
-    mask = _real_samples(samples).to(samples.labels.dtype)
+    losses = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
     for number, phase in enumerate(phases):
-        mean_loss = torch.zeros_like(mean_loss)
-        movers = [step.optimizer.start([params[name] for name in step.names], runs.spans) for step in phase.steps]
-        for epoch in range(phase.epochs):
-            key = derive(shuffle[0], "shuffle", shuffle[1], number, epoch)
-            shuffled = _shuffled(samples, key) if runs.batches[0] > 1 else samples
-            for k in range(runs.batches[0]):
-                active = runs.at(k)
-                here = runs.clients(active)
-                batch = _batch(shuffled, mask, here, slice(k * batch_size, (k + 1) * batch_size))
-                for step, mover in zip(phase.steps, movers, strict=True):
-                    values, grads = _gradients(loss, params, batch, step, here)
-                    mover.step(grads, active)
-                mean_loss[here] += values * batch.mask.sum(-1)
-        mean_loss /= samples.sizes * phase.epochs
-    return mean_loss
+        # Every epoch writes its order into the same tensors, so that its work can be replayed.
+        shuffled = replace(samples, rows=samples.rows.clone(), labels=samples.labels.clone())
+        epoch = _Epoch(loss, params, shuffled, runs, phase, batch_size)
+        once_more = Replayed(epoch.run, samples.rows.device)
+        for count in range(phase.epochs):
+            if runs.batches[0] > 1:
+                _shuffle(samples, derive(shuffle[0], "shuffle", shuffle[1], number, count), shuffled)
+            once_more()
+        losses = epoch.total_loss / (samples.sizes * phase.epochs)
+    return losses
+
+
+class _Epoch:
+    """One pass over all batches, every step of the phase on each."""
+
+    def __init__(self, loss: Loss, params: Params, samples: Samples, runs: Runs, phase: Phase, batch_size: int) -> None:
+        self.loss, self.params, self.samples, self.runs, self.phase = loss, params, samples, runs, phase
+        self.batch_size = batch_size
+        self.mask = _real_samples(samples).to(samples.labels.dtype)
+        self.total_loss = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
+        self.movers = [s.optimizer.start([params[name] for name in s.names], runs.spans) for s in phase.steps]
+
+    def run(self) -> None:
+        """Move the parameters in place and add up the losses of all samples."""
+        for k in range(self.runs.batches[0]):
+            active = self.runs.at(k)
+            here = self.runs.clients(active)
+            batch = _batch(self.samples, self.mask, here, slice(k * self.batch_size, (k + 1) * self.batch_size))
+            for step, mover in zip(self.phase.steps, self.movers, strict=True):
+                values, grads = _gradients(self.loss, self.params, batch, step, here)
+                mover.step(grads, active)
+            self.total_loss[here] += values * batch.mask.sum(-1)
 
 
 def _gradients(loss: Loss, params: Params, batch: Batch, step: Step, here: Run) -> tuple[Tensor, list[Tensor]]:
@@ -115,21 +132,14 @@ def _gradients(loss: Loss, params: Params, batch: Batch, step: Step, here: Run) 
     return losses.detach(), list(grads)
 
 
-def _shuffled(samples: Samples, key: int) -> Samples:
-    """The samples in a random order of each client's own; padding stays behind."""
-    width = samples.rows.shape[-1]
-    place = torch.arange(width, device=samples.rows.device)
+def _shuffle(samples: Samples, key: int, out: Samples) -> None:
+    """Write the samples into `out` in a random order of each client's own; padding stays behind."""
+    place = torch.arange(samples.rows.shape[-1], device=samples.rows.device)
     random = bits(key, samples.clients[..., None], place) >> 1 & ~_PLACE
     random = torch.where(_real_samples(samples), random, 1 << 62)
     order = sort_keys(random | place) & _PLACE
-    return Samples(
-        samples.clients,
-        samples.items,
-        samples.num_rows,
-        samples.rows.gather(-1, order),
-        samples.labels.gather(-1, order),
-        samples.sizes,
-    )
+    torch.gather(samples.rows, -1, order, out=out.rows)
+    torch.gather(samples.labels, -1, order, out=out.labels)
 
 
 def _real_samples(samples: Samples) -> Tensor:
