@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 def _samples(items: list[list[int]]) -> Samples:
     rows = torch.tensor(items)
     ones = torch.ones(len(items), dtype=torch.long)
-    return Samples(torch.arange(len(items)), rows, ones * rows.shape[1], rows * 0, rows * 0.0, ones)
+    return Samples(torch.arange(len(items)), rows, ones * rows.shape[1], rows * 0, rows * 0.0, ones, (1,) * len(items))
 
 
 def test_the_mean_of_touched_rows_equals_the_mean_of_full_tables() -> None:

@@ -14,8 +14,10 @@ from ownview.types import Param
 _COPIES = 10
 """Live copies of a trained value at the peak of a step: value, start, gradient, two moments, temporaries."""
 
-_SAMPLE_BYTES = 120
+BYTES_PER_SAMPLE = 120
 """Bytes a sample needs while samples are drawn, numbered and shuffled."""
+
+_ALIKE = 0.6
 
 
 @dataclass(frozen=True)
@@ -38,14 +40,14 @@ class Footprint:
         """Bytes of one client with so many samples."""
         rows = self.num_items if self.dense else min(samples, self.num_items)
         values = sum(prod(p.shape) * (rows if p.rows else 1) for p in self.params.values())
-        return _COPIES * values * self.bytes_per_value + samples * _SAMPLE_BYTES
+        return _COPIES * values * self.bytes_per_value + samples * BYTES_PER_SAMPLE
 
 
 def plan(clients: Tensor, samples: Tensor, footprint: Footprint, budget: int, max_clients: int) -> list[Tensor]:
-    """Cut clients into blocks, the busiest first, so that no block needs more than `budget` bytes.
+    """Cut clients into blocks, in each the busiest client first, so that no block needs more than `budget` bytes.
 
-    A block is padded to its busiest client, so clients with under half its samples start a new block once
-    the block is large enough to keep the processor busy.
+    A block is padded to its busiest client, so clients with less than `_ALIKE` of its samples start a new block once
+    there are enough in it to keep the processor busy.
 
     Args:
         clients: [C] positions.
@@ -62,10 +64,11 @@ def plan(clients: Tensor, samples: Tensor, footprint: Footprint, budget: int, ma
         if k == len(busiest_first) or not _fits(busiest_first, start, k, footprint, budget, max_clients):
             blocks.append(clients[order[start:k]])
             start = k
-    return blocks
+    # The least busy come first: a GPU then has work in its queue while the host prepares the long block at the end.
+    return blocks[::-1]
 
 
 def _fits(samples: list[int], start: int, k: int, footprint: Footprint, budget: int, max_clients: int) -> bool:
     size = k - start + 1
-    worth_splitting = size > max_clients // 8 and samples[k] * 2 < samples[start]
+    worth_splitting = size > max_clients // 8 and samples[k] < _ALIKE * samples[start]
     return size <= max_clients and not worth_splitting and size * footprint.of(samples[start]) <= budget

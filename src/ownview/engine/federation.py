@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import torch
@@ -13,7 +12,8 @@ from torch import Tensor
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.engine.blocks import Footprint, plan
+from ownview.engine.blocks import BYTES_PER_SAMPLE, Footprint, plan
+from ownview.engine.clock import Clock, clock_on
 from ownview.engine.loop import LoopEngine
 from ownview.engine.machine import Machine
 from ownview.engine.options import FederationOptions, participation
@@ -49,22 +49,6 @@ class RoundReport:
     bytes_up: int
 
 
-@dataclass
-class _Clock:
-    """Seconds by part; on a GPU it waits for the device, so that a part's work is counted to that part."""
-
-    device: torch.device
-    parts: dict[str, float] = field(default_factory=dict)
-    last: float = field(default_factory=time.perf_counter)
-
-    def lap(self, part: str) -> None:
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
-        now = time.perf_counter()
-        self.parts[part] = self.parts.get(part, 0.0) + now - self.last
-        self.last = now
-
-
 class Federation:
     """A method, its clients and its server.
 
@@ -90,27 +74,27 @@ class Federation:
         self.sampler = NegativeSampler(excluded.to(machine.device), split.num_items, method.negatives)
         self.footprint = Footprint(params, split.num_items, machine.bytes_per_value, machine.dense)
         self.engine: Engine = (
-            LoopEngine(method, self.world, seed, split.data)
+            LoopEngine(method, self.world, seed, machine.device, split.data)
             if machine.engine == "loop"
-            else VectorEngine(method, self.world, seed)
+            else VectorEngine(method, self.world, seed, machine.device)
         )
 
     def round(self, number: int) -> RoundReport:
         """Run round `number` (from 1)."""
-        clock = _Clock(self.machine.device)
+        clock = clock_on(self.machine.device)
         clients = self.participants(number)
         self.state.begin_round(clients, number)
         change = MeanChange(self.state.params, self.state.shared)
-        losses: list[Tensor] = []
-        for block in self.blocks(clients):
-            samples = self.samples(number, block)
+        trained: list[tuple[Tensor, Tensor, Tensor]] = []
+        for wave in self.waves(self.blocks(clients)):
+            drawn = [self.samples(number, block) for block in wave]
             clock.lap("sample")
-            losses.append(self._train(samples, Context(number), change, clock))
+            trained += [self._train(samples, Context(number), change, clock) for samples in drawn]
+        loss = self._finite_loss(trained, number)
         self.state.shared = self.server.apply(self.state.shared, change.mean())
         clock.lap("server")
         size = self.state.shared_bytes()
-        loss = float(torch.cat(losses).double().mean()) if losses else None
-        return RoundReport(number, len(clients), loss, clock.parts, size, size)
+        return RoundReport(number, len(clients), loss, clock.seconds(), size, size)
 
     def participants(self, number: int) -> Tensor:
         """Who takes part in a round."""
@@ -124,37 +108,64 @@ class Federation:
         samples = self.train.lengths[clients] * (1 + self.method.negatives)
         return plan(clients, samples, self.footprint, self.machine.block_bytes, self.machine.block_clients)
 
+    def waves(self, blocks: list[Tensor]) -> list[list[Tensor]]:
+        """Blocks whose samples are drawn together.
+
+        Drawing makes the host wait for a GPU; drawn for many blocks at once, the host can prepare a block while the
+        GPU still trains the last one. On a CPU there is nothing to gain.
+        """
+        if self.machine.device.type == "cpu":
+            return [[block] for block in blocks]
+        waves: list[list[Tensor]] = []
+        room = 0
+        for block in blocks:
+            needed = int(self.train.lengths[block].sum()) * (1 + self.method.negatives) * BYTES_PER_SAMPLE
+            if not waves or needed > room:
+                waves.append([])
+                room = self.machine.memory // 8
+            waves[-1].append(block)
+            room -= needed
+        return waves
+
     def samples(self, number: int, clients: Tensor) -> Samples:
         """A round's training samples of some clients."""
         key = derive(self.seed, "negatives", number)
         return draw_samples(key, clients, self.train, self.sampler, self.machine.dtype, dense=self.machine.dense)
 
-    def _train(self, samples: Samples, context: Context, change: MeanChange, clock: _Clock) -> Tensor:
+    def _train(
+        self, samples: Samples, context: Context, change: MeanChange, clock: Clock
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Train a block; returns its clients, their losses, and [values, clients] which of them are finite."""
         received = self.state.receive(samples)
         sent = {name: received[name].clone() for name in self.state.shared}
         losses = self.engine.train(received, samples, context, self.state.row_names)
         clock.lap("train")
-        self._require_finite(losses, received, samples, context)
+        # A sum is finite only if every term is: one cheap pass.
+        sums = [losses, *(received[name].reshape(len(losses), -1).sum(1) for name in self.state.params)]
+        finite = torch.isfinite(torch.stack(sums))
         self.state.keep(samples, received)
         changes = {name: torch.sub(received[name], value, out=value) for name, value in sent.items()}
         change.add(samples, changes, self._weights(samples))
         clock.lap("server")
-        return losses
+        return samples.clients, losses, finite
 
     def _weights(self, samples: Samples) -> Tensor:
         chosen = self.options.weighting
         chosen = self.method.weighting if chosen == "method" else chosen
         return samples.sizes if chosen == "samples" else torch.ones_like(samples.sizes)
 
-    def _require_finite(self, losses: Tensor, values: Params, samples: Samples, context: Context) -> None:
-        checks = {"the loss": losses, **values}
-        # A sum is finite only if every term is: one cheap pass.
-        fine = torch.stack([torch.isfinite(value.reshape(len(losses), -1).sum(1)) for value in checks.values()])
-        if bool(fine.all()):
-            return
-        which, client = torch.nonzero(~fine)[0].tolist()
-        user = self.split.data.users[int(samples.clients[client])]
-        raise TrainingError(
-            f"{self.method.name} diverged in round {context.round}: {list(checks)[which]} of client {user} "
-            "is not finite; lower the learning rate or the initial scale"
-        )
+    def _finite_loss(self, trained: list[tuple[Tensor, Tensor, Tensor]], number: int) -> float | None:
+        """Mean loss over clients; names client and parameter where something is not finite."""
+        if not trained:
+            return None
+        clients, losses = (torch.cat(column) for column in list(zip(*trained, strict=True))[:2])
+        finite = torch.cat([fine for _, _, fine in trained], dim=1)
+        if not bool(finite.all()):
+            which, place = torch.nonzero(~finite)[0].tolist()
+            name = ["the loss", *self.state.params][which]
+            user = self.split.data.users[int(clients[place])]
+            raise TrainingError(
+                f"{self.method.name} diverged in round {number}: {name} of client {user} is not finite; "
+                "lower the learning rate or the initial scale"
+            )
+        return float(losses.double().mean())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ownview.engine.replay import Replayed
+from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.optimizers import Run
 from ownview.random import bits, derive, sort_keys
@@ -61,15 +61,26 @@ class Runs:
         return slice(0, last.stop) if isinstance(last, slice) else last
 
 
-def fit(
-    loss: Loss,
-    params: Params,
-    samples: Samples,
-    runs: Runs,
-    phases: Sequence[Phase],
-    batch_size: int,
-    shuffle: tuple[int, int],
-) -> Tensor:
+@dataclass(frozen=True)
+class Plan:
+    """What local training does in a round.
+
+    Args:
+        phases: of the method.
+        batch_size: samples in a batch; the last batch of an epoch may be smaller.
+        seed: of the run; with the round, phase, epoch and client it gives the order of samples.
+        round: its number.
+        recorder: repeats epochs.
+    """
+
+    phases: tuple[Phase, ...]
+    batch_size: int
+    seed: int
+    round: int
+    recorder: Recorder
+
+
+def fit(loss: Loss, params: Params, samples: Samples, runs: Runs, plan: Plan) -> Tensor:
     """Train `params` in place.
 
     Args:
@@ -77,22 +88,20 @@ def fit(
         params: values with the client axis in front, or one client's without it.
         samples: likewise.
         runs: which clients work at which batch.
-        phases: what the method does.
-        batch_size: samples in a batch; the last batch of an epoch may be smaller.
-        shuffle: (run seed, round); the order of samples follows from these, phase, epoch and client.
+        plan: what is done.
 
     Returns:
         [B] or []: mean loss of each client over the batches of the last phase.
     """
     losses = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
-    for number, phase in enumerate(phases):
+    for number, phase in enumerate(plan.phases):
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
         shuffled = replace(samples, rows=samples.rows.clone(), labels=samples.labels.clone())
-        epoch = _Epoch(loss, params, shuffled, runs, phase, batch_size)
-        once_more = Replayed(epoch.run, samples.rows.device)
+        epoch = _Epoch(loss, params, shuffled, runs, phase, plan.batch_size)
+        once_more = plan.recorder.repeated(epoch.run, phase.epochs)
         for count in range(phase.epochs):
             if runs.batches[0] > 1:
-                _shuffle(samples, derive(shuffle[0], "shuffle", shuffle[1], number, count), shuffled)
+                _shuffle(samples, derive(plan.seed, "shuffle", plan.round, number, count), shuffled)
             once_more()
         losses = epoch.total_loss / (samples.sizes * phase.epochs)
     return losses

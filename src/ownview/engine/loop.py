@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from ownview.data.interactions import Interactions
-from ownview.engine.local import Runs, fit
+from ownview.engine.local import Plan, Runs, fit
+from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.errors import OwnviewError, TrainingError
 from ownview.method import Method
@@ -20,8 +21,9 @@ class LoopEngine:
 
     name = "loop"
 
-    def __init__(self, method: Method, world: World, seed: int, data: Interactions) -> None:
+    def __init__(self, method: Method, world: World, seed: int, device: torch.device, data: Interactions) -> None:
         self.method, self.phases, self.seed, self.data = method, method.phases(world), seed, data
+        self.recorder = Recorder(device)
 
     def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Tensor:
         """Train a stack of clients in place, one after the other; returns [B] mean losses.
@@ -38,15 +40,14 @@ class LoopEngine:
         mine = samples.alone(k)
         rows = len(mine.items)
         values = {name: value[k, :rows] if name in tables else value[k] for name, value in params.items()}
-        batches = math.ceil(int(mine.sizes) / self.method.batch_size)
+        batches = math.ceil(mine.host_sizes[0] / self.method.batch_size)
 
         def loss(p: Params, batch: Batch) -> Tensor:
             return self.method.loss(p, batch, context)
 
         try:
-            return fit(
-                loss, values, mine, Runs.alone(batches), self.phases, self.method.batch_size, (self.seed, context.round)
-            )
+            plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder)
+            return fit(loss, values, mine, Runs.alone(batches), plan)
         except OwnviewError:
             raise
         except Exception as error:

@@ -67,7 +67,7 @@ def machine(
         raise SettingError(f"unknown engine {engine!r}{suggestion(engine, ['vector', 'loop'])}")
     chosen = _device(device)
     amount = _half_of_free(chosen) if memory == "auto" else parse_bytes(memory)
-    width = block_clients or (4096 if chosen.type == "cuda" else 64)
+    width = block_clients or (2048 if chosen.type == "cuda" else 64)
     return Machine(chosen, dtype, amount, engine, dense, width)
 
 

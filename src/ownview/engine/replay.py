@@ -10,38 +10,50 @@ from collections.abc import Callable
 
 import torch
 
+Work = Callable[[], None]
 
-class Replayed:
-    """Calls `work`, which must read and write the same tensors every time and wait for nothing.
 
-    On a GPU the first call runs plainly (libraries set themselves up), the second is recorded, and from then on the
-    recording is replayed. On a CPU every call runs plainly.
-    """
+class Recorder:
+    """Turns work into work that is recorded where that helps. One recorder serves one engine."""
 
-    def __init__(self, work: Callable[[], None], device: torch.device) -> None:
-        self.work, self.device = work, device
-        self.calls = 0
-        self.graph: torch.cuda.CUDAGraph | None = None
+    def __init__(self, device: torch.device) -> None:
+        self.device = device
+        # Recordings are replayed one after the other, so they may all work in the same memory. That memory lives as
+        # long as a recording that uses it, hence the latest one is held on to.
+        self.latest: torch.cuda.CUDAGraph | None = None
+        self.pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+        self.warm = False
 
-    def __call__(self) -> None:
-        """Do the work once more."""
-        self.calls += 1
-        if self.device.type != "cuda" or self.calls == 1:
-            self.work()
-            return
-        if self.graph is None:
-            self.graph = self._recorded()
-        self.graph.replay()
+    def repeated(self, work: Work, times: int) -> Work:
+        """Work to be called `times` times; it must use the same tensors every time and wait for nothing.
 
-    def _recorded(self) -> torch.cuda.CUDAGraph:
+        The very first work of a recorder runs plainly once, because libraries set themselves up then.
+        """
+        if self.device.type != "cuda" or times < 2:
+            return work
+        graph: torch.cuda.CUDAGraph | None = None
+
+        def replayed() -> None:
+            nonlocal graph
+            if not self.warm:
+                self.warm = True
+                work()
+                return
+            graph = graph or self._record(work)
+            graph.replay()
+
+        return replayed
+
+    def _record(self, work: Work) -> torch.cuda.CUDAGraph:
         graph = torch.cuda.CUDAGraph()
-        stream = torch.cuda.Stream(self.device)
+        stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream(self.device))
         with torch.cuda.stream(stream):
-            graph.capture_begin()
+            graph.capture_begin(pool=self.pool)
             try:
-                self.work()
+                work()
             finally:
                 graph.capture_end()
         torch.cuda.current_stream(self.device).wait_stream(stream)
+        self.latest = graph
         return graph

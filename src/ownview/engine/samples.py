@@ -28,6 +28,7 @@ class Samples:
         rows: [B, S] the row of each sample.
         labels: [B, S] 1.0 for positives, else 0.0; 0.0 for padding.
         sizes: [B] real samples of each client; they come first.
+        host_sizes: the same as plain numbers, so that nobody waits for a GPU to learn them.
     """
 
     clients: Tensor
@@ -36,6 +37,7 @@ class Samples:
     rows: Tensor
     labels: Tensor
     sizes: Tensor
+    host_sizes: tuple[int, ...]
 
     @property
     def real_rows(self) -> Tensor:
@@ -44,7 +46,7 @@ class Samples:
 
     def alone(self, index: int) -> Samples:
         """One client without padding and without the client axis."""
-        rows, size = int(self.num_rows[index]), int(self.sizes[index])
+        rows, size = int(self.num_rows[index]), self.host_sizes[index]
         return Samples(
             self.clients[index],
             self.items[index, :rows],
@@ -52,6 +54,7 @@ class Samples:
             self.rows[index, :size],
             self.labels[index, :size],
             self.sizes[index],
+            (size,),
         )
 
 
@@ -77,7 +80,8 @@ def draw_samples(
     sampled = drawn.reshape(len(clients), -1)
     items, num_rows, rows = _all_rows(sampled, sampler.num_items) if dense else touched(sampled, present)
     sizes = real.sum(1) * (1 + sampler.per_positive)
-    return Samples(clients, items, num_rows, rows, labels.reshape(len(clients), -1), sizes)
+    known = tuple(sizes.tolist())
+    return Samples(clients, items, num_rows, rows, labels.reshape(len(clients), -1), sizes, known)
 
 
 def touched(sampled: Tensor, present: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -22,11 +22,12 @@ class MeanChange:
     def __init__(self, params: Mapping[str, Param], shared: Params) -> None:
         self.params = {name: params[name] for name in shared}
         self.sums = {name: torch.zeros_like(value) for name, value in shared.items()}
-        self.weight = 0.0
+        self.weight: Tensor | None = None
 
     def add(self, samples: Samples, changes: Params, weights: Tensor) -> None:
         """Take one block's changes, by name [B, ...] or [B, R, ...], with weights [B]."""
-        self.weight += float(weights.double().sum())
+        total = weights.sum(dtype=torch.float64)
+        self.weight = total if self.weight is None else self.weight + total
         for name, param in self.params.items():
             change = changes[name] * weights.reshape(-1, *[1] * (changes[name].dim() - 1)).to(changes[name].dtype)
             if param.rows:
@@ -36,7 +37,9 @@ class MeanChange:
 
     def mean(self) -> Params:
         """The mean change; zero where nobody took part."""
-        return {name: total / self.weight if self.weight else total for name, total in self.sums.items()}
+        if self.weight is None:
+            return self.sums
+        return {name: total / self.weight.to(total.dtype) for name, total in self.sums.items()}
 
 
 def add_rows(table: Tensor, items: Tensor, rows: Tensor) -> None:

@@ -7,7 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from ownview.engine.local import Loss, Runs, fit
+from ownview.engine.local import Loss, Plan, Runs, fit
+from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.method import Method
 from ownview.types import Batch, Context, Params, World
@@ -18,21 +19,15 @@ class VectorEngine:
 
     name = "vector"
 
-    def __init__(self, method: Method, world: World, seed: int) -> None:
+    def __init__(self, method: Method, world: World, seed: int, device: torch.device) -> None:
         self.method, self.phases, self.seed = method, method.phases(world), seed
+        self.recorder = Recorder(device)
 
     def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Tensor:
         """Train a stack of clients in place; returns [B] mean losses. Clients come with the busiest first."""
-        batches = [math.ceil(size / self.method.batch_size) for size in samples.sizes.tolist()]
-        return fit(
-            self._stacked_loss(tuple(params), context),
-            params,
-            samples,
-            Runs.of(batches),
-            self.phases,
-            self.method.batch_size,
-            (self.seed, context.round),
-        )
+        plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder)
+        batches = [math.ceil(size / self.method.batch_size) for size in samples.host_sizes]
+        return fit(self._stacked_loss(tuple(params), context), params, samples, Runs.of(batches), plan)
 
     def _stacked_loss(self, names: tuple[str, ...], context: Context) -> Loss:
         """[B] losses of a stack of clients; tensors go through `vmap` one by one, because it unpacks trees slowly."""

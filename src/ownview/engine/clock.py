@@ -1,0 +1,57 @@
+"""Where a round's time goes."""
+
+from __future__ import annotations
+
+import time
+from typing import Protocol
+
+import torch
+
+
+class Clock(Protocol):
+    """Attributes time to parts: `lap` ends a part that began at the last lap."""
+
+    def lap(self, part: str) -> None:
+        """What was done since the last lap belongs to `part`."""
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds by part."""
+
+
+def clock_on(device: torch.device) -> Clock:
+    """A clock that counts a device's own work, not just its being told to do it."""
+    return _GpuClock() if device.type == "cuda" else _HostClock()
+
+
+class _HostClock:
+    def __init__(self) -> None:
+        self.last = time.perf_counter()
+        self.parts: dict[str, float] = {}
+
+    def lap(self, part: str) -> None:
+        now = time.perf_counter()
+        self.parts[part] = self.parts.get(part, 0.0) + now - self.last
+        self.last = now
+
+    def seconds(self) -> dict[str, float]:
+        return self.parts
+
+
+class _GpuClock:
+    """Marks the GPU's queue, so that the host need not wait until the end."""
+
+    def __init__(self) -> None:
+        self.marks: list[tuple[str, torch.cuda.Event]] = []
+        self.lap("")
+
+    def lap(self, part: str) -> None:
+        mark = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        mark.record()
+        self.marks.append((part, mark))
+
+    def seconds(self) -> dict[str, float]:
+        torch.cuda.synchronize()
+        parts: dict[str, float] = {}
+        for (_, before), (part, after) in zip(self.marks, self.marks[1:], strict=False):
+            parts[part] = parts.get(part, 0.0) + before.elapsed_time(after) / 1000
+        return parts
