@@ -7,6 +7,7 @@ import math
 import torch
 from torch import Tensor
 
+from ownview.engine.allocator import keep_freed_memory
 from ownview.engine.local import Loss, Plan, Runs, fit
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
@@ -22,6 +23,7 @@ class VectorEngine:
     def __init__(self, method: Method, world: World, seed: int, device: torch.device) -> None:
         self.method, self.phases, self.seed = method, method.phases(world), seed
         self.recorder = Recorder(device)
+        keep_freed_memory()
 
     def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Tensor:
         """Train a stack of clients in place; returns [B] mean losses. Clients come with the busiest first."""
