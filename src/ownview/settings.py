@@ -127,6 +127,7 @@ def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:
     )
     if not right_type or not all(rule.allows(part) for part in parts):
         near = suggestion(str(value), rule.choices) if rule.choices else ""
+        near = near if "did you mean" in near else ""  # the choices themselves are in what was expected
         raise SettingError(f"{owner} setting {name}={value!r}: expected {rule.expected(_name_of(kind))}{near}")
 
 

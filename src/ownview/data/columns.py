@@ -158,7 +158,7 @@ def _missing_message(path: Path, header: Sequence[str], key: str) -> str:
     hint = near if "did you mean" in near else ""
     return (
         f"{path}: line 1: no {key} column; found {shown(header)}{hint}; "
-        f"name it with {key}=COLUMN, or by number where the file has no header (user=0,item=1)"
+        f"name it with --columns {key}=COLUMN, or by number where the file has no header (user=0,item=1)"
     )
 
 

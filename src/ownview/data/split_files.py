@@ -28,8 +28,19 @@ def from_files(folder: Path, data: Interactions) -> Split:
     if len(untrained):
         raise DataError(f"{folder}: user {data.users[untrained[0]]} of {data.name} has no row in the train file")
     train = Ragged.from_pairs(user, item, data.num_users)
+    trained = set(zip(user.tolist(), item.tolist(), strict=True))
+    for part in _PARTS[1:]:
+        _require_unseen(positions[part], trained, data, _file(folder, part))
     held = {part: _one_each(positions[part], data, _file(folder, part)) for part in _PARTS[1:]}
     return Split(data, train, held["validation"], held["test"], (f"split from the files in {folder}",))
+
+
+def _require_unseen(
+    positions: tuple[IntArray, IntArray], trained: set[tuple[int, int]], data: Interactions, path: Path
+) -> None:
+    for u, i in zip(positions[0].tolist(), positions[1].tolist(), strict=True):
+        if (u, i) in trained:
+            raise DataError(f"{path}: user {data.users[u]} has item {data.items[i]} in the train file too")
 
 
 def _file(folder: Path, part: str) -> Path:

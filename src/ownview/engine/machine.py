@@ -48,7 +48,7 @@ class Machine:
         """Raise where values that must stand between rounds do not fit."""
         if needed > self.memory:
             raise DeviceError(
-                f"{what} need {needed / 1e9:.2f} GB and the setting memory allows {self.memory / 1e9:.2f} GB; "
+                f"{what} need {readable(needed)} and the setting memory allows {readable(self.memory)}; "
                 "raise --memory or lower embedding_size"
             )
 
@@ -79,12 +79,20 @@ def parse_bytes(text: str) -> int:
     return int(float(found[1]) * _UNITS[found[2].lower()])
 
 
+def readable(size: int) -> str:
+    """A number of bytes for people: '1.43 GB', '23.4 MB'."""
+    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} bytes"
+
+
 def _device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     kind = name.split(":", maxsplit=1)[0]
-    if kind not in ("cpu", "cuda"):
-        raise DeviceError(f"unknown device {name!r}{suggestion(name, ['auto', 'cpu', 'cuda'])}")
+    if re.fullmatch(r"cpu|cuda(:\d+)?", name) is None:
+        raise DeviceError(f"unknown device {name!r}; choose auto, cpu, cuda, or a GPU's number as in cuda:1")
     if kind == "cuda" and not torch.cuda.is_available():
         raise DeviceError(f"device {name!r} asked for, but no CUDA device is available; use --device cpu")
     return torch.device(name)

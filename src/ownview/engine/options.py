@@ -27,6 +27,9 @@ class FederationOptions(Settings):
     server_momentum: float = setting(0.9, "momentum, or Adam's first decay", low=0, high=0.9999)
 
     def __post_init__(self) -> None:
+        given: object = self.clients
+        if isinstance(given, int | float):  # TOML and Python write numbers as numbers
+            object.__setattr__(self, "clients", str(given))
         super().__post_init__()
         participation(self.clients)
 

@@ -11,6 +11,7 @@ from ownview.engine.allocator import keep_freed_memory
 from ownview.engine.local import Loss, Plan, Runs, fit
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
+from ownview.errors import TrainingError
 from ownview.method import Method
 from ownview.types import Batch, Context, Params, World
 
@@ -29,7 +30,13 @@ class VectorEngine:
         """Train a stack of clients in place; returns [B] mean losses. Clients come with the busiest first."""
         plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder)
         batches = [math.ceil(size / self.method.batch_size) for size in samples.host_sizes]
-        return fit(self._stacked_loss(tuple(params), context), params, samples, Runs.of(batches), plan)
+        try:
+            return fit(self._stacked_loss(tuple(params), context), params, samples, Runs.of(batches), plan)
+        except RuntimeError as error:
+            raise TrainingError(
+                f"{self.method.name} failed in round {context.round} on a block of {len(batches)} clients: {error}; "
+                "run it with --engine loop to see on which client"
+            ) from error
 
     def _stacked_loss(self, names: tuple[str, ...], context: Context) -> Loss:
         """[B] losses of a stack of clients; tensors go through `vmap` one by one, because it unpacks trees slowly."""

@@ -46,7 +46,7 @@ class Protocol(Settings):
         "training", "sampled candidates avoid training positives, or all the user ever has",
         choices=("training", "known"),
     )  # fmt: skip
-    same_candidates: bool = setting(False, "validation and test rank against the same sampled items")
+    same_candidates: bool = setting(False, "draw the same items for validation and test (candidates_avoid = known)")
     ties: str = setting(
         "expected", "rank of a tied held-out item: expected over the tied block, or last",
         choices=("expected", "last"),
@@ -89,7 +89,8 @@ class Protocol(Settings):
         elif repeated:
             notes.append(f"{repeated} repeated (user, item) rows kept: a held-out pair may also stand in training")
         if not len(kept):
-            raise DataError(f"{data.name}: no user has {fewest} interactions or more; lower min_interactions")
+            advice = "; lower min_interactions" if fewest > FEWEST else ": one each to train on, validate and test"
+            raise DataError(f"{data.name}: no user has {fewest} interactions or more{advice}")
         split = self._split(kept)
         return replace(split, notes=(*notes, *split.notes))
 
@@ -141,11 +142,13 @@ def protocol(name: str) -> Protocol:
 
 
 def custom(values: dict[str, Any], name: str) -> Protocol:
-    """A protocol from its base and the settings that differ; it never carries a named protocol's name."""
+    """A protocol from its base (a named one) and the settings that differ; it never carries a named protocol's name."""
     values = dict(values)
-    base = protocol(str(values.pop("base", "honest")))
+    base = str(values.pop("base", "honest"))
+    if base not in PROTOCOLS:
+        raise UnknownNameError("base of a protocol", base, PROTOCOLS)
     values.setdefault("name", name)
-    merged = Protocol.of({**base.values(), **values})
+    merged = Protocol.of({**PROTOCOLS[base].values(), **values})
     if merged.name in PROTOCOLS and merged != PROTOCOLS[merged.name]:
         raise SettingError(f"protocol name {merged.name!r} is taken; a changed protocol needs a name of its own")
     return merged

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ownview.data.interactions import IntArray
+from ownview.data.interactions import IdArray, IntArray
 from ownview.data.ragged import Ragged
 from ownview.data.splits import NONE, Split
 from ownview.errors import DataError, TrainingError
@@ -37,6 +37,7 @@ class Ranker:
         hidden: items of each user that are no candidates in full ranking and never recommended.
         ties: the tie rule.
         num_items: size of the universe.
+        ids: [n] of all users, for errors.
         device: where scores are made.
         block: users at once.
     """
@@ -47,6 +48,7 @@ class Ranker:
     hidden: Ragged
     ties: str
     num_items: int
+    ids: IdArray
     device: torch.device
     block: int
 
@@ -80,7 +82,7 @@ class Ranker:
     def _rank_sampled(self, scorer: Scorer, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         assert self.sampled is not None
         items = torch.cat([self.held_out[part, None], self.sampled[part]], dim=1)
-        scores = _require_numbers(scorer.scores(self.users[part], items))
+        scores = self._require_numbers(scorer.scores(self.users[part], items), self.users[part])
         mine, others = scores[:, :1], scores[:, 1:]
         total = torch.full_like(part, items.shape[1])
         return (others > mine).sum(1), (others == mine).sum(1), total
@@ -89,9 +91,16 @@ class Ranker:
         """Scores of all items with hidden ones at minus infinity."""
         items, real = self.hidden.padded(users)
         row = torch.arange(len(users), device=self.device)[:, None].expand_as(items)
-        shown = _require_numbers(scores).clone()
+        shown = self._require_numbers(scores, users).clone()
         shown[row[real], items[real]] = -torch.inf
         return shown
+
+    def _require_numbers(self, scores: Tensor, users: Tensor) -> Tensor:
+        finite = torch.isfinite(scores).all(1)
+        if not bool(finite.all()):
+            user = self.ids[int(users[int((~finite).nonzero()[0])])]
+            raise TrainingError(f"scores of user {user} are not finite; nothing can be ranked by them")
+        return scores
 
 
 def rankers(protocol: Protocol, split: Split, seed: int, device: torch.device, memory: int) -> tuple[Ranker, Ranker]:
@@ -128,6 +137,7 @@ def rankers(protocol: Protocol, split: Split, seed: int, device: torch.device, m
                 hidden.to(device),
                 protocol.ties,
                 split.num_items,
+                split.data.users,
                 device,
                 block,
             )
@@ -172,9 +182,3 @@ def _hidden(split: Split, also: IntArray | None) -> Ragged:
         has = np.flatnonzero(also != NONE)
         user, item = np.concatenate([user, has]), np.concatenate([item, also[has]])
     return Ragged.from_distinct_pairs(user, item, split.num_users)
-
-
-def _require_numbers(scores: Tensor) -> Tensor:
-    if not bool(torch.isfinite(scores).all()):
-        raise TrainingError("the model returned scores that are not finite; nothing can be ranked by them")
-    return scores

@@ -1,0 +1,1 @@
+"""Examples, each of them a test."""

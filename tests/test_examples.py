@@ -1,0 +1,40 @@
+"""The examples run as they stand, and what the README says of them is what they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from examples.biased_mf import BiasedMF
+
+from ownview.testing import CHECKS
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+def test_the_quick_start_runs() -> None:
+    done = subprocess.run(
+        [sys.executable, "examples/quickstart.py", "2"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=300,
+    )
+    lines = done.stdout.splitlines()
+    assert lines[0] == "1200 readers, 2000 books, 92756 ratings"
+    assert lines[1].startswith("protocol honest, seed 0, round ")
+    assert [line[:3] for line in lines[-5:]] == ["1. ", "2. ", "3. ", "4. ", "5. "]
+
+
+def test_the_readme_shows_the_quick_start_word_for_word() -> None:
+    source = (ROOT / "examples" / "quickstart.py").read_text(encoding="utf-8")
+    shown = source.split('"""\n\n', 1)[1]
+    assert shown in (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len([line for line in shown.splitlines() if line.strip()]) <= 20
+
+
+def test_a_method_of_ones_own_conforms() -> None:
+    for check in ("loop equals vector", "touched equals dense", "resumes exactly", "learns"):
+        CHECKS[check](BiasedMF())
