@@ -8,6 +8,7 @@ from pathlib import Path
 
 from examples.biased_mf import BiasedMF
 
+import ownview as ov
 from ownview.testing import CHECKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -38,3 +39,14 @@ def test_the_readme_shows_the_quick_start_word_for_word() -> None:
 def test_a_method_of_ones_own_conforms() -> None:
     for check in ("loop equals vector", "touched equals dense", "resumes exactly", "learns"):
         CHECKS[check](BiasedMF())
+
+
+def test_a_method_without_a_registered_name_runs_resumes_and_recommends(tmp_path: Path) -> None:
+    data = ov.load("goodbooks")
+    run = ov.run(BiasedMF(embedding_size=4, local_epochs=1), data, rounds=2, out=tmp_path / "run")
+    assert len(run.recommend(data.users[0], k=3)) == 3
+    again = ov.resume(tmp_path / "run", model=BiasedMF(embedding_size=4, local_epochs=1), data=data)
+    assert again.metrics == run.metrics
+    assert [one.item for one in again.recommend(data.users[0], k=3)] == [
+        one.item for one in run.recommend(data.users[0], k=3)
+    ]

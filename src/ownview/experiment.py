@@ -114,9 +114,7 @@ class Experiment:
         given["federation"] = FederationOptions.of(given.get("federation", {}))
         asked = given.get("protocol", "honest")
         given["protocol"] = protocol(asked) if isinstance(asked, str) else _protocol_of(asked)
-        experiment = cls(**given)
-        experiment.model()
-        return experiment
+        return cls(**given)
 
     @classmethod
     def from_toml(cls, text: str, source: str = "experiment") -> Experiment:
@@ -130,13 +128,15 @@ class Experiment:
     def load(cls, path: Path) -> Experiment:
         """From a TOML file."""
         try:
-            return cls.from_toml(path.read_text(encoding="utf-8"), str(path))
+            experiment = cls.from_toml(path.read_text(encoding="utf-8"), str(path))
         except FileNotFoundError:
             raise SettingError(f"{path}: no such experiment file") from None
         except OSError as error:
             raise SettingError(f"{path}: cannot be read: {error.strerror or error}") from None
         except UnicodeDecodeError as error:
             raise SettingError(f"{path}: not TOML, which is UTF-8 text: {error}") from None
+        experiment.model()  # an unknown method or setting is better said now than when the run starts
+        return experiment
 
 
 def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str, dict[str, Value]], ...]]:

@@ -119,10 +119,11 @@ def test_a_file_without_base_starts_from_honest_and_may_name_itself(tmp_path: Pa
     )
 
 
-def test_a_file_may_build_on_another_file(tmp_path: Path) -> None:
-    first = written(tmp_path, "candidates = 50\n", "first.toml")
-    second = written(tmp_path, f"base = '{first}'\nsplit_seed = 4\n", "second.toml")
-    assert protocol(second) == replace(HONEST, name="second", candidates=50, split_seed=4)
+def test_a_file_builds_on_a_named_protocol_not_on_another_file(tmp_path: Path) -> None:
+    first = tmp_path / "first.toml"
+    first.write_text(f'base = "{first}"\n', encoding="utf-8")
+    with pytest.raises(UnknownNameError, match="unknown base of a protocol"):
+        protocol(str(first))
 
 
 @pytest.mark.parametrize("name", ["honest", "paper"])
@@ -155,7 +156,7 @@ def test_a_file_that_changes_nothing_may_keep_the_name(tmp_path: Path, name: str
         ('split = "files"', r"split=files: expected split_folder"),
         ('split = "global-time"\ntest_from = 0.8', r"test_from=0.8: expected more than validation_from, which is 0.8"),
         ("ties = ", r"mine.toml: not a TOML file"),
-        ('base = "honset"', r"unknown protocol 'honset'; did you mean 'honest'\?"),
+        ('base = "honset"', r"unknown base of a protocol 'honset'; did you mean 'honest'\?"),
     ],
 )
 def test_a_file_with_a_mistake_is_refused_in_words(tmp_path: Path, text: str, message: str) -> None:

@@ -146,9 +146,9 @@ def test_scores_that_are_not_finite_are_an_error(protocol: Protocol, bad: float)
     ranker = asked(protocol, split)[1]
     table = torch.zeros(6, 20)
     table[int(ranker.users[3]), int(ranker.held_out[3])] = bad
-    with pytest.raises(TrainingError, match="scores of user .* are not finite"):
+    with pytest.raises(TrainingError, match=r"scores of user .* are not finite"):
         ranker.rank(Table(table))
-    with pytest.raises(TrainingError, match="scores of user .* are not finite"):
+    with pytest.raises(TrainingError, match=r"scores of user .* are not finite"):
         ranker.top(Table(table), 3)
 
 

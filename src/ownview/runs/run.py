@@ -48,6 +48,7 @@ class Run:
     experiment: Experiment
     result: Mapping[str, Any]
     data: Interactions | None = None
+    model: Model | None = None
 
     @property
     def metrics(self) -> dict[str, float]:
@@ -65,7 +66,7 @@ class Run:
         Runs on the device that is here, whichever the model was trained on.
         """
         here = replace(self.experiment, device="auto")
-        bench = _Bench.of(here, here.model(), self.data, data_dir=data_dir)
+        bench = _Bench.of(here, self.model or here.model(), self.data, data_dir=data_dir)
         bench.check_data(self.folder)
         tensors, _ = self.folder.read_tensors("model")
         bench.trainer.unpack(tensors)
@@ -137,7 +138,7 @@ def resume(
     _require_same(experiment.to_dict(), asked or {}, path)
     if folder.finished:
         folder.drop_tensors("checkpoint")
-        return Run(folder, experiment, folder.read_result(), data)
+        return Run(folder, experiment, folder.read_result(), data, model)
     bench = _Bench.of(experiment, model or experiment.model(), data, memory, data_dir)
     bench.check_data(folder)
     folder.drop_unfinished()
@@ -166,6 +167,7 @@ class _Bench:
     trainer: Trainer
     rounds: int
     data: Interactions | None
+    model: Model
 
     @classmethod
     def of(
@@ -183,7 +185,7 @@ class _Bench:
         at_work = trainer(model, split, experiment.protocol, experiment.federation, experiment.seed, place)
         rounds = experiment.rounds if model.federated else 1
         written = replace(experiment.resolved(model), device=str(place.device), rounds=rounds)
-        return cls(written, place, split, questions, at_work, rounds, data)
+        return cls(written, place, split, questions, at_work, rounds, data, model)
 
     def training(self, folder: RunFolder, on_round: OnRound | None) -> Training:
         return Training(
@@ -222,7 +224,7 @@ class _Bench:
         folder.write_users(self._users(standing))
         folder.write_result(self._result(best, standing, protocol.selection, folder))
         folder.drop_tensors("checkpoint")
-        return Run(folder, self.experiment, folder.read_result(), self.data)
+        return Run(folder, self.experiment, folder.read_result(), self.data, self.model)
 
     def _users(self, standing: Standing) -> dict[str, list[Any]]:
         trained = self.split.train.lengths.numpy()
