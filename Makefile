@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 demo: .venv/.core  ## the main job: four recommenders, two protocols, one table, five books for one reader
 	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper \
 		--rounds 30 --jobs 2 --out runs/demo --resume
-	$(BIN)/ownview recommend runs/demo/pfedrec-honest-seed0 --user 28 -k 5
+	$(BIN)/ownview recommend runs/demo/pfedrec-honest-seed0 --user 58 -k 5
 
 test: .venv/.test  ## unit, property and conformance tests; real-data tests where the data is
 	$(BIN)/python -m pytest -n 2

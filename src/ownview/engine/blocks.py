@@ -18,6 +18,7 @@ BYTES_PER_SAMPLE = 120
 """Bytes a sample needs while samples are drawn, numbered and shuffled."""
 
 _ALIKE = 0.6
+"""Clients of a block have at least this share of the busiest one's samples: less padding, more blocks."""
 
 
 @dataclass(frozen=True)

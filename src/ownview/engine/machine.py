@@ -31,7 +31,7 @@ class Machine:
     memory: int = 4 * 10**9
     engine: str = "vector"
     dense: bool = False
-    block_clients: int = 64
+    block_clients: int = 128
 
     @property
     def bytes_per_value(self) -> int:
@@ -67,7 +67,7 @@ def machine(
         raise SettingError(f"unknown engine {engine!r}{suggestion(engine, ['vector', 'loop'])}")
     chosen = _device(device)
     amount = _half_of_free(chosen) if memory == "auto" else parse_bytes(memory)
-    width = block_clients or (2048 if chosen.type == "cuda" else 64)
+    width = block_clients or (2048 if chosen.type == "cuda" else 128)
     return Machine(chosen, dtype, amount, engine, dense, width)
 
 

@@ -52,7 +52,7 @@ def federation(
     dtype: torch.dtype = torch.float64,
     device: str = "cpu",
     dense: bool = False,
-    block_clients: int = 64,
+    block_clients: int = 128,
 ) -> Federation:
     """A federation with honest negatives on a small world."""
     place = Machine(torch.device(device), dtype, engine=engine, dense=dense, block_clients=block_clients)
