@@ -208,7 +208,7 @@ def test_cuda_asked_for_and_absent(device: str, ownview: Callable[..., Outcome])
         ("method = 'fedmf'\nprotocol = 3", ["protocol=3", "a name, a .toml file or a table"]),
         ("method = 'fedmf'\n[protocol]\ntie = 'last'", ["protocol has no setting 'tie'", "did you mean 'ties'?"]),
         ("method = 'fedmf'\n[settings]\nembedding_size = 'x'", ["embedding_size='x'", "a whole number"]),
-        ("method = 'fedmf'\n[federation]\nclients = 3", ["clients=3", "expected text"]),
+        ("method = 'fedmf'\n[federation]\nclients = 3.5", ["clients='3.5'", "a share in (0, 1]"]),
     ],
     ids=lambda value: repr(value[-40:]) if isinstance(value, str | bytes) else "",
 )

@@ -183,7 +183,7 @@ BROKEN = {
     "header only": ("user,item,rating\n", "line 1: only a header (user, item, rating)"),
     "unknown columns": (
         "who,what\n1,2\n",
-        "line 1: no user column; found who, what; name it with user=COLUMN",
+        "line 1: no user column; found who, what; name it with --columns user=COLUMN",
     ),
     "renamed column": ("usr,item\n1,2\n", "no user column; found usr, item; did you mean 'usr'?"),
     "one column": ("user\n1\n", "line 1: one column ('user'); expected user and item"),

@@ -258,6 +258,7 @@ def test_own_split_files_may_be_tab_separated_and_have_numbers_for_ids(tmp_path:
         ({"train.csv": "user,item\na,p\nx,q\nb,r\n"}, r"train.csv: user x does not occur in rows"),
         ({"test.csv": "user,item\na,s\nb,z\n"}, r"test.csv: item z does not occur in rows"),
         ({"train.csv": "user,item\na,p\na,q\n"}, r"user b of rows has no row in the train file"),
+        ({"test.csv": "user,item\na,p\n"}, r"test.csv: user a has item p in the train file too"),
         ({"test.csv": "user,item\na,s\nb,q\nb,p\n"}, r"test.csv: user b has 2 rows; expected at most one"),
         ({"validation.csv": "user,item\na,r\na,s\na,q\n"}, r"validation.csv: user a has 3 rows; expected at most"),
         ({"validation.csv": "user,item\n"}, r"validation"),

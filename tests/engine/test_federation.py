@@ -117,7 +117,7 @@ def test_divergence_names_round_client_and_parameter(engine: str) -> None:
 def test_tables_that_do_not_fit_are_refused_before_they_are_made() -> None:
     split = small_world()
     place = Machine(torch.device("cpu"), memory=10_000)
-    with pytest.raises(DeviceError, match=r"local-only's standing values need .* GB .*--memory"):
+    with pytest.raises(DeviceError, match=r"local-only's standing values need .* kB .*--memory"):
         Federation(LocalOnly(), split, split.training_items(), FederationOptions(), 0, place)
 
 

@@ -28,10 +28,10 @@ def from_files(folder: Path, data: Interactions) -> Split:
     if len(untrained):
         raise DataError(f"{folder}: user {data.users[untrained[0]]} of {data.name} has no row in the train file")
     train = Ragged.from_pairs(user, item, data.num_users)
+    held = {part: _one_each(positions[part], data, _file(folder, part)) for part in _PARTS[1:]}
     trained = set(zip(user.tolist(), item.tolist(), strict=True))
     for part in _PARTS[1:]:
         _require_unseen(positions[part], trained, data, _file(folder, part))
-    held = {part: _one_each(positions[part], data, _file(folder, part)) for part in _PARTS[1:]}
     return Split(data, train, held["validation"], held["test"], (f"split from the files in {folder}",))
 
 
