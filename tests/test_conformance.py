@@ -37,9 +37,10 @@ def test_conforms(name: str, check: str) -> None:
 
 def test_nothing_is_left_out() -> None:
     """An empty loop would pass silently: the collected names are the registry's, spelt out once."""
-    assert set(METHODS) == {"fedmf", "local-only", "pfedrec"}
+    assert set(METHODS) == {"fedmf", "local-only", "pfedclr", "pfedrec"}
     assert set(COMBINATIONS) == {
-        *METHODS, "fedmf+dual-personalisation", "pfedrec+dual-personalisation",
+        *METHODS, "fedmf+dual-personalisation",
+        "pfedclr+dual-personalisation", "pfedrec+dual-personalisation",
     }  # fmt: skip
 
 

@@ -19,6 +19,7 @@ from ownview.initial import Constant, Normal, Uniform
 from ownview.method import Method, Plugin, cross_entropy
 from ownview.methods.fedmf import FedMF
 from ownview.methods.local_only import LocalOnly
+from ownview.methods.pfedclr import PFedCLR
 from ownview.methods.pfedrec import PFedRec
 from ownview.optimizers import Adam, Sgd
 from ownview.plugins.dual_personalisation import DualPersonalisation
@@ -29,7 +30,7 @@ from ownview.version import __version__
 
 __all__ = [
     "HONEST", "PAPER", "Adam", "Batch", "Constant", "Context", "DualPersonalisation", "Experiment", "FedMF",
-    "FederationOptions", "Interactions", "LocalOnly", "Method", "Normal", "OwnviewError", "PFedRec", "Param", "Params",
-    "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World", "__version__", "compare",
+    "FederationOptions", "Interactions", "LocalOnly", "Method", "Normal", "OwnviewError", "PFedCLR", "PFedRec", "Param",
+    "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World", "__version__", "compare",
     "cross_entropy", "load", "open_run", "read", "resume", "run", "setting",
 ]  # fmt: skip

@@ -75,24 +75,43 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """What a loss may depend on besides values and data. Rounds count from 1."""
+    """What a loss may depend on besides values and data.
+
+    Args:
+        round: from 1.
+        phase: place in the method's `phases`, from 0.
+    """
 
     round: int
+    phase: int = 0
 
 
 @dataclass(frozen=True)
 class Step:
-    """One optimiser step on a batch: a fresh forward pass, then `names` move and nothing else does."""
+    """One step on a batch: a fresh forward pass, then `names` move and nothing else does.
+
+    Args:
+        names: the parameters that move.
+        optimizer: how.
+        alongside: what moves by the same forward pass with an optimiser of its own (another rate, say).
+    """
 
     names: tuple[str, ...]
     optimizer: Optimizer
+    alongside: Step | None = None
+
+    @property
+    def parts(self) -> tuple[Step, ...]:
+        """This step and what moves alongside."""
+        return (self,) if self.alongside is None else (self, *self.alongside.parts)
 
 
 @dataclass(frozen=True)
 class Phase:
     """`epochs` passes over the client's samples; on every batch the steps run in turn.
 
-    Phases run one after the other. Optimisers start fresh in every phase of every round.
+    Phases run one after the other; a loss learns from its context in which it is. Optimisers start fresh in every
+    phase of every round.
     """
 
     steps: tuple[Step, ...]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
 
 import torch
 from torch import Tensor
@@ -17,8 +19,11 @@ from ownview.types import Batch, Params, Phase, Step
 _PLACE = (1 << 25) - 1
 """The low bits of a sort key hold a sample's place; no client has 33 million samples."""
 
-Loss = Callable[[Params, Batch], Tensor]
-"""The loss of one client ([]) or of a stack of clients ([B])."""
+Loss = Callable[[Params, Batch, int], Tensor]
+"""The loss of one client ([]) or of a stack of clients ([B]), in the phase of that number."""
+
+PhaseLoss = Callable[[Params, Batch], Tensor]
+"""The same inside one phase."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +102,7 @@ def fit(loss: Loss, params: Params, samples: Samples, runs: Runs, plan: Plan) ->
     for number, phase in enumerate(plan.phases):
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
         shuffled = replace(samples, rows=samples.rows.clone(), labels=samples.labels.clone())
-        epoch = _Epoch(loss, params, shuffled, runs, phase, plan.batch_size)
+        epoch = _Epoch(partial(_in_phase, loss, number), params, shuffled, runs, phase, plan.batch_size)
         once_more = plan.recorder.repeated(epoch.run, phase.epochs)
         for count in range(phase.epochs):
             if runs.batches[0] > 1:
@@ -107,15 +112,24 @@ def fit(loss: Loss, params: Params, samples: Samples, runs: Runs, plan: Plan) ->
     return losses
 
 
+def _in_phase(loss: Loss, phase: int, params: Params, batch: Batch) -> Tensor:
+    return loss(params, batch, phase)
+
+
 class _Epoch:
     """One pass over all batches, every step of the phase on each."""
 
-    def __init__(self, loss: Loss, params: Params, samples: Samples, runs: Runs, phase: Phase, batch_size: int) -> None:
+    def __init__(
+        self, loss: PhaseLoss, params: Params, samples: Samples, runs: Runs, phase: Phase, batch_size: int
+    ) -> None:
         self.loss, self.params, self.samples, self.runs, self.phase = loss, params, samples, runs, phase
         self.batch_size = batch_size
         self.mask = _real_samples(samples).to(samples.labels.dtype)
         self.total_loss = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
-        self.movers = [s.optimizer.start([params[name] for name in s.names], runs.spans) for s in phase.steps]
+        self.movers = [
+            [part.optimizer.start([params[name] for name in part.names], runs.spans) for part in step.parts]
+            for step in phase.steps
+        ]
 
     def run(self) -> None:
         """Move the parameters in place and add up the losses of all samples."""
@@ -123,22 +137,25 @@ class _Epoch:
             active = self.runs.at(k)
             here = self.runs.clients(active)
             batch = _batch(self.samples, self.mask, here, slice(k * self.batch_size, (k + 1) * self.batch_size))
-            for step, mover in zip(self.phase.steps, self.movers, strict=True):
+            for step, movers in zip(self.phase.steps, self.movers, strict=True):
                 values, grads = _gradients(self.loss, self.params, batch, step, here)
-                mover.step(grads, active)
+                for mover, grad in zip(movers, grads, strict=True):
+                    mover.step(grad, active)
             self.total_loss[here] += values * batch.mask.sum(-1)
 
 
-def _gradients(loss: Loss, params: Params, batch: Batch, step: Step, here: Run) -> tuple[Tensor, list[Tensor]]:
-    """Losses of the clients at work and the gradients of the step's parameters.
+def _gradients(
+    loss: PhaseLoss, params: Params, batch: Batch, step: Step, here: Run
+) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
+    """Losses of the clients at work and the gradients of the step's parameters, part by part.
 
     Clients share no parameter, so the gradient of the SUM of their losses is the stack of their gradients.
     """
     values = {name: value[here].detach() for name, value in params.items()}
-    moving = [values[name].requires_grad_() for name in step.names]
+    moving = [values[name].requires_grad_() for part in step.parts for name in part.names]
     losses = loss(values, batch)
-    grads = torch.autograd.grad(losses.sum(), moving, materialize_grads=True)
-    return losses.detach(), list(grads)
+    grads = iter(torch.autograd.grad(losses.sum(), moving, materialize_grads=True))
+    return losses.detach(), [tuple(islice(grads, len(part.names))) for part in step.parts]
 
 
 def _shuffle(samples: Samples, key: int, out: Samples) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -42,8 +43,8 @@ class LoopEngine:
         values = {name: value[k, :rows] if name in tables else value[k] for name, value in params.items()}
         batches = math.ceil(mine.host_sizes[0] / self.method.batch_size)
 
-        def loss(p: Params, batch: Batch) -> Tensor:
-            return self.method.loss(p, batch, context)
+        def loss(p: Params, batch: Batch, phase: int) -> Tensor:
+            return self.method.loss(p, batch, replace(context, phase=phase))
 
         try:
             plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -41,14 +43,12 @@ class VectorEngine:
     def _stacked_loss(self, names: tuple[str, ...], context: Context) -> Loss:
         """[B] losses of a stack of clients; tensors go through `vmap` one by one, because it unpacks trees slowly."""
 
-        def one(*tensors: Tensor) -> Tensor:
+        def one(phase: int, *tensors: Tensor) -> Tensor:
             p = dict(zip(names, tensors, strict=False))
-            return self.method.loss(p, Batch(*tensors[len(names) :]), context)
+            return self.method.loss(p, Batch(*tensors[len(names) :]), replace(context, phase=phase))
 
-        many = torch.vmap(one)
-
-        def stacked(p: Params, batch: Batch) -> Tensor:
-            losses: Tensor = many(*(p[name] for name in names), *batch)
+        def stacked(p: Params, batch: Batch, phase: int) -> Tensor:
+            losses: Tensor = torch.vmap(partial(one, phase))(*(p[name] for name in names), *batch)
             return losses
 
         return stacked

@@ -65,6 +65,14 @@ def _personal(param: Param) -> Param:
 
 
 def _halves(step: Step, tables: set[str]) -> tuple[Step, ...]:
-    private = tuple(name for name in step.names if name not in tables)
-    table = tuple(name for name in step.names if name in tables)
-    return tuple(Step(names, step.optimizer) for names in (private, table) if names)
+    private = [replace(part, names=tuple(n for n in part.names if n not in tables)) for part in step.parts]
+    table = [replace(part, names=tuple(n for n in part.names if n in tables)) for part in step.parts]
+    return tuple(half for half in (_together(private), _together(table)) if half is not None)
+
+
+def _together(parts: list[Step]) -> Step | None:
+    """One step of all parts that still move something."""
+    step = None
+    for part in reversed([part for part in parts if part.names]):
+        step = replace(part, alongside=step)
+    return step

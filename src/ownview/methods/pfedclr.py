@@ -1,0 +1,81 @@
+"""PFedCLR: calibration of the user vector and personalisation of the items by a low-rank buffer.
+
+"Beyond Personalization: Federated Recommendation with Calibration via Low-rank Decomposition" (PFedCLR).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ownview.initial import Constant, Normal
+from ownview.method import Method, cross_entropy
+from ownview.optimizers import Adam
+from ownview.settings import setting
+from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+
+_LOCAL_TRAINING = 0
+"""Phase of step 1, on u . q_i; the phase after it has the buffer."""
+
+
+@dataclass(frozen=True)
+class PFedCLR(Method):
+    """score = u . (q_i + a_i B) with private u, A (rows) and B, and a shared table Q.
+
+    Step 1: u frozen, train Q; it is uploaded as it is then. Step 2: Q frozen, train u, A and B on the buffered score.
+    The table does not move in step 2, so sending it after step 1 or at the end is the same.
+
+    Variants: `clr` the paper's; `cf` a full matrix W instead of A B; `af` a full matrix, but u moves together with Q in
+    step 1 and only W in step 2.
+    """
+
+    name: ClassVar[str] = "pfedclr"
+    title: ClassVar[str] = "PFedCLR"
+    summary: ClassVar[str] = "user vector calibrated and items personalised by a private low-rank buffer"
+    paper: ClassVar[str] = "PFedCLR 2025"
+
+    variant: str = setting(
+        "clr", "the buffer: low-rank, full, or full without calibration", choices=("clr", "cf", "af")
+    )
+    embedding_size: int = setting(16, "length of user and item vectors", low=1)
+    rank: int = setting(2, "rank r of the buffer A B", low=1)
+    learning_rate: float = setting(0.01, "Adam's rate for user vector and item table", above=0)
+    buffer_rate: float = setting(0.01, "Adam's rate for the buffer", above=0)
+
+    def params(self, world: World) -> dict[str, Param]:
+        """U and the buffer private, Q shared and kept."""
+        size = (self.embedding_size,)
+        known = {
+            "user": Param(size, initial=Normal(1.0)),
+            "items": Param(size, rows=True, shared=True, kept=True, initial=Normal(1.0)),
+        }
+        if self.variant != "clr":
+            return {**known, "buffer": Param(size, rows=True, initial=Constant(0.0))}
+        return {
+            **known,
+            "buffer_rows": Param((self.rank,), rows=True, initial=Constant(0.0)),
+            "buffer_basis": Param((self.rank, self.embedding_size), initial=Normal(1.0)),
+        }
+
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        """Step 1, then step 2."""
+        buffers = tuple(name for name in self.params(world) if name.startswith("buffer"))
+        main, buffer = Adam(self.learning_rate), Step(buffers, Adam(self.buffer_rate))
+        if self.variant == "af":
+            steps = (Step(("user", "items"), main), buffer)
+        else:
+            steps = (Step(("items",), main), Step(("user",), main, alongside=buffer))
+        return tuple(Phase((step,), self.local_epochs) for step in steps)
+
+    def scores(self, p: Params) -> Tensor:
+        """[R] u . (q_i + a_i B)."""
+        if self.variant == "clr":
+            return p["items"] @ p["user"] + p["buffer_rows"] @ (p["buffer_basis"] @ p["user"])
+        return (p["items"] + p["buffer"]) @ p["user"]
+
+    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+        """[] mean cross-entropy: of u . q_i in step 1, of the buffered score in step 2."""
+        scores = p["items"] @ p["user"] if context.phase == _LOCAL_TRAINING else self.scores(p)
+        return cross_entropy(scores, batch)
