@@ -31,6 +31,6 @@ from ownview.version import __version__
 __all__ = [
     "HONEST", "PAPER", "Adam", "Batch", "Constant", "Context", "DualPersonalisation", "Experiment", "FedMF",
     "FederationOptions", "Interactions", "LocalOnly", "Method", "Normal", "OwnviewError", "PFedCLR", "PFedRec", "Param",
-    "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World", "__version__", "compare",
-    "cross_entropy", "load", "open_run", "read", "resume", "run", "setting",
+    "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World", "__version__",
+    "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting",
 ]  # fmt: skip
