@@ -10,6 +10,7 @@ from typing import Any
 
 import tomli_w
 
+from ownview.data.storage import find
 from ownview.engine.options import FederationOptions
 from ownview.errors import SettingError, suggestion
 from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
@@ -58,6 +59,8 @@ class Experiment:
     device: str = "auto"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "method", _located(self.method) if self.method.endswith(".py") else self.method)
+        object.__setattr__(self, "data", self.data if find(self.data) else _located(self.data))
         for name, low in (("rounds", 1), ("seed", 0)):
             value = getattr(self, name)
             if type(value) is not int or value < low:
@@ -76,6 +79,10 @@ class Experiment:
         """What tables call the model: its name, or that of its file, and its plug-ins."""
         name = Path(self.method).stem if self.method.endswith(".py") else self.method
         return " + ".join([name, *(plugin for plugin, _ in self.plugins)])
+
+    def data_label(self) -> str:
+        """What tables call the data: a dataset's name, or a file's without its folder."""
+        return Path(self.data).name if Path(self.data).is_absolute() else self.data
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -162,6 +169,11 @@ def _plugin_of(one: Any, source: str) -> tuple[str, Mapping[str, Value]]:
 
 def _protocol_of(values: Mapping[str, Any]) -> Protocol:
     return custom(dict(values), str(values.get("name", "custom")))
+
+
+def _located(name: str) -> str:
+    """A file by its full path, so that the experiment means the same from every folder; other names as they are."""
+    return str(Path(name).resolve()) if Path(name).is_file() else name
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

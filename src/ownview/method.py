@@ -2,6 +2,9 @@
 
 Rules for `scores` and `loss`: pure functions of their arguments; no `.item()`, no `if` on tensor values
 (use `torch.where`); no BatchNorm; no randomness. Then the engine may run thousands of clients at once.
+
+Tables in `p` hold the rows at hand, not all items, and where clients are stacked, padding rows too. A penalty on rows
+must therefore weigh them by `batch.counts`, which is 0 for rows that are not in the batch.
 """
 
 from __future__ import annotations

@@ -90,7 +90,13 @@ def test_names_do_not_leave_the_places(tmp_path: Path, name: str) -> None:
     assert find(name, tmp_path / "data") is None
 
 
+def test_a_data_dir_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"absent: no such folder of datasets \(--data-dir\)"):
+        load("goodbooks", data_dir=tmp_path / "absent")
+
+
 def test_absent_dataset_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "given").mkdir()
     with pytest.raises(DataError, match=r"'ml-1m' is not here \(looked in .*given, .*\); .*ownview data fetch ml-1m"):
         load("ml-1m", data_dir=tmp_path / "given")
     with pytest.raises(DataError, match=r"https://github\.com/.*ownview data import FILE --name qb-article"):

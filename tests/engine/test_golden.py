@@ -1,9 +1,4 @@
-"""One or two rounds of two clients and four items, worked out step by step with plain arithmetic.
-
-The world leaves no choice to chance: client 0 has items 0 and 1, client 1 has items 1 and 2, and with two negatives a
-positive every client must draw exactly the two items it does not have. So every batch is known:
-client 0: positives 0, 1 once each, negatives 2, 3 twice each; client 1: positives 1, 2, negatives 0, 3 twice each.
-"""
+"""One or two rounds of two clients and four items, worked out step by step with plain arithmetic."""
 
 from __future__ import annotations
 
@@ -13,65 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from ownview import DualPersonalisation, FederationOptions, FedMF, LocalOnly, Method, PFedRec
+from ownview import DualPersonalisation, FedMF, LocalOnly, PFedRec
 from ownview.baselines.popularity import Popularity
-from ownview.data.interactions import Interactions
-from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
 from ownview.engine.federation import Federation
-from ownview.engine.machine import Machine
-
-POSITIVES = {0: (0, 1), 1: (1, 2)}
-ITEMS = 4
-
-
-def _split() -> Split:
-    data = Interactions.from_rows("golden", np.array([0, 0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 3, 1, 2, 3]))
-    train = Ragged.from_pairs(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2]), 2)
-    return Split(data, train, np.array([2, 3]), np.array([3, 0]))
-
-
-def _federation(method: Method, engine: str, **options: object) -> Federation:
-    split = _split()
-    place = Machine(torch.device("cpu"), torch.float64, engine=engine)
-    return Federation(method, split, split.training_items(), FederationOptions.of(options), seed=3, machine=place)
-
-
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + math.exp(-x))
-
-
-def _error(client: int, item: int, score: float) -> float:
-    """d(mean loss)/d(score of the item): sum over its samples of (sigmoid - label), over the six samples."""
-    if item in POSITIVES[client]:
-        return (_sigmoid(score) - 1) / 6
-    return 2 * _sigmoid(score) / 6
-
-
-def _dot(left: list[float], right: list[float]) -> float:
-    return sum(a * b for a, b in zip(left, right, strict=True))
-
-
-class _AdamByHand:
-    """Adam of one number: m, v and the step count."""
-
-    def __init__(self) -> None:
-        self.m = self.v = 0.0
-        self.t = 0
-
-    def move(self, x: float, gradient: float, rate: float) -> float:
-        self.t += 1
-        self.m = 0.9 * self.m + 0.1 * gradient
-        self.v = 0.999 * self.v + 0.001 * gradient**2
-        first, second = self.m / (1 - 0.9**self.t), self.v / (1 - 0.999**self.t)
-        return x - rate * first / (math.sqrt(second) + 1e-8)
+from tests.engine.golden import ITEMS, POSITIVES, AdamByHand, dot, error, federation, golden_split, sigmoid
 
 
 def _fedmf_client(client: int, user: list[float], table: list[list[float]], epochs: int, rate: float) -> None:
     """FedMF's local training: user vector and item rows move together by Adam, in place."""
-    moments = {(k, j): _AdamByHand() for k in range(-1, ITEMS) for j in range(2)}
+    moments = {(k, j): AdamByHand() for k in range(-1, ITEMS) for j in range(2)}
     for _ in range(epochs):
-        errors = [_error(client, i, _dot(user, table[i])) for i in range(ITEMS)]
+        errors = [error(client, i, dot(user, table[i])) for i in range(ITEMS)]
         user_gradient = [sum(errors[i] * table[i][j] for i in range(ITEMS)) for j in range(2)]
         row_gradient = [[errors[i] * user[j] for j in range(2)] for i in range(ITEMS)]
         for j in range(2):
@@ -80,39 +27,39 @@ def _fedmf_client(client: int, user: list[float], table: list[list[float]], epoc
                 table[i][j] = moments[i, j].move(table[i][j], row_gradient[i][j], rate)
 
 
-def _start(federation: Federation, name: str) -> list[list[float]]:
-    return federation.state.shared[name].tolist()
+def _start(one: Federation, name: str) -> list[list[float]]:
+    return one.state.shared[name].tolist()
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
 @pytest.mark.parametrize("weighting", ["samples", "uniform"])
 def test_fedmf(engine: str, weighting: str) -> None:
     method = FedMF(embedding_size=2, negatives=2, local_epochs=3, learning_rate=0.05)
-    federation = _federation(method, engine, weighting=weighting)
-    table, users = _start(federation, "items"), federation.state.own["user"].tolist()
+    one = federation(method, engine, weighting=weighting)
+    table, users = _start(one, "items"), one.state.own["user"].tolist()
     for number in (1, 2):
-        federation.round(number)
+        one.round(number)
         trained = [[list(row) for row in table] for _ in range(2)]
         for client in range(2):
             _fedmf_client(client, users[client], trained[client], epochs=3, rate=0.05)
         # Both clients have two positives, so both weightings are the plain mean.
         table = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(2)] for i in range(ITEMS)]
-        assert federation.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
-        assert federation.state.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+        assert one.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
+        assert one.state.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
 def test_local_only(engine: str) -> None:
-    federation = _federation(LocalOnly(embedding_size=2, negatives=2, local_epochs=2, learning_rate=0.05), engine)
-    start = federation.state.predicting(torch.tensor([0]), None)[0]
+    one = federation(LocalOnly(embedding_size=2, negatives=2, local_epochs=2, learning_rate=0.05), engine)
+    start = one.state.predicting(torch.tensor([0]), None)[0]
     tables = [start["items"][0].tolist() for _ in range(2)]
-    users = federation.state.own["user"].tolist()
-    assert federation.round(1).bytes_up == 0
-    federation.round(2)
+    users = one.state.own["user"].tolist()
+    assert one.round(1).bytes_up == 0
+    one.round(2)
     for client in range(2):
         for _ in range(2):
             _fedmf_client(client, users[client], tables[client], epochs=2, rate=0.05)
-    own = federation.state.predicting(torch.tensor([0, 1]), None)[0]["items"]
+    own = one.state.predicting(torch.tensor([0, 1]), None)[0]["items"]
     assert own.tolist() == pytest.approx(np.array(tables), abs=1e-9)
 
 
@@ -120,11 +67,11 @@ def _pfedrec_client(
     client: int, w: list[float], b: float, table: list[list[float]], rates: tuple[float, float]
 ) -> float:
     """PFedRec's batch: a step of the score function, then, on fresh scores, a step of the table, both SGD."""
-    errors = [_error(client, i, _dot(w, table[i]) + b) for i in range(ITEMS)]
+    errors = [error(client, i, dot(w, table[i]) + b) for i in range(ITEMS)]
     gradient = [sum(errors[i] * table[i][j] for i in range(ITEMS)) for j in range(2)]
     w[:] = [w[j] - rates[0] * gradient[j] for j in range(2)]
     b -= rates[0] * sum(errors)
-    errors = [_error(client, i, _dot(w, table[i]) + b) for i in range(ITEMS)]
+    errors = [error(client, i, dot(w, table[i]) + b) for i in range(ITEMS)]
     for i in range(ITEMS):
         table[i] = [table[i][j] - rates[1] * errors[i] * w[j] for j in range(2)]
     return b
@@ -133,19 +80,19 @@ def _pfedrec_client(
 @pytest.mark.parametrize("engine", ["loop", "vector"])
 def test_pfedrec(engine: str) -> None:
     method = PFedRec(embedding_size=2, negatives=2, learning_rate=0.1, table_rate_factor=5.0)
-    federation = _federation(method, engine)
+    one = federation(method, engine)
     rates = (0.1, 0.1 * ITEMS * 5.0)
-    table = _start(federation, "items")
-    w = [row[0] for row in federation.state.own["weight0"].tolist()]
-    b = [row[0] for row in federation.state.own["bias0"].tolist()]
+    table = _start(one, "items")
+    w = [row[0] for row in one.state.own["weight0"].tolist()]
+    b = [row[0] for row in one.state.own["bias0"].tolist()]
     for number in (1, 2):
-        federation.round(number)
+        one.round(number)
         trained = [[list(row) for row in table] for _ in range(2)]
         for client in range(2):
             b[client] = _pfedrec_client(client, w[client], b[client], trained[client], rates)
         table = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(2)] for i in range(ITEMS)]
-        assert federation.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
-    predicting = federation.state.predicting(torch.tensor([0, 1]), None)[0]
+        assert one.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
+    predicting = one.state.predicting(torch.tensor([0, 1]), None)[0]
     assert predicting["items"].tolist() == pytest.approx(np.array(trained), abs=1e-9)  # its own, not the mean
     assert predicting["weight0"][:, 0].tolist() == pytest.approx(np.array(w), abs=1e-9)
     assert predicting["bias0"][:, 0].tolist() == pytest.approx(b, abs=1e-9)
@@ -155,36 +102,36 @@ def test_pfedrec(engine: str) -> None:
 def test_dual_personalisation_around_fedmf(engine: str) -> None:
     """User vector first, then, on fresh scores, the table; each half has an Adam of its own."""
     inner = FedMF(embedding_size=2, negatives=2, local_epochs=2, learning_rate=0.05)
-    federation = _federation(DualPersonalisation(inner=inner), engine)
-    start, users = _start(federation, "items"), federation.state.own["user"].tolist()
-    federation.round(1)
+    one = federation(DualPersonalisation(inner=inner), engine)
+    start, users = _start(one, "items"), one.state.own["user"].tolist()
+    one.round(1)
     tables = [[list(row) for row in start] for _ in range(2)]
     for client, (user, table) in enumerate(zip(users, tables, strict=True)):
-        moments = {(k, j): _AdamByHand() for k in range(-1, ITEMS) for j in range(2)}
+        moments = {(k, j): AdamByHand() for k in range(-1, ITEMS) for j in range(2)}
         for _ in range(2):
-            errors = [_error(client, i, _dot(user, table[i])) for i in range(ITEMS)]
+            errors = [error(client, i, dot(user, table[i])) for i in range(ITEMS)]
             gradient = [sum(errors[i] * table[i][j] for i in range(ITEMS)) for j in range(2)]
             user[:] = [moments[-1, j].move(user[j], gradient[j], 0.05) for j in range(2)]
-            errors = [_error(client, i, _dot(user, table[i])) for i in range(ITEMS)]
+            errors = [error(client, i, dot(user, table[i])) for i in range(ITEMS)]
             for i in range(ITEMS):
                 table[i] = [moments[i, j].move(table[i][j], errors[i] * user[j], 0.05) for j in range(2)]
-    predicting = federation.state.predicting(torch.tensor([0, 1]), None)[0]
+    predicting = one.state.predicting(torch.tensor([0, 1]), None)[0]
     assert predicting["items"].tolist() == pytest.approx(np.array(tables), abs=1e-9)
     assert predicting["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
 
 
 def test_popularity_counts_training_rows() -> None:
-    learned = Popularity().fit(_split(), seed=0)
+    learned = Popularity().fit(golden_split(), seed=0)
     assert Popularity().scores(learned, torch.tensor([0, 1])).tolist() == [[1, 2, 1, 0], [1, 2, 1, 0]]
 
 
 def test_the_reported_loss_is_the_mean_over_clients_and_epochs() -> None:
-    federation = _federation(FedMF(embedding_size=2, negatives=2, local_epochs=1), "vector")
-    table, users = _start(federation, "items"), federation.state.own["user"].tolist()
+    one = federation(FedMF(embedding_size=2, negatives=2, local_epochs=1), "vector")
+    table, users = _start(one, "items"), one.state.own["user"].tolist()
     total = 0.0
     for client in range(2):
         for item in range(ITEMS):
-            score = _dot(users[client], table[item])
+            score = dot(users[client], table[item])
             label, samples = (1, 1) if item in POSITIVES[client] else (0, 2)
-            total -= samples * math.log(_sigmoid(score) if label else 1 - _sigmoid(score)) / 6 / 2
-    assert federation.round(1).loss == pytest.approx(total, abs=1e-9)
+            total -= samples * math.log(sigmoid(score) if label else 1 - sigmoid(score)) / 6 / 2
+    assert one.round(1).loss == pytest.approx(total, abs=1e-9)

@@ -98,7 +98,9 @@ def test_another_round_or_seed_asks_others() -> None:
     assert participants(participation("20"), 0, 1, 200, CPU).tolist() == chosen[0]
 
 
-@pytest.mark.parametrize("text", ["0", "-3", "1.5", "0.0", "many", "poisson:0", "poisson:2", "poisson:x", ""])
+@pytest.mark.parametrize(
+    "text", ["0", "-3", "1.5", "0.0", "many", "poisson:0", "poisson:2", "poisson:nan", "poisson:x", ""]
+)
 def test_bad_participation_is_refused(text: str) -> None:
     with pytest.raises(SettingError, match="clients"):
         FederationOptions(clients=text)

@@ -52,7 +52,9 @@ def command(
         return
     table = Table(box=None, pad_edge=False)
     for column in rows[0]:
-        table.add_column(column.replace("_", " "), no_wrap=column in ("name", "settings"), overflow="fold")
+        wraps = column in ("name", "method") if kind is Kind.RUNS else column != "name"
+        least = 12 if column == "name" else None
+        table.add_column(column.replace("_", " "), no_wrap=not wraps, overflow="fold", min_width=least)
     for row in rows:
         table.add_row(*("" if value is None else escape(str(value)) for value in row.values()))
     Console(highlight=False).print(table)
@@ -92,7 +94,7 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
             {
                 "name": name,
                 "method": experiment.label(),
-                "data": experiment.data,
+                "data": experiment.data_label(),
                 "protocol": experiment.protocol.name,
                 "seed": experiment.seed,
                 "rounds": f"{len(rounds)} of {experiment.rounds}",

@@ -33,7 +33,7 @@ def command(
     experiment = finished.experiment
     table = Table(
         title=escape(
-            f"{experiment.label()} for user {user} of {experiment.data} (protocol {experiment.protocol.name})"
+            f"{experiment.label()} for user {user} of {experiment.data_label()} (protocol {experiment.protocol.name})"
         ),
         title_justify="left", box=None, pad_edge=False,
     )  # fmt: skip

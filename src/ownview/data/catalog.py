@@ -104,6 +104,8 @@ def load(
         DataError: the dataset is known but not here (says how to get it), or its file is not sound.
         UnknownNameError: neither a name nor a file; tells the nearest name.
     """
+    if data_dir is not None and not Path(data_dir).is_dir():
+        raise DataError(f"{data_dir}: no such folder of datasets (--data-dir)")
     if isinstance(name_or_path, str):
         file = find(name_or_path, data_dir)
         if file is not None:

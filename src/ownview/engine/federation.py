@@ -20,6 +20,7 @@ from ownview.engine.options import FederationOptions, participation
 from ownview.engine.participants import participants
 from ownview.engine.samples import Samples, draw_samples
 from ownview.engine.server import MeanChange, ServerOptimizer
+from ownview.engine.soundness import require_sound
 from ownview.engine.state import State, planned_bytes
 from ownview.engine.vector import VectorEngine
 from ownview.errors import TrainingError
@@ -66,6 +67,7 @@ class Federation:
     ) -> None:
         self.method, self.split, self.options, self.seed, self.machine = method, split, options, seed, machine
         self.world = World(split.num_users, split.num_items)
+        require_sound(method, self.world)
         params = method.params(self.world)
         machine.require(planned_bytes(params, self.world, machine.bytes_per_value), f"{method.name}'s standing values")
         self.state = State(params, self.world, seed, machine.device, machine.dtype)

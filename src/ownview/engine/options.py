@@ -55,7 +55,7 @@ def participation(text: str) -> Participation:
             chosen = Participation("number", int(text))
     except ValueError:
         chosen = Participation("number", 0)
-    if chosen.amount <= 0 or (chosen.kind != "number" and chosen.amount > 1):
+    if not (chosen.amount > 0 and (chosen.kind == "number" or chosen.amount <= 1)):
         raise SettingError(
             f"federation setting clients={text!r}: expected all, a share in (0, 1] such as 0.6, a number of clients "
             "such as 100, or poisson:P with P in (0, 1]"

@@ -129,7 +129,10 @@ class State:
 
 
 def planned_bytes(params: Mapping[str, Param], world: World, bytes_per_value: int = 4) -> int:
-    """Bytes a `State` will need at most, before any of it is allocated."""
+    """Bytes a `State` will need once every row has been touched, before any of it is allocated.
+
+    Tables of earlier rounds that clients still stand on come on top: one shared table each.
+    """
     total = 0
     for param in params.values():
         values = prod(param.shape) * (world.num_items if param.rows else 1)

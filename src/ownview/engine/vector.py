@@ -34,7 +34,7 @@ class VectorEngine:
         batches = [math.ceil(size / self.method.batch_size) for size in samples.host_sizes]
         try:
             return fit(self._stacked_loss(tuple(params), context), params, samples, Runs.of(batches), plan)
-        except RuntimeError as error:
+        except Exception as error:
             raise TrainingError(
                 f"{self.method.name} failed in round {context.round} on a block of {len(batches)} clients: {error}; "
                 "run it with --engine loop to see on which client"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import resource
 import subprocess
@@ -18,9 +19,16 @@ from ownview.version import __version__
 _PACKAGES = ("torch", "numpy", "polars", "safetensors")
 
 
-def provenance(split: Split, device: torch.device) -> dict[str, Any]:
-    """Everything a reader needs to judge whether two results are comparable."""
+def provenance(split: Split, device: torch.device, method: str) -> dict[str, Any]:
+    """Everything a reader needs to judge whether two results are comparable.
+
+    Args:
+        split: the data as used.
+        device: trained on.
+        method: a name, or the file of a method of one's own, whose content is fingerprinted.
+    """
     return {
+        "method_file_sha256": method_fingerprint(method),
         "ownview": __version__,
         "revision": _revision(),
         "python": platform.python_version(),
@@ -34,6 +42,13 @@ def provenance(split: Split, device: torch.device) -> dict[str, Any]:
             "interactions": len(split.data),
         },
     }
+
+
+def method_fingerprint(method: str) -> str | None:
+    """SHA-256 of a method's file; None for a registered method, whose version the revision tells."""
+    if not method.endswith(".py"):
+        return None
+    return hashlib.sha256(Path(method).read_bytes()).hexdigest()
 
 
 def package_versions() -> dict[str, str | None]:

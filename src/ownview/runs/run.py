@@ -24,7 +24,7 @@ from ownview.evaluation.statistics import bootstrap_interval
 from ownview.experiment import Experiment
 from ownview.registry import Model
 from ownview.runs.folder import RunFolder
-from ownview.runs.provenance import provenance
+from ownview.runs.provenance import method_fingerprint, provenance
 from ownview.runs.trainers import Trainer, trainer
 from ownview.runs.training import Best, Training
 
@@ -67,7 +67,7 @@ class Run:
         """
         here = replace(self.experiment, device="auto")
         bench = _Bench.of(here, self.model or here.model(), self.data, data_dir=data_dir)
-        bench.check_data(self.folder)
+        bench.check_unchanged(self.folder)
         tensors, _ = self.folder.read_tensors("model")
         bench.trainer.unpack(tensors)
         position = bench.split.data.position_of_user(user)
@@ -108,7 +108,7 @@ def run(
     bench = _Bench.of(experiment, model, data, memory, data_dir)
     folder = RunFolder.create(_temporary_folder() if out is None else out)
     folder.write_experiment(bench.experiment.to_toml())
-    folder.write_provenance(provenance(bench.split, bench.machine.device))
+    folder.write_provenance(provenance(bench.split, bench.machine.device, bench.experiment.method))
     return bench.finish(bench.training(folder, on_round))
 
 
@@ -140,10 +140,10 @@ def resume(
         folder.drop_tensors("checkpoint")
         return Run(folder, experiment, folder.read_result(), data, model)
     bench = _Bench.of(experiment, model or experiment.model(), data, memory, data_dir)
-    bench.check_data(folder)
+    bench.check_unchanged(folder)
     folder.drop_unfinished()
     if not folder.read_provenance():
-        folder.write_provenance(provenance(bench.split, bench.machine.device))
+        folder.write_provenance(provenance(bench.split, bench.machine.device, bench.experiment.method))
     training = bench.training(folder, on_round)
     training.resume()
     return bench.finish(training)
@@ -190,7 +190,6 @@ class _Bench:
     def training(self, folder: RunFolder, on_round: OnRound | None) -> Training:
         return Training(
             self.trainer,
-            self.split,
             self.experiment.protocol,
             self.rankers,
             self.rounds,
@@ -199,9 +198,15 @@ class _Bench:
             on_round or (lambda number, metrics: None),
         )
 
-    def check_data(self, folder: RunFolder) -> None:
-        """Refuse to go on with other data than the run began with."""
-        known = folder.read_provenance().get("data", {}).get("fingerprint")
+    def check_unchanged(self, folder: RunFolder) -> None:
+        """Refuse to go on with other data, or another method file, than the run began with."""
+        written = folder.read_provenance()
+        method = self.experiment.method
+        if written.get("method_file_sha256") not in (None, method_fingerprint(method)):
+            raise OutputError(
+                f"{folder.path}: the method file {method} has changed since the run began; start a new run"
+            )
+        known = written.get("data", {}).get("fingerprint")
         if known not in (None, self.split.data.fingerprint()):
             raise OutputError(
                 f"{folder.path}: the data {self.experiment.data!r} has changed since the run began; "

@@ -49,7 +49,7 @@ class Comparison:
         notes = dict.fromkeys(f"{run.experiment.protocol.name}: {note}" for run in runs for note in run.result["notes"])
         chosen = {run.experiment.protocol.name: run.experiment.protocol.selection for run in runs}
         ranked = {run.experiment.protocol.name: _ranked_among(run) for run in runs}
-        return cls(runs[0].experiment.data, methods, protocols, cells, tuple(notes), chosen, ranked)
+        return cls(runs[0].experiment.data_label(), methods, protocols, cells, tuple(notes), chosen, ranked)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""

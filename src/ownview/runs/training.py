@@ -13,7 +13,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ownview.data.splits import Split
 from ownview.engine.federation import RoundReport
 from ownview.errors import OwnviewError, TrainingError
 from ownview.evaluation.metrics import means
@@ -54,7 +53,6 @@ class Training:
 
     Args:
         trainer: the model at work.
-        split: its data.
         protocol: how rounds are chosen.
         rankers: of validation and of test.
         rounds: how many.
@@ -64,7 +62,6 @@ class Training:
     """
 
     trainer: Trainer
-    split: Split
     protocol: Protocol
     rankers: tuple[Ranker, Ranker]
     rounds: int

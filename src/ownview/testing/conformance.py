@@ -68,7 +68,7 @@ def blocks_change_nothing(method: Method) -> None:
 
 
 def only_shared_leaves(method: Method) -> None:
-    """The server holds the shared parameters and nothing else, and does not react to the private ones."""
+    """The server holds the shared parameters and nothing else; all others stay with the clients."""
     split = small_world()
     one = federation(method, split)
     declared = {name for name, param in method.params(one.world).items() if param.shared}
@@ -171,7 +171,8 @@ def _assert_close(left: Mapping[str, Tensor], right: Mapping[str, Tensor], toler
     assert set(left) == set(right)
     for name, value in left.items():
         difference = float((value - right[name]).abs().max()) / _scale(value)
-        assert difference <= tolerance, f"{name} differs by {difference:.2e}, more than {tolerance:.0e}"
+        hint = "a loss must weigh rows by batch.counts: rows with count 0 may be padding"
+        assert difference <= tolerance, f"{name} differs by {difference:.2e}, more than {tolerance:.0e} ({hint})"
 
 
 def _scale(value: Tensor) -> float:

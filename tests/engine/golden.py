@@ -1,0 +1,65 @@
+"""A world of two clients and four items that leaves no choice to chance, and the arithmetic to work it out by hand.
+
+Client 0 has items 0 and 1, client 1 has items 1 and 2, and with two negatives a positive every client must draw exactly
+the two items it does not have. So every batch is known: client 0: positives 0, 1 once each, negatives 2, 3 twice each;
+client 1: positives 1, 2, negatives 0, 3 twice each.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from ownview import FederationOptions, Method
+from ownview.data.interactions import Interactions
+from ownview.data.ragged import Ragged
+from ownview.data.splits import Split
+from ownview.engine.federation import Federation
+from ownview.engine.machine import Machine
+
+POSITIVES = {0: (0, 1), 1: (1, 2)}
+ITEMS = 4
+
+
+def golden_split() -> Split:
+    data = Interactions.from_rows("golden", np.array([0, 0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 3, 1, 2, 3]))
+    train = Ragged.from_pairs(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2]), 2)
+    return Split(data, train, np.array([2, 3]), np.array([3, 0]))
+
+
+def federation(method: Method, engine: str, **options: object) -> Federation:
+    split = golden_split()
+    place = Machine(torch.device("cpu"), torch.float64, engine=engine)
+    return Federation(method, split, split.training_items(), FederationOptions.of(options), seed=3, machine=place)
+
+
+def sigmoid(x: float) -> float:
+    return 1 / (1 + math.exp(-x))
+
+
+def error(client: int, item: int, score: float) -> float:
+    """d(mean loss)/d(score of the item): sum over its samples of (sigmoid - label), over the six samples."""
+    if item in POSITIVES[client]:
+        return (sigmoid(score) - 1) / 6
+    return 2 * sigmoid(score) / 6
+
+
+def dot(left: list[float], right: list[float]) -> float:
+    return sum(a * b for a, b in zip(left, right, strict=True))
+
+
+class AdamByHand:
+    """Adam of one number: m, v and the step count."""
+
+    def __init__(self) -> None:
+        self.m = self.v = 0.0
+        self.t = 0
+
+    def move(self, x: float, gradient: float, rate: float) -> float:
+        self.t += 1
+        self.m = 0.9 * self.m + 0.1 * gradient
+        self.v = 0.999 * self.v + 0.001 * gradient**2
+        first, second = self.m / (1 - 0.9**self.t), self.v / (1 - 0.999**self.t)
+        return x - rate * first / (math.sqrt(second) + 1e-8)
