@@ -18,6 +18,7 @@ from ownview.experiment import Experiment
 from ownview.initial import Constant, Normal, Uniform
 from ownview.method import Method, Plugin, cross_entropy
 from ownview.methods.fedmf import FedMF
+from ownview.methods.fedrap import FedRAP
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.pfedclr import PFedCLR
 from ownview.methods.pfedrec import PFedRec
@@ -29,7 +30,7 @@ from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 from ownview.version import __version__
 
 __all__ = [
-    "HONEST", "PAPER", "Adam", "Batch", "Constant", "Context", "DualPersonalisation", "Experiment", "FedMF",
+    "HONEST", "PAPER", "Adam", "Batch", "Constant", "Context", "DualPersonalisation", "Experiment", "FedMF", "FedRAP",
     "FederationOptions", "Interactions", "LocalOnly", "Method", "Normal", "OwnviewError", "PFedCLR", "PFedRec", "Param",
     "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World", "__version__",
     "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting",

@@ -29,13 +29,24 @@ class Mover(Protocol):
 
 @dataclass(frozen=True)
 class Sgd:
-    """x <- x - learning_rate * g."""
+    """x <- x - rate * g.
+
+    Args:
+        learning_rate: the rate of the first step of the first round.
+        step_decay: factor on the rate after every step of a round.
+        round_decay: factor on the rate after every round.
+    """
 
     learning_rate: float
+    step_decay: float = 1.0
+    round_decay: float = 1.0
 
-    def start(self, params: Sequence[Tensor], runs: Sequence[Run]) -> Mover:
-        """Begin to move `params` in place."""
-        return _SgdMover(self, params, runs)
+    def start(self, params: Sequence[Tensor], runs: Sequence[Run], number: int) -> Mover:
+        """Begin to move `params` in place in round `number`."""
+        rate = self.learning_rate * self.round_decay ** (number - 1)
+        if self.step_decay == 1.0:
+            return _SgdMover(rate, params, runs)
+        return _DecayingSgdMover(rate, self.step_decay, params, runs)
 
 
 @dataclass(frozen=True)
@@ -47,8 +58,8 @@ class Adam:
     beta2: float = 0.999
     epsilon: float = 1e-8
 
-    def start(self, params: Sequence[Tensor], runs: Sequence[Run]) -> Mover:
-        """Begin to move `params` in place, with zero moments."""
+    def start(self, params: Sequence[Tensor], runs: Sequence[Run], number: int) -> Mover:
+        """Begin to move `params` in place, with zero moments, whatever the round."""
         return _AdamMover(self, params, runs)
 
 
@@ -56,14 +67,29 @@ Optimizer = Sgd | Adam
 
 
 class _SgdMover:
-    def __init__(self, rule: Sgd, params: Sequence[Tensor], runs: Sequence[Run]) -> None:
-        self.rule, self.params, self.runs = rule, params, runs
+    def __init__(self, rate: float, params: Sequence[Tensor], runs: Sequence[Run]) -> None:
+        self.rate, self.params, self.runs = rate, params, runs
 
     def step(self, grads: Sequence[Tensor], active: int) -> None:
         """Move in place."""
         alone = self.runs[0] is ...
         for param, grad in zip(self.params, grads, strict=True):
-            (param if alone else param[: len(grad)]).sub_(grad, alpha=self.rule.learning_rate)
+            (param if alone else param[: len(grad)]).sub_(grad, alpha=self.rate)
+
+
+class _DecayingSgdMover:
+    """Rates live in tensors, one a run, so that a replayed epoch goes on from where the last one ended."""
+
+    def __init__(self, rate: float, decay: float, params: Sequence[Tensor], runs: Sequence[Run]) -> None:
+        self.decay, self.params, self.runs = decay, params, runs
+        self.rates = [torch.full((), rate, dtype=params[0].dtype, device=params[0].device) for _ in runs]
+
+    def step(self, grads: Sequence[Tensor], active: int) -> None:
+        """Move in place, each run at its own rate."""
+        for run, rate in zip(self.runs[:active], self.rates[:active], strict=True):
+            for param, grad in zip(self.params, grads, strict=True):
+                param[run].sub_(grad[run] * rate)
+            rate.mul_(self.decay)
 
 
 class _AdamMover:

@@ -102,7 +102,7 @@ def fit(loss: Loss, params: Params, samples: Samples, runs: Runs, plan: Plan) ->
     for number, phase in enumerate(plan.phases):
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
         shuffled = replace(samples, rows=samples.rows.clone(), labels=samples.labels.clone())
-        epoch = _Epoch(partial(_in_phase, loss, number), params, shuffled, runs, phase, plan.batch_size)
+        epoch = _Epoch(partial(_in_phase, loss, number), params, shuffled, runs, phase, plan)
         once_more = plan.recorder.repeated(epoch.run, phase.epochs)
         for count in range(phase.epochs):
             if runs.batches[0] > 1:
@@ -119,15 +119,13 @@ def _in_phase(loss: Loss, phase: int, params: Params, batch: Batch) -> Tensor:
 class _Epoch:
     """One pass over all batches, every step of the phase on each."""
 
-    def __init__(
-        self, loss: PhaseLoss, params: Params, samples: Samples, runs: Runs, phase: Phase, batch_size: int
-    ) -> None:
+    def __init__(self, loss: PhaseLoss, params: Params, samples: Samples, runs: Runs, phase: Phase, plan: Plan) -> None:
         self.loss, self.params, self.samples, self.runs, self.phase = loss, params, samples, runs, phase
-        self.batch_size = batch_size
+        self.batch_size = plan.batch_size
         self.mask = _real_samples(samples).to(samples.labels.dtype)
         self.total_loss = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
         self.movers = [
-            [part.optimizer.start([params[name] for name in part.names], runs.spans) for part in step.parts]
+            [part.optimizer.start([params[name] for name in part.names], runs.spans, plan.round) for part in step.parts]
             for step in phase.steps
         ]
 

@@ -1,0 +1,99 @@
+"""FedRAP: additive personalisation, a shared item table plus a private one.
+
+Li, Long and Zhou, "Federated Recommendation with Additive Personalization", ICLR 2024.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ownview.initial import Normal, Uniform
+from ownview.method import Method, cross_entropy
+from ownview.optimizers import Sgd
+from ownview.settings import setting
+from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+
+_CURRICULA = ("tanh", "fixed", "sin", "square", "frac")
+
+
+@dataclass(frozen=True)
+class FedRAP(Method):
+    """score = w . (d_i + c_i) + b with private w, b and table D, and a shared table C.
+
+    loss = mean cross-entropy - lambda(a) mean (d - c)^2 + mu(a) mean |c|, the means over the batch's samples and the
+    dimensions, a the round: the two tables are driven apart, and the shared one towards sparsity.
+
+    Variants: `full`; `c` without D; `d` without C (then nothing leaves the client).
+    """
+
+    name: ClassVar[str] = "fedrap"
+    title: ClassVar[str] = "FedRAP"
+    summary: ClassVar[str] = "shared sparse item table plus a private one"
+    paper: ClassVar[str] = "Li et al., ICLR 2024"
+
+    variant: str = setting("full", "both tables, or only one of them", choices=("full", "c", "d"))
+    embedding_size: int = setting(32, "length of item vectors", low=1)
+    batch_size: int = setting(2048, "samples in a batch", low=1)
+    network_rate: float = setting(1e-4, "SGD's rate for w and b", above=0)
+    table_rate: float = setting(1e3, "SGD's rate for the tables", above=0)
+    step_decay: float = setting(0.95, "factor on both rates after every batch of a round", above=0, high=1)
+    round_decay: float = setting(0.97, "factor on both rates after every round", above=0, high=1)
+    apart: float = setting(1e-3, "v1, the most weight of the tables' difference", low=0)
+    sparse: float = setting(1e-3, "v2, the most weight of the shared table's norm", low=0)
+    norm: str = setting("l1", "of the shared table: |c|, c^2, or no penalty", choices=("l1", "l2", "none"))
+    curriculum: str = setting("tanh", "how both weights go with the rounds", choices=_CURRICULA)
+
+    @property
+    def weighting(self) -> str:
+        """A plain mean."""
+        return "uniform"
+
+    def params(self, world: World) -> dict[str, Param]:
+        """w, b and D private, C shared."""
+        size = self.embedding_size
+        linear = Uniform(1 / math.sqrt(size))
+        tables = {
+            "own": Param((size,), rows=True, initial=Normal(1.0)),
+            "common": Param((size,), rows=True, shared=True, initial=Normal(1.0)),
+        }
+        left_out = {"full": "", "c": "own", "d": "common"}[self.variant]
+        kept = {name: param for name, param in tables.items() if name != left_out}
+        return {"weight": Param((size,), initial=linear), "bias": Param((), initial=linear), **kept}
+
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        """Everything moves by one forward pass; the tables have a rate of their own."""
+        tables = tuple(name for name, param in self.params(world).items() if param.rows)
+        table_step = Step(tables, Sgd(self.table_rate, self.step_decay, self.round_decay))
+        network = Sgd(self.network_rate, self.step_decay, self.round_decay)
+        return (Phase((Step(("weight", "bias"), network, alongside=table_step),), self.local_epochs),)
+
+    def scores(self, p: Params) -> Tensor:
+        """[R] w . (d_i + c_i) + b."""
+        table = p["own"] + p["common"] if self.variant == "full" else p["own" if self.variant == "d" else "common"]
+        return table @ p["weight"] + p["bias"]
+
+    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+        """[] cross-entropy and the two penalties."""
+        total = cross_entropy(self.scores(p), batch)
+        share = batch.counts / batch.mask.sum()
+        strength = self.strength(context.round)
+        if self.variant == "full":
+            total = total - self.apart * strength * (share @ (p["own"] - p["common"]).square().mean(-1))
+        if self.variant != "d" and self.norm != "none":
+            size = p["common"].abs() if self.norm == "l1" else p["common"].square()
+            total = total + self.sparse * strength * (share @ size.mean(-1))
+        return total
+
+    def strength(self, number: int) -> float:
+        """lambda(a) / v1 = mu(a) / v2 in round a."""
+        return {
+            "tanh": math.tanh(number / 10),
+            "sin": math.sin(number / 10),
+            "square": float(number // 10 % 2),
+            "frac": 1 / (number + 1),
+            "fixed": 1.0,
+        }[self.curriculum]

@@ -1,0 +1,85 @@
+"""FedRAP's rounds, worked out step by step with plain arithmetic (the world is the one of test_golden.py)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from ownview import FedRAP
+from tests.engine.golden import ITEMS, POSITIVES, dot, error, federation
+
+APART, SPARSE, SIZE = 0.3, 0.2, 2
+NETWORK, TABLE, STEP_DECAY, ROUND_DECAY = 0.1, 0.7, 0.9, 0.8
+Matrix = list[list[float]]
+
+
+def _client(client: int, w: list[float], b: float, own: Matrix, common: Matrix, number: int) -> float:
+    """Two epochs of one batch: everything moves by the same gradients, at rates that fall step by step."""
+    strength = math.tanh(number / 10)
+    share = [(1 if i in POSITIVES[client] else 2) / 6 for i in range(ITEMS)]
+    for step in range(2):
+        decay = ROUND_DECAY ** (number - 1) * STEP_DECAY**step
+        table = [[own[i][j] + common[i][j] for j in range(SIZE)] for i in range(ITEMS)]
+        errors = [error(client, i, dot(w, table[i]) + b) for i in range(ITEMS)]
+        w_gradient = [sum(errors[i] * table[i][j] for i in range(ITEMS)) for j in range(SIZE)]
+        for i in range(ITEMS):
+            for j in range(SIZE):
+                difference = own[i][j] - common[i][j]
+                pull = APART * strength * share[i] * 2 * difference / SIZE
+                shrink = SPARSE * strength * share[i] * math.copysign(1, common[i][j]) / SIZE
+                own[i][j] -= TABLE * decay * (errors[i] * w[j] - pull)
+                common[i][j] -= TABLE * decay * (errors[i] * w[j] + pull + shrink)
+        w[:] = [w[j] - NETWORK * decay * w_gradient[j] for j in range(SIZE)]
+        b -= NETWORK * decay * sum(errors)
+    return b
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+def test_fedrap(engine: str) -> None:
+    method = FedRAP(
+        embedding_size=SIZE, negatives=2, local_epochs=2, apart=APART, sparse=SPARSE, network_rate=NETWORK,
+        table_rate=TABLE, step_decay=STEP_DECAY, round_decay=ROUND_DECAY,
+    )  # fmt: skip
+    one = federation(method, engine)
+    common = one.state.shared["common"].tolist()
+    start = one.state.predicting(torch.tensor([0, 1]), None)[0]
+    owns, w, b = start["own"].tolist(), start["weight"].tolist(), start["bias"].tolist()
+    for number in (1, 2, 3):
+        one.round(number)
+        trained = [[list(row) for row in common] for _ in range(2)]
+        for client in range(2):
+            b[client] = _client(client, w[client], b[client], owns[client], trained[client], number)
+        common = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(SIZE)] for i in range(ITEMS)]
+        assert one.state.shared["common"].tolist() == pytest.approx(np.array(common), abs=1e-9)
+    predicting = one.state.predicting(torch.tensor([0, 1]), None)[0]
+    assert predicting["common"].tolist() == pytest.approx(np.array(common), abs=1e-9)  # the mean, not its own
+    assert predicting["own"].tolist() == pytest.approx(np.array(owns), abs=1e-9)
+    assert predicting["weight"].tolist() == pytest.approx(np.array(w), abs=1e-9)
+    assert predicting["bias"].tolist() == pytest.approx(b, abs=1e-9)
+
+
+def test_variants_hold_what_they_say() -> None:
+    held = {variant: federation(FedRAP(variant=variant, negatives=2), "vector").state for variant in ("full", "c", "d")}
+    assert set(held["full"].shared) == set(held["c"].shared) == {"common"}
+    assert held["d"].shared == {}
+    assert set(held["full"].tables) == set(held["d"].tables) == {"own"}
+    assert held["c"].tables == {}
+
+
+@pytest.mark.parametrize(
+    ("curriculum", "expected"),
+    [
+        ("tanh", [0.0997, 0.9640]),
+        ("fixed", [1, 1]),
+        ("sin", [0.0998, 0.9093]),
+        ("square", [0, 0]),
+        ("frac", [1 / 2, 1 / 21]),
+    ],
+)
+def test_curricula(curriculum: str, expected: list[float]) -> None:
+    method = FedRAP(curriculum=curriculum)
+    assert [method.strength(1), method.strength(20)] == pytest.approx(expected, abs=1e-4)
+    assert FedRAP(curriculum="square").strength(10) == 1
