@@ -338,3 +338,23 @@ def test_ownview_alone_shows_its_commands(ownview: Callable[..., Outcome]) -> No
     outcome = ownview()
     shown = outcome.out + outcome.err
     assert all(f" {name} " in shown for name in ("run", "compare", "recommend", "ls", "doctor", "data"))
+
+
+def test_compare_takes_settings_and_plugins(world: Path, ownview: Callable[..., Outcome]) -> None:
+    arguments = ["popularity", "fedmf", "fedmf+dual-personalisation", "--data", str(world), "--rounds", "1", "--json"]
+    found = ownview("compare", *arguments, "--set", "embedding_size=3", "--set", "clients=0.5", "--out", "both")
+    assert found.code == 0, found.err
+    assert {row["method"] for row in json.loads(found.out)["results"]} == {
+        "popularity", "fedmf", "fedmf + dual-personalisation",
+    }  # fmt: skip
+    plain = tomllib.loads(Path("both/fedmf-honest-seed0/experiment.toml").read_text(encoding="utf-8"))
+    wrapped = tomllib.loads(
+        Path("both/fedmf+dual-personalisation-honest-seed0/experiment.toml").read_text(encoding="utf-8")
+    )
+    for written in (plain, wrapped):
+        assert written["settings"]["embedding_size"] == 3
+        assert written["federation"]["clients"] == "0.5"
+    assert [one["name"] for one in wrapped["plugins"]] == ["dual-personalisation"]
+    refused = ownview("compare", *arguments, "--set", "rnak=3", "--out", "other")
+    assert refused.code == 2
+    assert "--set rnak=3: no method of this comparison has that setting" in refused.err

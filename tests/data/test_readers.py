@@ -324,3 +324,14 @@ def test_a_million_rows_take_seconds(real_data_dir: Path) -> None:
     data = read(real_data_dir / "ml-1m" / "interactions.csv.gz")
     assert len(data) == 1_000_209
     assert time.perf_counter() - start < 10, "vectorised reading takes about two seconds on a slow machine"
+
+
+def test_a_rating_that_is_not_wanted_can_be_left_out(tmp_path: Path) -> None:
+    path = tmp_path / "odd.csv"
+    path.write_text('reader,isbn,stars\nann,1,"4,5"\nbob,2,good\n', encoding="utf-8")
+    with pytest.raises(DataError, match="stars"):
+        read(path, columns={"user": "reader", "item": "isbn"})
+    data = read(path, columns={"user": "reader", "item": "isbn", "rating": "-"})
+    assert (len(data), data.rating) == (2, None)
+    with pytest.raises(DataError, match="no item column"):
+        read(path, columns={"user": "reader", "item": "-"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -10,9 +11,22 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ownview.cli.options import AsJson, Columns, Data, DataDir, Device, EngineName, Memory, Rounds, new_folder
+from ownview.cli.options import (
+    AsJson,
+    Columns,
+    Data,
+    DataDir,
+    Device,
+    EngineName,
+    Memory,
+    Rounds,
+    belongs,
+    new_folder,
+    read_sets,
+)
 from ownview.cli.progress import progress
 from ownview.data.columns import parse_columns
+from ownview.engine.options import FederationOptions
 from ownview.errors import OutputError, SettingError
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.experiment import Experiment
@@ -21,7 +35,7 @@ from ownview.runs.table import SHOWN, Cell, Comparison
 
 
 def command(
-    methods: Annotated[list[str], typer.Argument(help="Methods (`ownview ls methods`) or .py files.")],
+    methods: Annotated[list[str], typer.Argument(help="Methods (`ownview ls methods`), METHOD+PLUGIN, or .py files.")],
     data: Data = "goodbooks",
     columns: Columns = None,
     protocol: Annotated[
@@ -29,6 +43,10 @@ def command(
     ] = None,
     rounds: Rounds = 100,
     seeds: Annotated[int, typer.Option("--seeds", help="Runs of each method, with seeds 0, 1, ...", min=1)] = 1,
+    sets: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="NAME=VALUE, for every method that has the setting; may be repeated."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for all runs.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on in the folder --out names.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
@@ -44,17 +62,10 @@ def command(
     if out is not None and out.exists() and not resume:
         raise OutputError(f"{out}: already exists; choose another --out, or go on with it by adding --resume")
     folder = out or new_folder(f"compare-{Path(data).stem}")
-    names = list(dict.fromkeys(protocol or ["honest"]))
-    tasks: list[Task] = []
-    for asked in (protocol_by_name(name) for name in names):
-        for method in dict.fromkeys(methods):
-            for seed in range(seeds):
-                experiment = Experiment(
-                    method=method, data=data, columns=parse_columns(columns) or {}, protocol=asked, rounds=rounds,
-                    seed=seed, engine=engine, device=device,
-                )  # fmt: skip
-                experiment.model()
-                tasks.append((experiment, folder / f"{Path(method).stem}-{asked.name}-seed{seed}"))
+    base = Experiment(
+        method="", data=data, columns=parse_columns(columns) or {}, rounds=rounds, engine=engine, device=device
+    )
+    tasks = _tasks(base, methods, list(dict.fromkeys(protocol or ["honest"])), seeds, sets or [], folder)
     total = sum(experiment.rounds if experiment.model().federated else 1 for experiment, _ in tasks)
     with progress(f"{len(tasks)} runs", total, quiet=as_json) as advance:
         runs = run_all(
@@ -65,6 +76,38 @@ def command(
         typer.echo(json.dumps({**comparison.to_dict(), "folder": str(folder)}, indent=2))
         return
     _show(comparison, rounds, seeds, folder)
+
+
+def _tasks(
+    base: Experiment, methods: list[str], protocols: list[str], seeds: int, sets: list[str], folder: Path
+) -> list[Task]:
+    """Every method under every protocol with every seed, and the folder each goes to."""
+    unused = set(sets)
+    tasks: list[Task] = []
+    for asked in (protocol_by_name(name) for name in protocols):
+        for spec in dict.fromkeys(methods):
+            method, *plugins = [spec] if spec.endswith(".py") else spec.split("+")
+            mine = [pair for pair in sets if belongs(pair, method, plugins)]
+            unused -= set(mine)
+            settings, of_plugins, federation = read_sets(method, plugins, mine)
+            experiment = replace(
+                base, method=method, protocol=asked, settings=settings, plugins=tuple(of_plugins),
+                federation=FederationOptions.of(federation),
+            )  # fmt: skip
+            experiment.model()
+            name = f"{Path(method).stem if not plugins else spec}-{asked.name}"
+            tasks += [(replace(experiment, seed=seed), folder / f"{name}-seed{seed}") for seed in range(seeds)]
+    if unused:
+        raise SettingError(f"--set {min(unused)}: no method of this comparison has that setting")
+    _require_different_folders(tasks)
+    return tasks
+
+
+def _require_different_folders(tasks: list[Task]) -> None:
+    folders = [folder for _, folder in tasks]
+    for folder in folders:
+        if folders.count(folder) > 1:
+            raise SettingError(f"two runs would go to {folder}; rename one of the method or protocol files")
 
 
 def _show(comparison: Comparison, rounds: int, seeds: int, folder: Path) -> None:

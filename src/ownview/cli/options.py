@@ -44,6 +44,17 @@ def new_folder(name: str) -> Path:
     return folder
 
 
+def belongs(pair: str, method: str, plugins: Sequence[str]) -> bool:
+    """Whether NAME=VALUE is a setting of the method, of one of its plug-ins, or of the federation."""
+    name = pair.partition("=")[0]
+    model = find_model(method)
+    known = {
+        *own_settings(model),
+        *(f"{plugin}.{own}" for plugin in plugins for own in own_settings(find_plugin(plugin))),
+    }
+    return name in known or (model.federated and name in {one.name for one in declared(FederationOptions)})
+
+
 def read_sets(
     method: str, plugins: Sequence[str], sets: Sequence[str]
 ) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]], dict[str, Any]]:

@@ -14,6 +14,8 @@ from ownview.errors import DataError, SettingError, suggestion
 
 CANONICAL = ("user", "item", "rating", "timestamp")
 REQUIRED = ("user", "item")
+LEFT_OUT = "-"
+"""As the name of a rating's or timestamp's column: do not read one, whatever the file has."""
 
 ALIASES: dict[str, tuple[str, ...]] = {
     # Earlier names win where a file has several of them.
@@ -36,7 +38,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 def parse_columns(text: str | None) -> dict[str, str] | None:
     """Read `user=who,item=what` from the command line; None stays None.
 
-    Keys are user, item, rating and timestamp; values are names or numbers of the source's columns.
+    Keys are user, item, rating and timestamp; values are names or numbers of the source's columns, or "-" to leave the
+    rating or the timestamp out.
     """
     if text is None:
         return None
@@ -60,7 +63,7 @@ def has_header(first_row: Sequence[str], columns: Mapping[str, str] | None) -> b
     header, and so is a row without a single number.
     """
     known = _by_alias(first_row, REQUIRED)
-    wanted = set((columns or {}).values())
+    wanted = set((columns or {}).values()) - {LEFT_OUT}
     if wanted and all(name.isdigit() for name in wanted):
         return len(known) == len(REQUIRED)
     if known or wanted & {field.strip() for field in first_row}:
@@ -86,6 +89,9 @@ def locate(
         return _by_number(path, width, columns)
     found = _by_alias(header, CANONICAL)
     for key, name in (columns or {}).items():
+        if name == LEFT_OUT:
+            found.pop(key, None)
+            continue
         parts = [name] if key != "timestamp" or name in header else name.split("+")
         found[key] = [_position(path, header, key, part) for part in parts]
     missing = [key for key in REQUIRED if key not in found]
@@ -129,6 +135,8 @@ def _by_number(path: Path, width: int, columns: Mapping[str, str] | None) -> dic
         return {key: [position] for position, key in enumerate(CANONICAL[:width])}
     found = {}
     for key, name in columns.items():
+        if name == LEFT_OUT:
+            continue
         parts = name.split("+") if key == "timestamp" else [name]
         found[key] = [_number(path, width, key, part) for part in parts]
     missing = [key for key in REQUIRED if key not in found]
