@@ -1,0 +1,92 @@
+"""The probes fire where they must and stay silent where they must."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ownview.cli.main import entry
+from ownview.data import Interactions, load
+from ownview.data.catalog import min_interactions
+from ownview.evaluation.probes import Finding, audit, duplicate_probe, leak_probe, selection_mark, time_probe
+from ownview.evaluation.protocol import HONEST, PAPER, custom
+from ownview.evaluation.protocol import protocol as protocol_by_name
+
+
+def _data(users: int = 150, items: int = 220, each: int = 20, *, times: str = "real") -> Interactions:
+    random = np.random.default_rng(0)
+    user = np.repeat(np.arange(users), each)
+    item = np.concatenate([random.choice(items, size=each, replace=False) for _ in range(users)])
+    stamps = {"real": random.permutation(len(user)), "tied": np.zeros(len(user)), "none": None}[times]
+    return Interactions.from_rows("probed", user, item, timestamp=None if stamps is None else stamps.astype(np.int64))
+
+
+def test_the_leak_probe_fires_on_paper_and_is_silent_on_honest() -> None:
+    paper = leak_probe(PAPER.prepare(_data()), PAPER, rounds=60, seed=0)
+    assert paper.fires
+    assert float(paper.values["HR@10"]) > 0.99
+    assert "a model that learns nothing scores HR@10 1.000" in paper.sentence
+    honest = leak_probe(HONEST.prepare(_data()), HONEST, rounds=60, seed=0)
+    assert not honest.fires
+    low, chance, high = (float(honest.values[name]) for name in ("low", "chance", "high"))
+    assert low <= chance <= high
+
+
+def test_the_leak_is_the_negatives_and_nothing_else() -> None:
+    mended = custom({"base": "paper", "negatives_avoid": "training"}, "mended")
+    assert not leak_probe(mended.prepare(_data()), mended, rounds=60, seed=0).fires
+
+
+def test_the_duplicate_probe_counts_pairs_that_are_trained_on() -> None:
+    rows = [("a", k) for k in (1, 2, 3, 4, 1)] + [("b", k) for k in (1, 2, 3, 4, 5)]
+    users, items = (np.array(column, dtype=object) for column in zip(*rows, strict=True))
+    data = Interactions.from_rows("twice", users, items, timestamp=np.arange(len(rows)))
+    kept = duplicate_probe(PAPER.prepare(data))
+    assert (kept.fires, kept.values["share"]) == (True, 0.5)
+    assert not duplicate_probe(HONEST.prepare(data)).fires
+
+
+@pytest.mark.parametrize(("times", "share", "fires"), [("real", 0.0, False), ("tied", 1.0, True), ("none", 1.0, True)])
+def test_the_time_probe(times: str, share: float, fires: bool) -> None:
+    found = time_probe(HONEST.prepare(_data(times=times)))
+    assert (found.values["share"], found.fires) == (share, fires)
+
+
+def test_the_selection_mark() -> None:
+    assert not selection_mark(PAPER).fires
+    assert selection_mark(custom({"base": "paper", "selection": "test"}, "on-test")).fires
+
+
+def test_audit_on_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["ownview", "audit", "goodbooks", "--protocol", "paper", "--rounds", "20", "--json"]
+    )
+    with pytest.raises(SystemExit) as stopped:
+        entry()
+    assert stopped.value.code == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {finding["probe"]: finding["fires"] for finding in found["findings"]} == {
+        "leak": True, "duplicates": False, "time": False, "selection": False,
+    }  # fmt: skip
+
+
+@pytest.mark.realdata
+def test_on_the_papers_data(real_data_dir: Path) -> None:
+    """ml-100k: the scorer that learns nothing reaches 1.000 / 0.978 under `paper` and chance under `honest`."""
+
+    def findings(name: str, protocol: str, rounds: int) -> dict[str, Finding]:
+        asked = protocol_by_name(protocol)
+        split = asked.prepare(load(name, data_dir=real_data_dir), min_interactions(name))
+        return {one.probe: one for one in audit(split, asked, rounds=rounds)}
+
+    paper = findings("ml-100k", "paper", 100)
+    assert paper["leak"].fires
+    assert paper["leak"].values["HR@10"] >= 0.99
+    assert not paper["duplicates"].fires
+    assert not findings("ml-100k", "honest", 30)["leak"].fires
+    assert findings("lastfm-2k-tags", "paper", 1)["duplicates"].values["share"] > 0.2
+    assert findings("filmtrust", "honest", 1)["time"].fires
