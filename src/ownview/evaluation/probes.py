@@ -48,8 +48,8 @@ def audit(split: Split, protocol: Protocol, *, rounds: int = 100, seed: int = 0)
 def leak_probe(split: Split, protocol: Protocol, *, rounds: int, seed: int) -> Finding:
     """Score an item by minus the number of times it was drawn as a training negative in `rounds` rounds.
 
-    This learns nothing about preference, so anything above chance (10 of the candidates) is what the choice of negatives
-    gives away. It fires where the lower end of HR@10's 95 % interval over users is above chance.
+    This learns nothing about preference, so anything above chance (10 of the candidates) is what the choice of
+    negatives gives away. It fires where the lower end of HR@10's 95 % interval over users is above chance.
     """
     drawn = _NegativeCounts(split, protocol, rounds, seed)
     _, test = rankers(protocol, split, seed, torch.device("cpu"), 256 * 10**6)
@@ -59,8 +59,8 @@ def leak_probe(split: Split, protocol: Protocol, *, rounds: int, seed: int) -> F
     chance = float(np.minimum(10 / standing.candidates, 1).mean())
     reached, fires = float(hits.mean()), low > chance
     sentence = (
-        f"under protocol {protocol.name} a model that learns nothing scores HR@10 {reached:.3f} after {rounds} rounds, where "
-        f"chance is {chance:.3f}"
+        f"under protocol {protocol.name} a model that learns nothing scores HR@10 {reached:.3f} after {rounds} rounds, "
+        f"where chance is {chance:.3f}"
     )
     sentence += (
         "; numbers measured with it say little about preference"
