@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+
+from ownview.cli.main import entry
+from tests.outcome import Outcome
 
 REAL = ("ml-100k", "ml-1m", "filmtrust", "lastfm-2k-tags", "lastfm-2k-artists", "amazon-instant-video")
 
@@ -25,3 +30,16 @@ def real_data_dir() -> Path:
 def _few_threads() -> None:
     """Several test processes share the cores; one thread each is fastest and keeps sums in one order."""
     torch.set_num_threads(1)
+
+
+@pytest.fixture
+def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """The command line, run in this process."""
+
+    def call(*arguments: str | Path) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["ownview", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            entry()
+        return Outcome(ended.value.code, *capsys.readouterr())
+
+    return call

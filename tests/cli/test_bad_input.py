@@ -5,24 +5,15 @@ from __future__ import annotations
 import gzip
 import random
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 import torch
-
-from ownview.cli.main import entry
+from tests.outcome import Outcome
 
 HEADER = "user,item,rating,timestamp\n"
 FEW_ITEMS = "".join(f"u{user},i{(user + k) % 20},3,{100 + k}\n" for user in range(8) for k in range(6))
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(autouse=True)
@@ -33,17 +24,6 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
     chance = random.Random(1)
     rows = [f"u{u},i{i},3,{chance.randint(0, 900)}\n" for u in range(12) for i in chance.sample(range(140), 8)]
     Path("world.csv").write_text(HEADER + "".join(rows))
-
-
-@pytest.fixture
-def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    def call(*arguments: str | Path) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["ownview", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            entry()
-        return Outcome(ended.value.code, *capsys.readouterr())
-
-    return call
 
 
 def assert_refused(outcome: Outcome, *facts: str) -> None:

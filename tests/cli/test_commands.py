@@ -14,11 +14,11 @@ import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from tests.outcome import Outcome
 
-from ownview.cli.main import entry
 from ownview.version import __version__
 
 OWN_METHOD = """
@@ -40,17 +40,6 @@ class Scaled(FedMF):
 """
 
 
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def words(self) -> str:
-        """What was printed, without the line breaks of a narrow page."""
-        return " ".join(self.out.split())
-
-
 @pytest.fixture(autouse=True)
 def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("OWNVIEW_DATA", raising=False)
@@ -64,17 +53,6 @@ def world(tmp_path: Path) -> Path:
     path = tmp_path / "world.csv"
     path.write_text(rows(1))
     return path
-
-
-@pytest.fixture
-def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    def call(*arguments: str | Path) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["ownview", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            entry()
-        return Outcome(ended.value.code, *capsys.readouterr())
-
-    return call
 
 
 def rows(seed: int) -> str:

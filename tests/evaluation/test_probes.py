@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.outcome import Outcome
 
-from ownview.cli.main import entry
 from ownview.data import Interactions, load
 from ownview.data.catalog import min_interactions
 from ownview.evaluation.probes import Finding, audit, duplicate_probe, leak_probe, selection_mark, time_probe
@@ -61,14 +61,10 @@ def test_the_selection_mark() -> None:
     assert selection_mark(custom({"base": "paper", "selection": "test"}, "on-test")).fires
 
 
-def test_audit_on_the_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(
-        sys, "argv", ["ownview", "audit", "goodbooks", "--protocol", "paper", "--rounds", "20", "--json"]
-    )
-    with pytest.raises(SystemExit) as stopped:
-        entry()
-    assert stopped.value.code == 0
-    found = json.loads(capsys.readouterr().out)
+def test_audit_on_the_command_line(ownview: Callable[..., Outcome]) -> None:
+    done = ownview("audit", "goodbooks", "--protocol", "paper", "--rounds", "20", "--json")
+    assert done.code == 0
+    found = json.loads(done.out)
     assert {finding["probe"]: finding["fires"] for finding in found["findings"]} == {
         "leak": True, "duplicates": False, "time": False, "selection": False,
     }  # fmt: skip

@@ -12,12 +12,12 @@ import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 from safetensors import safe_open
+from tests.outcome import Outcome
 
-from ownview.cli.main import entry
 from ownview.errors import OutputError, TrainingError
 from ownview.experiment import Experiment
 from ownview.files import write_bytes, write_json, write_text, write_whole
@@ -25,12 +25,6 @@ from ownview.runs import folder as folder_module
 from ownview.runs.run import open_run, resume, run
 
 USERS, ITEMS, SIZE = 30, 60, 4
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +38,6 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
         rows += [f"u{user},i{item},3,{chance.randint(0, 5000)}" for item in sorted(chosen)]
     path.write_text("\n".join(rows) + "\n")
     return path
-
-
-@pytest.fixture
-def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    def call(*arguments: str | Path) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["ownview", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            entry()
-        return Outcome(ended.value.code, *capsys.readouterr())
-
-    return call
 
 
 def experiment_of(method: str, world: Path, rounds: int = 3, **settings: Any) -> Experiment:

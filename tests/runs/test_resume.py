@@ -13,11 +13,11 @@ import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from tests.outcome import Outcome
 
-from ownview.cli.main import entry
 from ownview.errors import OutputError
 from ownview.experiment import Experiment
 from ownview.runs.run import resume, run
@@ -40,12 +40,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "federation": {"clients": "0.5"},
     },
 }
-
-
-class Outcome(NamedTuple):
-    code: int
-    out: str
-    err: str
 
 
 class CrashError(Exception):
@@ -78,17 +72,6 @@ def whole(world: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[st
         return path
 
     return folder
-
-
-@pytest.fixture
-def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
-    def call(*arguments: str | Path) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["ownview", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
-            entry()
-        return Outcome(ended.value.code, *capsys.readouterr())
-
-    return call
 
 
 def experiment_of(variant: str, world: Path, rounds: int, seed: int = 0) -> Experiment:
