@@ -336,3 +336,10 @@ def test_compare_takes_settings_and_plugins(world: Path, ownview: Callable[..., 
     refused = ownview("compare", *arguments, "--set", "rnak=3", "--out", "other")
     assert refused.code == 2
     assert "--set rnak=3: no method of this comparison has that setting" in refused.err
+
+
+def test_ls_as_json_tells_the_settings(ownview: Callable[..., Outcome]) -> None:
+    methods = {row["name"]: row for row in json.loads(ownview("ls", "methods", "--json").out)["methods"]}
+    assert methods["pfedrec"]["settings"]["embedding_size"] == {"default": 32, "help": "length of item vectors"}
+    plugins = json.loads(ownview("ls", "plugins", "--json").out)["plugins"]
+    assert set(plugins[0]["settings"]) == {"personal", "alternate"}

@@ -16,9 +16,10 @@ from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir
 from ownview.errors import OwnviewError
 from ownview.experiment import Experiment
-from ownview.method import Method
+from ownview.method import Method, own_settings
 from ownview.registry import BASELINES, METHODS, PLUGINS, Model
 from ownview.runs.folder import RunFolder
+from ownview.settings import Settings, declared
 from ownview.types import World
 
 _RUN_COLUMNS = ("name", "method", "data", "protocol", "seed", "rounds", "HR@10")
@@ -45,7 +46,9 @@ def command(
         return
     rows = _runs(folder) if kind is Kind.RUNS else _methods() if kind is Kind.METHODS else _plugins()
     if as_json:
-        typer.echo(json.dumps({kind.value: rows}, indent=2))
+        every: dict[str, type[Settings]] = {**METHODS, **BASELINES, **PLUGINS}
+        detailed = [{**row, "settings": _settings(every[row["name"]])} if row["name"] in every else row for row in rows]
+        typer.echo(json.dumps({kind.value: detailed}, indent=2))
         return
     if not rows:
         typer.echo(f"no {kind.value} here" + (f" (looked in {folder})" if kind is Kind.RUNS else ""))
@@ -65,6 +68,12 @@ def _methods() -> list[dict[str, Any]]:
     return [
         {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper} for cls in every
     ]
+
+
+def _settings(cls: type[Settings]) -> dict[str, dict[str, Any]]:
+    own = own_settings(cls)
+    fields = {one.name: one for one in declared(cls)}
+    return {name: {"default": fields[name].default, "help": fields[name].metadata["rule"].help} for name in own}
 
 
 def _leaves(cls: type[Model]) -> str:
