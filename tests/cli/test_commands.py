@@ -333,6 +333,9 @@ def test_compare_takes_settings_and_plugins(world: Path, ownview: Callable[..., 
         assert written["settings"]["embedding_size"] == 3
         assert written["federation"]["clients"] == "0.5"
     assert [one["name"] for one in wrapped["plugins"]] == ["dual-personalisation"]
+    other = ownview("compare", *arguments, "--set", "clients=0.5", "--out", "both", "--resume")
+    assert other.code == 2, "a run with embedding_size=3 does not stand for one with the default"
+    assert "settings.embedding_size=3, not 16" in other.err
     refused = ownview("compare", *arguments, "--set", "rnak=3", "--out", "other")
     assert refused.code == 2
     assert "--set rnak=3: no method of this comparison has that setting" in refused.err

@@ -223,11 +223,11 @@ class _Bench:
     def _finish(self, training: Training) -> Run:
         best = training.run()
         self.trainer.unpack(best.packed)
-        folder, protocol = training.folder, self.experiment.protocol
+        folder = training.folder
         standing = self.rankers[1].rank(self.trainer)
         folder.write_tensors("model", best.packed, {"round": best.round})
         folder.write_users(self._users(standing))
-        folder.write_result(self._result(best, standing, protocol.selection, folder))
+        folder.write_result(self._result(best, standing, folder))
         folder.drop_tensors("checkpoint")
         return Run(folder, self.experiment, folder.read_result(), self.data, self.model)
 
@@ -244,7 +244,7 @@ class _Bench:
         values = per_user(standing, self.experiment.protocol.cutoffs)
         return columns | {name: np.round(column, 12).tolist() for name, column in values.items()}
 
-    def _result(self, best: Best, standing: Standing, selection: str, folder: RunFolder) -> dict[str, Any]:
+    def _result(self, best: Best, standing: Standing, folder: RunFolder) -> dict[str, Any]:
         protocol = self.experiment.protocol
         lists = self.rankers[1].top(self.trainer, 10)
         lines = folder.read_rounds()
@@ -257,14 +257,14 @@ class _Bench:
             "settings": self.experiment.to_dict()["settings"],
             "rounds": self.rounds,
             "chosen_round": best.round,
-            "chosen_on": selection,
+            "chosen_on": protocol.selection,
             "test": {
                 **means(standing, protocol.cutoffs),
                 "coverage@10": coverage(lists, self.split.num_items),
                 "Gini@10": gini(lists, self.split.num_items),
             },
             "interval_95": {name: bootstrap_interval(values[name]) for name in ("HR@10", "NDCG@10")},
-            "validation" if selection != "test" else "test_at_choice": best.metrics,
+            "validation" if protocol.selection != "test" else "test_at_choice": best.metrics,
             "users_ranked": len(standing.users),
             "tied_users": standing.tied_share,
             "notes": list(self.split.notes),
