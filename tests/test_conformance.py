@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from torch import Tensor
 
-from ownview import FedMF, FedRAP
+from ownview import FedEM, FedMF, FedRAP
 from ownview.errors import SettingError
 from ownview.method import Method
 from ownview.registry import METHODS, PLUGINS
@@ -36,10 +36,15 @@ SLOW_ENOUGH_TO_LEARN = {
 }
 
 
+# Adam at FedEM's published rate of 0.1 makes two engines' difference in the last digit 1e5 times larger in three rounds.
+# At a tenth of it, that digit is all that differs.
+GENTLE = {"fedem": FedEM(learning_rate=0.01, adapter_rate=0.01)}
+
+
 @pytest.mark.parametrize("check", CHECKS)
 @pytest.mark.parametrize("name", COMBINATIONS)
 def test_conforms(name: str, check: str) -> None:
-    method = COMBINATIONS[name]
+    method = COMBINATIONS[name] if check == "learns" else GENTLE.get(name, COMBINATIONS[name])
     if check == "learns" and name.split("+", maxsplit=1)[0] in SLOW_ENOUGH_TO_LEARN:
         method = SLOW_ENOUGH_TO_LEARN[name.split("+", maxsplit=1)[0]]
     CHECKS[check](method)
@@ -47,11 +52,10 @@ def test_conforms(name: str, check: str) -> None:
 
 def test_nothing_is_left_out() -> None:
     """An empty loop would pass silently: the collected names are the registry's, spelt out once."""
-    assert set(METHODS) == {"fedmf", "fedrap", "local-only", "pfedclr", "pfedrec"}
-    assert set(COMBINATIONS) == {
-        *METHODS, "fedmf+dual-personalisation", "fedrap+dual-personalisation",
-        "pfedclr+dual-personalisation", "pfedrec+dual-personalisation",
-    }  # fmt: skip
+    assert set(METHODS) == {"fedem", "fedmf", "fedrap", "local-only", "pfedclr", "pfedrec"}
+    assert set(PLUGINS) == {"dual-personalisation", "elastic-merging", "plgc"}
+    share_a_table = ("fedmf", "fedrap", "pfedclr", "pfedrec")
+    assert set(COMBINATIONS) == {*METHODS, *(f"{name}+{plugin}" for name in share_a_table for plugin in PLUGINS)}
 
 
 def test_a_method_that_breaks_a_rule_is_caught() -> None:

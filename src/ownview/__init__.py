@@ -17,6 +17,7 @@ from ownview.evaluation.protocol import HONEST, PAPER, Protocol
 from ownview.experiment import Experiment
 from ownview.initial import Constant, Normal, Uniform
 from ownview.method import Method, Plugin, cross_entropy
+from ownview.methods.fedem import FedEM
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.local_only import LocalOnly
@@ -24,14 +25,53 @@ from ownview.methods.pfedclr import PFedCLR
 from ownview.methods.pfedrec import PFedRec
 from ownview.optimizers import Adam, Sgd
 from ownview.plugins.dual_personalisation import DualPersonalisation
+from ownview.plugins.elastic_merging import ElasticMerging
+from ownview.plugins.plgc import PLGC
 from ownview.runs.run import Run, open_run, resume
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 from ownview.version import __version__
 
 __all__ = [
-    "HONEST", "PAPER", "Adam", "Batch", "Constant", "Context", "DualPersonalisation", "Experiment", "FedMF", "FedRAP",
-    "FederationOptions", "Interactions", "LocalOnly", "Method", "Normal", "OwnviewError", "PFedCLR", "PFedRec", "Param",
-    "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World", "__version__",
-    "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting",
+    "HONEST",
+    "PAPER",
+    "PLGC",
+    "Adam",
+    "Batch",
+    "Constant",
+    "Context",
+    "DualPersonalisation",
+    "ElasticMerging",
+    "Experiment",
+    "FedEM",
+    "FedMF",
+    "FedRAP",
+    "FederationOptions",
+    "Interactions",
+    "LocalOnly",
+    "Method",
+    "Normal",
+    "OwnviewError",
+    "PFedCLR",
+    "PFedRec",
+    "Param",
+    "Params",
+    "Phase",
+    "Plugin",
+    "Popularity",
+    "Protocol",
+    "Run",
+    "Sgd",
+    "Step",
+    "Uniform",
+    "World",
+    "__version__",
+    "compare",
+    "cross_entropy",
+    "load",
+    "open_run",
+    "read",
+    "resume",
+    "run",
+    "setting",
 ]  # fmt: skip

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ownview.errors import SettingError, suggestion
+from ownview.mixing import Mixing
 from ownview.settings import Settings, declared, setting
 from ownview.types import Batch, Context, Param, Params, Phase, World
 
@@ -50,6 +51,14 @@ class Method(Settings):
     def weighting(self) -> str:
         """How the server weighs clients unless told otherwise: by training "samples", or "uniform"."""
         return "samples"
+
+    @property
+    def server_mixing(self) -> Mixing | None:
+        """How the server makes a table for each client of its own; None for one mean for all.
+
+        It applies to parameters with a table `beside`: that table is then the client's own mixture.
+        """
+        return None
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean over the batch; binary cross-entropy unless a method says otherwise."""
@@ -117,6 +126,11 @@ class Plugin(Method):
     def weighting(self) -> str:
         """The inner method's, unless changed."""
         return self.wrapped.weighting
+
+    @property
+    def server_mixing(self) -> Mixing | None:
+        """The inner method's, unless changed."""
+        return self.wrapped.server_mixing
 
     def params(self, world: World) -> dict[str, Param]:
         """The inner method's, unless changed."""

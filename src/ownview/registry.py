@@ -13,16 +13,19 @@ from ownview.baselines.central import Central
 from ownview.baselines.popularity import Popularity
 from ownview.errors import SettingError, UnknownNameError
 from ownview.method import Method, Plugin
+from ownview.methods.fedem import FedEM
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.pfedclr import PFedCLR
 from ownview.methods.pfedrec import PFedRec
 from ownview.plugins.dual_personalisation import DualPersonalisation
+from ownview.plugins.elastic_merging import ElasticMerging
+from ownview.plugins.plgc import PLGC
 
-METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (FedMF, FedRAP, LocalOnly, PFedCLR, PFedRec)}
+METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (FedEM, FedMF, FedRAP, LocalOnly, PFedCLR, PFedRec)}
 BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (Popularity,)}
-PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (DualPersonalisation,)}
+PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (DualPersonalisation, ElasticMerging, PLGC)}
 
 Model = Method | Central
 

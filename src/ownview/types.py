@@ -7,6 +7,7 @@ where the values come from is the engine's business.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,6 +38,12 @@ class Param:
         shared: downloaded, uploaded and averaged. This is the ONLY way anything leaves a client.
         kept: (shared only) the client predicts with its own trained copy, not with the average,
             until it takes part again.
+        beside: (kept tables only) the client goes on from its own copy, which what it receives does not replace: that
+            stands beside it under this name and never moves. A client that takes part for the first time begins with
+            a copy of what it received.
+        rest: (tables only) the client also sees, as NAME.rest, the sum of squares of the rows that are not at hand;
+            of a table beside likewise. Padding rows are zero then, so sum of squares of NAME + NAME.rest is that of
+            the whole table.
         initial: the values every client and the server start from.
     """
 
@@ -44,16 +51,32 @@ class Param:
     rows: bool = False
     shared: bool = False
     kept: bool = False
+    beside: str = ""
+    rest: bool = False
     initial: Initial = Normal(1.0)
 
     def __post_init__(self) -> None:
         if self.kept and not self.shared:
             raise ValueError("kept makes sense for shared parameters only: private ones stay anyway")
+        if self.beside and not (self.kept and self.rows):
+            raise ValueError("beside makes sense for kept tables only: others have no copy of their own to go on from")
+        if self.rest and not self.rows:
+            raise ValueError("rest makes sense for tables only: of other parameters everything is at hand")
 
     @property
     def own(self) -> bool:
         """Whether the client holds a value of its own between rounds."""
         return self.kept or not self.shared
+
+
+def visible(params: Mapping[str, Param]) -> dict[str, Param]:
+    """Everything a client sees by name: its parameters, the tables received beside them, and rests."""
+    seen = dict(params)
+    for name, param in params.items():
+        tables = [name, param.beside] if param.beside else [name]
+        seen |= dict.fromkeys(tables, param)
+        seen |= {f"{table}.rest": Param(()) for table in tables if param.rest}
+    return seen
 
 
 class Batch(NamedTuple):
@@ -106,13 +129,25 @@ class Step:
         return (self,) if self.alongside is None else (self, *self.alongside.parts)
 
 
+Opening = Callable[[Params], Params]
+"""One client's values -> new values for some of them."""
+
+
 @dataclass(frozen=True)
 class Phase:
     """`epochs` passes over the client's samples; on every batch the steps run in turn.
 
     Phases run one after the other; a loss learns from its context in which it is. Optimisers start fresh in every
     phase of every round.
+
+    Args:
+        steps: on every batch.
+        epochs: passes.
+        opening: called once before the first batch with the client's values; returns new ones for some of them. It is
+            applied to ALL rows of a table, at hand or not, so a row may depend only on itself, on the same row of
+            other tables, and on values without rows.
     """
 
     steps: tuple[Step, ...]
     epochs: int
+    opening: Opening | None = None

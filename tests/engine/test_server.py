@@ -11,8 +11,8 @@ from ownview.engine.options import FederationOptions, participation
 from ownview.engine.participants import participants
 from ownview.engine.samples import Samples
 from ownview.engine.server import MeanChange, ServerOptimizer, add_rows
+from ownview.engine.uploads import Upload
 from ownview.errors import SettingError
-from ownview.types import Param
 
 CPU = torch.device("cpu")
 
@@ -30,22 +30,23 @@ def test_the_mean_of_touched_rows_equals_the_mean_of_full_tables() -> None:
     own[0][[0, 2]] += 1.5
     own[1][[2, 4]] -= 0.5
     weights = torch.tensor([3.0, 1.0])
-    change = MeanChange({"items": Param((3,), rows=True, shared=True)}, {"items": table})
+    change = MeanChange({"items": table})
     rows = torch.tensor([[0, 2], [2, 4]])
     changes = torch.stack([own[k][rows[k]] - table[rows[k]] for k in range(2)])
-    change.add(_samples(rows.tolist()), {"items": changes}, weights)
+    change.add(Upload(_samples(rows.tolist()), {"items": changes}, {}, weights))
     expected = (3 * own[0] + own[1]) / 4
     assert torch.allclose(table + change.mean()["items"], expected, atol=1e-12)
 
 
 def test_parameters_without_rows_are_averaged_too() -> None:
-    change = MeanChange({"w": Param((2,), shared=True)}, {"w": torch.zeros(2)})
-    change.add(_samples([[0], [0]]), {"w": torch.tensor([[1.0, 0.0], [4.0, 2.0]])}, torch.tensor([1, 2]))
+    change = MeanChange({"w": torch.zeros(2)})
+    changes = {"w": torch.tensor([[1.0, 0.0], [4.0, 2.0]])}
+    change.add(Upload(_samples([[0], [0]]), {}, changes, torch.tensor([1, 2])))
     assert change.mean()["w"].tolist() == [3.0, pytest.approx(4 / 3)]
 
 
 def test_nobody_taking_part_changes_nothing() -> None:
-    change = MeanChange({"w": Param((2,), shared=True)}, {"w": torch.ones(2)})
+    change = MeanChange({"w": torch.ones(2)})
     assert change.mean()["w"].tolist() == [0.0, 0.0]
 
 

@@ -9,10 +9,13 @@ from math import prod
 import torch
 from torch import Tensor
 
-from ownview.types import Param
+from ownview.types import Param, visible
 
 _COPIES = 10
 """Live copies of a trained value at the peak of a step: value, start, gradient, two moments, temporaries."""
+
+_WHOLE_COPIES = 6
+"""Live copies of a whole table that a client has beside its own: received, own, rewritten, sent back, temporaries."""
 
 BYTES_PER_SAMPLE = 120
 """Bytes a sample needs while samples are drawn, numbered and shuffled."""
@@ -40,8 +43,9 @@ class Footprint:
     def of(self, samples: int) -> int:
         """Bytes of one client with so many samples."""
         rows = self.num_items if self.dense else min(samples, self.num_items)
-        values = sum(prod(p.shape) * (rows if p.rows else 1) for p in self.params.values())
-        return _COPIES * values * self.bytes_per_value + samples * BYTES_PER_SAMPLE
+        values = sum(prod(p.shape) * (rows if p.rows else 1) for p in visible(self.params).values())
+        whole = sum(prod(p.shape) * self.num_items for p in self.params.values() if p.beside)
+        return (_COPIES * values + _WHOLE_COPIES * whole) * self.bytes_per_value + samples * BYTES_PER_SAMPLE
 
 
 def plan(clients: Tensor, samples: Tensor, footprint: Footprint, budget: int, max_clients: int) -> list[Tensor]:

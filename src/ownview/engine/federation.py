@@ -14,28 +14,34 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.blocks import BYTES_PER_SAMPLE, Footprint, plan
 from ownview.engine.clock import Clock, clock_on
+from ownview.engine.local import Opened
 from ownview.engine.loop import LoopEngine
 from ownview.engine.machine import Machine
 from ownview.engine.options import FederationOptions, participation
 from ownview.engine.participants import participants
+from ownview.engine.privacy import privacy
 from ownview.engine.samples import Samples, draw_samples
 from ownview.engine.server import MeanChange, ServerOptimizer
 from ownview.engine.soundness import require_sound
-from ownview.engine.state import State, planned_bytes
+from ownview.engine.state import Received, State, planned_bytes
+from ownview.engine.uploads import Upload
 from ownview.engine.vector import VectorEngine
 from ownview.errors import TrainingError
 from ownview.method import Method
 from ownview.random import derive
-from ownview.types import Context, Params, World
+from ownview.types import Context, Params, Phase, World
 
 
 class Engine(Protocol):
     """Trains a stack of clients."""
 
     name: str
+    phases: tuple[Phase, ...]
 
-    def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Tensor:
-        """Train `params` in place and return every client's mean loss."""
+    def train(
+        self, params: Params, samples: Samples, context: Context, tables: frozenset[str]
+    ) -> tuple[Tensor, tuple[Opened, ...]]:
+        """Train `params` in place; returns every client's mean loss and the openings of phases."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +75,13 @@ class Federation:
         self.world = World(split.num_users, split.num_items)
         require_sound(method, self.world)
         params = method.params(self.world)
-        machine.require(planned_bytes(params, self.world, machine.bytes_per_value), f"{method.name}'s standing values")
-        self.state = State(params, self.world, seed, machine.device, machine.dtype)
-        self.server = ServerOptimizer(options, self.state.shared)
+        mixing = method.server_mixing
+        needed = planned_bytes(params, self.world, machine.bytes_per_value, mixed=mixing is not None)
+        machine.require(needed, f"{method.name}'s standing values")
         self.train = split.train.to(machine.device)
+        self.state = State(params, self.world, seed, machine.device, machine.dtype, mixing, self.train.lengths)
+        self.server = ServerOptimizer(options, self.averaged)
+        self.privacy = privacy(options.privacy)
         self.sampler = NegativeSampler(excluded.to(machine.device), split.num_items, method.negatives)
         self.footprint = Footprint(params, split.num_items, machine.bytes_per_value, machine.dense)
         self.engine: Engine = (
@@ -86,17 +95,25 @@ class Federation:
         clock = clock_on(self.machine.device)
         clients = self.participants(number)
         self.state.begin_round(clients, number)
-        change = MeanChange(self.state.params, self.state.shared)
+        change = MeanChange(self.averaged)
         trained: list[tuple[Tensor, Tensor, Tensor]] = []
         for wave in self.waves(self.blocks(clients)):
             drawn = [self.samples(number, block) for block in wave]
             clock.lap("sample")
             trained += [self._train(samples, Context(number), change, clock) for samples in drawn]
         loss = self._finite_loss(trained, number)
-        self.state.shared = self.server.apply(self.state.shared, change.mean())
+        self.state.shared = {**self.state.shared, **self.server.apply(self.averaged, change.mean())}
+        for name, mixtures in self.state.mixtures.items():
+            mixtures.mix(derive(self.seed, "mixtures", number))
+            self.state.shared[name] = mixtures.mean()
         clock.lap("server")
         size = self.state.shared_bytes()
         return RoundReport(number, len(clients), loss, clock.seconds(), size, size)
+
+    @property
+    def averaged(self) -> Params:
+        """The shared values that are one mean for all."""
+        return {name: value for name, value in self.state.shared.items() if name not in self.state.mixtures}
 
     def participants(self, number: int) -> Tensor:
         """Who takes part in a round."""
@@ -139,17 +156,49 @@ class Federation:
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Train a block; returns its clients, their losses, and [values, clients] which of them are finite."""
         received = self.state.receive(samples)
-        sent = {name: received[name].clone() for name in self.state.shared}
-        losses = self.engine.train(received, samples, context, self.state.row_names)
+        values = received.values
+        sent = {name: values[name].clone() for name in self.averaged if name not in received.beside}
+        losses, opened = self.engine.train(values, samples, context, self.state.row_names)
+        rewritten = self._rewritten(samples, received, opened)
         clock.lap("train")
         # A sum is finite only if every term is: one cheap pass.
-        sums = [losses, *(received[name].reshape(len(losses), -1).sum(1) for name in self.state.params)]
+        sums = [losses, *(values[name].reshape(len(losses), -1).sum(1) for name in self.state.params)]
         finite = torch.isfinite(torch.stack(sums))
-        self.state.keep(samples, received)
-        changes = {name: torch.sub(received[name], value, out=value) for name, value in sent.items()}
-        change.add(samples, changes, self._weights(samples))
+        self.state.keep(samples, values, rewritten)
+        self._send(samples, received, sent, change, context.round)
         clock.lap("server")
         return samples.clients, losses, finite
+
+    def _rewritten(self, samples: Samples, received: Received, opened: tuple[Opened, ...]) -> Params:
+        """Whole tables that openings rewrote, by name [B, m, ...], as they were before touched rows were trained."""
+        if not opened:
+            return {}
+        params = self.state.params
+        tables = {name: self.state.whole(name, samples.clients) for name, param in params.items() if param.rows}
+        tables |= {params[name].beside: whole for name, whole in received.beside.items()}
+        changed: Params = {}
+        for one in opened:
+            opening = self.engine.phases[one.phase].opening
+            if opening is not None:
+                new = torch.vmap(opening)({**one.values, **tables})
+                changed |= {name: value for name, value in new.items() if name in tables}
+                tables |= changed
+        return changed
+
+    def _send(self, samples: Samples, received: Received, sent: Params, change: MeanChange, number: int) -> None:
+        """Clients upload, and the server takes what arrives."""
+        values = received.values
+        differences = {name: torch.sub(values[name], value, out=value) for name, value in sent.items()}
+        rows = {name: value for name, value in differences.items() if self.state.params[name].rows}
+        whole = {name: value for name, value in differences.items() if name not in rows}
+        for name, table in received.beside.items():
+            whole[name] = self.state.whole(name, samples.clients) - table
+        upload = Upload(samples, rows, whole, self._weights(samples))
+        if self.privacy is not None:
+            upload = self.privacy.protect(upload, derive(self.seed, "privacy", number), self.world.num_items)
+        change.add(upload)
+        for name, mixtures in self.state.mixtures.items():
+            mixtures.take(samples.clients, received.beside[name] + upload.whole[name])
 
     def _weights(self, samples: Samples) -> Tensor:
         chosen = self.options.weighting

@@ -25,6 +25,35 @@ Loss = Callable[[Params, Batch, int], Tensor]
 PhaseLoss = Callable[[Params, Batch], Tensor]
 """The same inside one phase."""
 
+OpenPhase = Callable[[Params, int], Params]
+"""New values that the phase of that number begins with, of one client or of a stack of clients."""
+
+
+@dataclass(frozen=True)
+class ClientSide:
+    """A method's functions, for one client or vectorised over the client axis.
+
+    Args:
+        loss: of a batch.
+        open_phase: where the phase has an opening.
+    """
+
+    loss: Loss
+    open_phase: OpenPhase
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """That a phase was opened: with which values, so that rows which are not at hand can follow.
+
+    Args:
+        phase: its number.
+        values: of parameters without rows, as they were then.
+    """
+
+    phase: int
+    values: Params
+
 
 @dataclass(frozen=True)
 class Runs:
@@ -76,6 +105,7 @@ class Plan:
         seed: of the run; with the round, phase, epoch and client it gives the order of samples.
         round: its number.
         recorder: repeats epochs.
+        tables: names of parameters with rows.
     """
 
     phases: tuple[Phase, ...]
@@ -83,33 +113,42 @@ class Plan:
     seed: int
     round: int
     recorder: Recorder
+    tables: frozenset[str]
 
 
-def fit(loss: Loss, params: Params, samples: Samples, runs: Runs, plan: Plan) -> Tensor:
+def fit(
+    client: ClientSide, params: Params, samples: Samples, runs: Runs, plan: Plan
+) -> tuple[Tensor, tuple[Opened, ...]]:
     """Train `params` in place.
 
     Args:
-        loss: of one client, or vectorised over the client axis.
+        client: the method's functions, for one client or for a stack.
         params: values with the client axis in front, or one client's without it.
         samples: likewise.
         runs: which clients work at which batch.
         plan: what is done.
 
     Returns:
-        [B] or []: mean loss of each client over the batches of the last phase.
+        [B] or []: mean loss of each client over the batches of the last phase; and the openings there were.
     """
     losses = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
+    opened: list[Opened] = []
     for number, phase in enumerate(plan.phases):
+        if phase.opening is not None:
+            rowless = {name: value.clone() for name, value in params.items() if name not in plan.tables}
+            opened.append(Opened(number, rowless))
+            for name, value in client.open_phase(params, number).items():
+                params[name].copy_(value)
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
         shuffled = replace(samples, rows=samples.rows.clone(), labels=samples.labels.clone())
-        epoch = _Epoch(partial(_in_phase, loss, number), params, shuffled, runs, phase, plan)
+        epoch = _Epoch(partial(_in_phase, client.loss, number), params, shuffled, runs, phase, plan)
         once_more = plan.recorder.repeated(epoch.run, phase.epochs)
         for count in range(phase.epochs):
             if runs.batches[0] > 1:
                 _shuffle(samples, derive(plan.seed, "shuffle", plan.round, number, count), shuffled)
             once_more()
         losses = epoch.total_loss / (samples.sizes * phase.epochs)
-    return losses
+    return losses, tuple(opened)
 
 
 def _in_phase(loss: Loss, phase: int, params: Params, batch: Batch) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ownview.data.interactions import Interactions
-from ownview.engine.local import Plan, Runs, fit
+from ownview.engine.local import ClientSide, Opened, Plan, Runs, fit
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.errors import OwnviewError, TrainingError
@@ -26,8 +26,10 @@ class LoopEngine:
         self.method, self.phases, self.seed, self.data = method, method.phases(world), seed, data
         self.recorder = Recorder(device)
 
-    def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Tensor:
-        """Train a stack of clients in place, one after the other; returns [B] mean losses.
+    def train(
+        self, params: Params, samples: Samples, context: Context, tables: frozenset[str]
+    ) -> tuple[Tensor, tuple[Opened, ...]]:
+        """Train a stack of clients in place, one after the other; returns [B] mean losses and the openings.
 
         Args:
             params: by name, [B, ...]; tables are [B, R, ...].
@@ -35,9 +37,13 @@ class LoopEngine:
             context: of the round.
             tables: the names of parameters with rows, whose padding is cut off.
         """
-        return torch.stack([self._one(params, samples, k, context, tables) for k in range(len(samples.clients))])
+        results = [self._one(params, samples, k, context, tables) for k in range(len(samples.clients))]
+        losses, opened = zip(*results, strict=True)
+        return torch.stack(losses), tuple(_stacked(list(same)) for same in zip(*opened, strict=True))
 
-    def _one(self, params: Params, samples: Samples, k: int, context: Context, tables: frozenset[str]) -> Tensor:
+    def _one(
+        self, params: Params, samples: Samples, k: int, context: Context, tables: frozenset[str]
+    ) -> tuple[Tensor, tuple[Opened, ...]]:
         mine = samples.alone(k)
         rows = len(mine.items)
         values = {name: value[k, :rows] if name in tables else value[k] for name, value in params.items()}
@@ -46,9 +52,13 @@ class LoopEngine:
         def loss(p: Params, batch: Batch, phase: int) -> Tensor:
             return self.method.loss(p, batch, replace(context, phase=phase))
 
+        def open_phase(p: Params, phase: int) -> Params:
+            opening = self.phases[phase].opening
+            return {} if opening is None else opening(p)
+
         try:
-            plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder)
-            return fit(loss, values, mine, Runs.alone(batches), plan)
+            plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder, tables)
+            return fit(ClientSide(loss, open_phase), values, mine, Runs.alone(batches), plan)
         except OwnviewError:
             raise
         except Exception as error:
@@ -58,3 +68,9 @@ class LoopEngine:
                 f"{self.method.name} failed on client {user} in round {context.round}: {error} "
                 f"(inputs: {shapes}; {int(mine.sizes)} samples in {batches} batches)"
             ) from error
+
+
+def _stacked(same: list[Opened]) -> Opened:
+    """One phase's opening of every client, as one of the stack."""
+    values = {name: torch.stack([one.values[name] for one in same]) for name in same[0].values}
+    return Opened(same[0].phase, values)

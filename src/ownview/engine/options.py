@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ownview.engine.privacy import privacy
 from ownview.errors import SettingError
 from ownview.settings import Settings, setting
 
@@ -25,6 +26,7 @@ class FederationOptions(Settings):
     )
     server_learning_rate: float = setting(1.0, "factor on the mean change", above=0)
     server_momentum: float = setting(0.9, "momentum, or Adam's first decay", low=0, high=0.9999)
+    privacy: str = setting("none", "noise on uploads: none, laplace:SCALE or gaussian:clip=C,noise=Z")
 
     def __post_init__(self) -> None:
         given: object = self.clients
@@ -32,6 +34,7 @@ class FederationOptions(Settings):
             object.__setattr__(self, "clients", str(given))
         super().__post_init__()
         participation(self.clients)
+        privacy(self.privacy)
 
 
 @dataclass(frozen=True)

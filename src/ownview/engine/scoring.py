@@ -8,8 +8,10 @@ import torch
 from torch import Tensor
 
 from ownview.engine.machine import Machine
+from ownview.engine.soundness import names_read
 from ownview.engine.state import State
 from ownview.method import Method
+from ownview.types import visible
 
 
 class ClientScorer:
@@ -17,6 +19,7 @@ class ClientScorer:
 
     def __init__(self, method: Method, state: State, machine: Machine) -> None:
         self.method, self.state, self.machine = method, state, machine
+        self.names = names_read(method, state.world)
 
     @torch.no_grad()
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
@@ -24,13 +27,13 @@ class ClientScorer:
         parts = []
         for start in range(0, len(users), self._block(items)):
             here = slice(start, start + self._block(items))
-            values, axes = self.state.predicting(users[here], None if items is None else items[here])
+            values, axes = self.state.predicting(users[here], None if items is None else items[here], self.names)
             parts.append(torch.vmap(self.method.scores, in_dims=(axes,))(values))
         return torch.cat(parts)
 
     def _block(self, items: Tensor | None) -> int:
         rows = self.state.world.num_items if items is None else items.shape[1]
-        params = self.state.params.values()
-        tables = sum(prod(p.shape) for p in params if p.rows and (p.own or items is not None))
+        seen = [param for name, param in visible(self.state.params).items() if name in self.names]
+        tables = sum(prod(p.shape) for p in seen if p.rows and (p.own or items is not None))
         per_user = (4 * tables + 8) * rows * self.machine.bytes_per_value
         return max(1, self.machine.block_bytes // per_user)

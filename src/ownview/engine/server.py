@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ownview.engine.options import FederationOptions
-from ownview.engine.samples import Samples
-from ownview.types import Param, Params
+from ownview.engine.uploads import Upload
+from ownview.types import Params
 
 
 class MeanChange:
@@ -19,27 +19,29 @@ class MeanChange:
     so touched rows are all that is needed.
     """
 
-    def __init__(self, params: Mapping[str, Param], shared: Params) -> None:
-        self.params = {name: params[name] for name in shared}
+    def __init__(self, shared: Params) -> None:
         self.sums = {name: torch.zeros_like(value) for name, value in shared.items()}
         self.weight: Tensor | None = None
 
-    def add(self, samples: Samples, changes: Params, weights: Tensor) -> None:
-        """Take one block's changes, by name [B, ...] or [B, R, ...], with weights [B]."""
-        total = weights.sum(dtype=torch.float64)
+    def add(self, upload: Upload) -> None:
+        """Take one block's changes."""
+        total = upload.weights.sum(dtype=torch.float64)
         self.weight = total if self.weight is None else self.weight + total
-        for name, param in self.params.items():
-            change = changes[name] * weights.reshape(-1, *[1] * (changes[name].dim() - 1)).to(changes[name].dtype)
-            if param.rows:
-                add_rows(self.sums[name], samples.items, change)
+        for name, value in self.sums.items():
+            if name in upload.rows:
+                add_rows(value, upload.samples.items, _weighted(upload.rows[name], upload.weights))
             else:
-                self.sums[name] += change.sum(0)
+                value.add_(_weighted(upload.whole[name], upload.weights).sum(0))
 
     def mean(self) -> Params:
         """The mean change; zero where nobody took part."""
         if self.weight is None:
             return self.sums
         return {name: total / self.weight.to(total.dtype) for name, total in self.sums.items()}
+
+
+def _weighted(change: Tensor, weights: Tensor) -> Tensor:
+    return change * weights.reshape(-1, *[1] * (change.dim() - 1)).to(change.dtype)
 
 
 def add_rows(table: Tensor, items: Tensor, rows: Tensor) -> None:

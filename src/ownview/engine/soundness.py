@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from typing import cast
+
 import torch
+from torch import Tensor
 
 from ownview.errors import SettingError, suggestion
 from ownview.method import Method
 from ownview.random import generator
-from ownview.types import Param, Params, World
+from ownview.types import Param, Params, World, visible
 
 _ROWS = 3
 
@@ -27,13 +31,48 @@ def require_sound(method: Method, world: World) -> None:
     _require_scores(method, name, params)
 
 
-def _require_scores(method: Method, name: str, params: dict[str, Param]) -> None:
-    drawn: Params = {
-        key: param.initial.draw(((_ROWS, *param.shape) if param.rows else param.shape), generator(0, "soundness"))
-        for key, param in params.items()
-    }
+def names_read(method: Method, world: World) -> frozenset[str]:
+    """The names of the values that `scores` looks at, which is pure and has no branches on values.
+
+    A method that does with its values what only a dictionary can is taken to look at all of them.
+    """
+    values = _drawn(method.params(world))
+    noted = _Noted(values)
     try:
-        scores = method.scores(drawn)
+        method.scores(cast("Params", noted))
+    except (TypeError, AttributeError):
+        return frozenset(values)
+    return frozenset(noted.read)
+
+
+class _Noted(Mapping[str, Tensor]):
+    """Values that note which of them are looked at. No dictionary: unpacking one would go unnoticed."""
+
+    def __init__(self, values: Params) -> None:
+        self.values_by_name = values
+        self.read: set[str] = set()
+
+    def __getitem__(self, name: str) -> Tensor:
+        self.read.add(name)
+        return self.values_by_name[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_by_name)
+
+    def __len__(self) -> int:
+        return len(self.values_by_name)
+
+
+def _drawn(params: dict[str, Param]) -> Params:
+    return {
+        name: param.initial.draw(((_ROWS, *param.shape) if param.rows else param.shape), generator(0, "soundness"))
+        for name, param in visible(params).items()
+    }
+
+
+def _require_scores(method: Method, name: str, params: dict[str, Param]) -> None:
+    try:
+        scores = method.scores(_drawn(params))
     except Exception as error:
         raise SettingError(f"method {name} cannot score {_ROWS} rows: {type(error).__name__}: {error}") from error
     if not isinstance(scores, torch.Tensor) or scores.shape != (_ROWS,):

@@ -3,15 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import prod
 
 import torch
 from torch import Tensor
 
+from ownview.engine.mixtures import Mixtures
 from ownview.engine.samples import Samples
 from ownview.engine.tables import PersonalTables
+from ownview.mixing import Mixing
 from ownview.random import generator
-from ownview.types import Param, Params, World
+from ownview.types import Param, Params, World, visible
+
+
+@dataclass(frozen=True, eq=False)
+class Received:
+    """What clients start a round with.
+
+    Args:
+        values: everything a client sees, by name [B, ...]; tables hold the touched rows, [B, R, ...].
+        beside: by the name of the shared table, the whole table each client received beside its own, [B, m, ...].
+    """
+
+    values: Params
+    beside: Params
 
 
 class State:
@@ -23,15 +39,25 @@ class State:
         seed: of the run; initial values follow from it and the parameter's name.
         device: where values live.
         dtype: of values.
+        mixing: how the server makes a table for each client; None for one mean for all.
+        sizes: [n] training samples of each client, for mixing.
     """
 
     def __init__(
-        self, params: Mapping[str, Param], world: World, seed: int, device: torch.device, dtype: torch.dtype
+        self,
+        params: Mapping[str, Param],
+        world: World,
+        seed: int,
+        device: torch.device,
+        dtype: torch.dtype,
+        mixing: Mixing | None = None,
+        sizes: Tensor | None = None,
     ) -> None:
         self.params, self.world = dict(params), world
         self.shared: Params = {}
         self.own: Params = {}
         self.tables: dict[str, PersonalTables] = {}
+        self.mixtures: dict[str, Mixtures] = {}
         for name, param in params.items():
             shape = (world.num_items, *param.shape) if param.rows else param.shape
             start = param.initial.draw(shape, generator(seed, "initial:" + name)).to(device, dtype)
@@ -41,51 +67,95 @@ class State:
                 self.tables[name] = PersonalTables(world.num_clients, start.clone())
             elif param.own:
                 self.own[name] = start.expand(world.num_clients, *start.shape).clone()
+            if param.beside and mixing is not None and sizes is not None:
+                self.mixtures[name] = Mixtures(mixing, start, sizes.to(device))
 
     @property
     def row_names(self) -> frozenset[str]:
-        """Names of the parameters that are tables."""
-        return frozenset(name for name, param in self.params.items() if param.rows)
+        """Names of all tables that clients see."""
+        return frozenset(name for name, param in visible(self.params).items() if param.rows)
 
-    def receive(self, samples: Samples) -> Params:
-        """What clients start a round with: the shared values as they are now, and their private ones.
-
-        Returns:
-            [B, ...] by name; tables hold the touched rows only, [B, R, ...].
-        """
+    def receive(self, samples: Samples) -> Received:
+        """What clients start a round with: the shared values as they are now, and their private ones."""
         values: Params = {}
+        beside: Params = {}
         count = len(samples.clients)
         for name, param in self.params.items():
-            if param.shared and param.rows:
+            if param.rows and param.own and (param.beside or not param.shared):
+                values[name] = self.tables[name].take(samples.clients, samples.items)
+            elif param.rows:
                 flat = self.shared[name].index_select(0, samples.items.reshape(-1))
                 values[name] = flat.reshape(*samples.items.shape, *param.shape)
             elif param.shared:
                 values[name] = self.shared[name].expand(count, *param.shape).clone()
-            elif param.rows:
-                values[name] = self.tables[name].take(samples.clients, samples.items)
             else:
                 values[name] = self.own[name][samples.clients]
-        return values
+            if param.beside:
+                beside[name] = self._sent(name, samples.clients)
+                values[param.beside] = _rows(beside[name], samples.items)
+            if param.rest:
+                self._leave_rest(values, name, samples, beside)
+        return Received(values, beside)
+
+    def _sent(self, name: str, clients: Tensor) -> Tensor:
+        """[B, m, ...] the whole table the server sends to each of these clients."""
+        if name in self.mixtures:
+            return self.mixtures[name].sent(clients)
+        return self.shared[name].expand(len(clients), *self.shared[name].shape)
+
+    def _leave_rest(self, values: Params, name: str, samples: Samples, beside: Params) -> None:
+        """Zero the padding rows, and note the squares of the rows that are not at hand."""
+        for table, whole in ((name, self.whole(name, samples.clients)), (self.params[name].beside, beside.get(name))):
+            if whole is not None and table:
+                here = samples.real_rows.reshape(*samples.items.shape, *[1] * (values[table].dim() - 2))
+                values[table] = torch.where(here, values[table], 0)
+                values[f"{table}.rest"] = _squares(whole) - _squares(values[table])
+
+    def whole(self, name: str, clients: Tensor) -> Tensor:
+        """[B, m, ...] every row of a client's table: its own where it has one, else the shared one."""
+        if name not in self.tables:
+            return self.shared[name].expand(len(clients), *self.shared[name].shape)
+        return self.tables[name].take(clients, self._every_row(clients))
+
+    def _every_row(self, clients: Tensor) -> Tensor:
+        return torch.arange(self.world.num_items, device=clients.device).expand(len(clients), -1)
 
     def begin_round(self, clients: Tensor, number: int) -> None:
-        """Clients that take part put the current shared tables under the copies they keep."""
+        """Clients that take part put the current shared tables under the copies they keep.
+
+        A copy that the client goes on from is begun that way once, when it takes part for the first time.
+        """
         for name, table in self.tables.items():
-            if self.params[name].shared:
+            if self.params[name].beside:
+                table.restart(clients[table.base_of[clients] == 0], self.shared[name], number)
+            elif self.params[name].shared:
                 table.restart(clients, self.shared[name], number)
 
-    def keep(self, samples: Samples, trained: Params) -> None:
-        """Store what clients hold on to: private values and kept copies."""
+    def keep(self, samples: Samples, trained: Params, rewritten: Params) -> None:
+        """Store what clients hold on to: private values and kept copies.
+
+        Args:
+            samples: of the clients.
+            trained: by name, touched rows of tables.
+            rewritten: by name, whole tables [B, m, ...] that an opening rewrote before touched rows were trained.
+        """
+        every = self._every_row(samples.clients)
         for name, table in self.tables.items():
+            if name in rewritten:
+                table.put(samples.clients, every, torch.ones_like(every, dtype=torch.bool), rewritten[name])
             table.put(samples.clients, samples.items, samples.real_rows, trained[name])
         for name, own in self.own.items():
             own[samples.clients] = trained[name]
 
-    def predicting(self, clients: Tensor, items: Tensor | None) -> tuple[Params, dict[str, int | None]]:
+    def predicting(
+        self, clients: Tensor, items: Tensor | None, names: frozenset[str] | None = None
+    ) -> tuple[Params, dict[str, int | None]]:
         """What clients predict with.
 
         Args:
             clients: [B].
             items: [B, C] rows wanted, or None for all m rows.
+            names: what is wanted; None for everything a client sees.
 
         Returns:
             values by name, and the client axis of each: 0, or None where all clients use the same value.
@@ -93,17 +163,28 @@ class State:
         values: Params = {}
         axes: dict[str, int | None] = {}
         for name, param in self.params.items():
-            axes[name] = 0
-            if param.own and param.rows:
-                every = torch.arange(self.world.num_items, device=clients.device).expand(len(clients), -1)
-                values[name] = self.tables[name].take(clients, every if items is None else items)
-            elif param.own:
-                values[name] = self.own[name][clients]
-            elif param.rows and items is not None:
-                values[name] = self.shared[name][items]
-            else:
-                values[name], axes[name] = self.shared[name], None
+            if names is None or name in names:
+                values[name], axes[name] = self._predicting(name, param, clients, items)
+            if param.beside and (names is None or param.beside in names):
+                whole = self._sent(name, clients)
+                values[param.beside], axes[param.beside] = (whole if items is None else _rows(whole, items)), 0
+            for table in (name, param.beside) if param.rest else ():
+                if table and axes.get(table) == 0:
+                    whole = self.whole(name, clients) if table == name else self._sent(name, clients)
+                    values[f"{table}.rest"] = _squares(whole) - _squares(values[table])
+                    axes[f"{table}.rest"] = 0
+                elif table in values:  # the same whole table for everybody: nothing is left
+                    values[f"{table}.rest"], axes[f"{table}.rest"] = torch.zeros_like(values[table]).sum(), None
         return values, axes
+
+    def _predicting(self, name: str, param: Param, clients: Tensor, items: Tensor | None) -> tuple[Tensor, int | None]:
+        if param.own and param.rows:
+            return self.tables[name].take(clients, self._every_row(clients) if items is None else items), 0
+        if param.own:
+            return self.own[name][clients], 0
+        if param.rows and items is not None:
+            return self.shared[name][items], 0
+        return self.shared[name], None
 
     def shared_bytes(self) -> int:
         """Bytes one client downloads, and uploads, in a round: all shared values."""
@@ -115,6 +196,8 @@ class State:
         packed |= {f"own.{name}": value for name, value in self.own.items()}
         for name, table in self.tables.items():
             packed |= {f"table.{name}.{part}": value for part, value in table.pack().items()}
+        for name, mixtures in self.mixtures.items():
+            packed |= {f"mixtures.{name}.{part}": value for part, value in mixtures.pack().items()}
         return packed
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
@@ -124,11 +207,12 @@ class State:
         for name, value in self.own.items():
             self.own[name] = packed[f"own.{name}"].to(value.device)
         for name, table in self.tables.items():
-            prefix = f"table.{name}."
-            table.unpack({key.removeprefix(prefix): v for key, v in packed.items() if key.startswith(prefix)})
+            table.unpack(_part(packed, f"table.{name}."))
+        for name, mixtures in self.mixtures.items():
+            mixtures.unpack(_part(packed, f"mixtures.{name}."))
 
 
-def planned_bytes(params: Mapping[str, Param], world: World, bytes_per_value: int = 4) -> int:
+def planned_bytes(params: Mapping[str, Param], world: World, bytes_per_value: int = 4, *, mixed: bool = False) -> int:
     """Bytes a `State` will need once every row has been touched, before any of it is allocated.
 
     Tables of earlier rounds that clients still stand on come on top: one shared table each.
@@ -139,4 +223,22 @@ def planned_bytes(params: Mapping[str, Param], world: World, bytes_per_value: in
         copies = int(param.shared) + (world.num_clients if param.own else 0)
         marks = world.num_clients * world.num_items if param.own and param.rows else 0
         total += values * copies * bytes_per_value + marks
+        if param.beside and mixed:
+            total += (
+                (2 * values + world.num_clients) * world.num_clients * bytes_per_value
+            )  # of this round and the last
     return total
+
+
+def _part(packed: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): value for name, value in packed.items() if name.startswith(prefix)}
+
+
+def _rows(whole: Tensor, items: Tensor) -> Tensor:
+    """[B, R, ...] the rows `items` [B, R] of whole tables [B, m, ...]."""
+    return whole[torch.arange(len(items), device=items.device)[:, None], items]
+
+
+def _squares(tables: Tensor) -> Tensor:
+    """[B] sum of squares of each client's table."""
+    return tables.reshape(len(tables), -1).square().sum(1)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ownview.engine.allocator import keep_freed_memory
-from ownview.engine.local import Loss, Plan, Runs, fit
+from ownview.engine.local import ClientSide, Loss, Opened, Plan, Runs, fit
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.errors import TrainingError
@@ -28,17 +28,27 @@ class VectorEngine:
         self.recorder = Recorder(device)
         keep_freed_memory()
 
-    def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Tensor:
-        """Train a stack of clients in place; returns [B] mean losses. Clients come with the busiest first."""
-        plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder)
+    def train(
+        self, params: Params, samples: Samples, context: Context, tables: frozenset[str]
+    ) -> tuple[Tensor, tuple[Opened, ...]]:
+        """Train a stack of clients in place; returns [B] mean losses and the openings.
+
+        Clients come with the busiest first.
+        """
+        plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder, tables)
         batches = [math.ceil(size / self.method.batch_size) for size in samples.host_sizes]
+        client = ClientSide(self._stacked_loss(tuple(params), context), self._open_phase)
         try:
-            return fit(self._stacked_loss(tuple(params), context), params, samples, Runs.of(batches), plan)
+            return fit(client, params, samples, Runs.of(batches), plan)
         except Exception as error:
             raise TrainingError(
                 f"{self.method.name} failed in round {context.round} on a block of {len(batches)} clients: {error}; "
                 "run it with --engine loop to see on which client"
             ) from error
+
+    def _open_phase(self, params: Params, phase: int) -> Params:
+        opening = self.phases[phase].opening
+        return {} if opening is None else torch.vmap(opening)(params)
 
     def _stacked_loss(self, names: tuple[str, ...], context: Context) -> Loss:
         """[B] losses of a stack of clients; tensors go through `vmap` one by one, because it unpacks trees slowly."""

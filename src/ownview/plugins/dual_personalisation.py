@@ -35,8 +35,13 @@ class DualPersonalisation(Plugin):
         return cls(inner=inner, personal=False, alternate=False)
 
     def check(self, inner: Method) -> None:
-        """There must be a shared table to personalise."""
+        """There must be a shared table to personalise, and not a personal one already."""
         some = inner.params(World(num_clients=1, num_items=1)).values()
+        if any(param.beside for param in some):
+            raise SettingError(
+                f"plug-in {self.name} lets a client keep the table it received; {inner.name}'s clients go on from a "
+                "table of their own already"
+            )
         if not any(param.rows and param.shared for param in some):
             raise SettingError(
                 f"plug-in {self.name} needs a method that shares an item table; {inner.name} shares none"

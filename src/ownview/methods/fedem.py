@@ -1,0 +1,90 @@
+"""FedEM: a client merges its own item table with a global one made for it, item by item.
+
+Chen, Zhang, Zhang, Luo and Li, "Breaking the Aggregation Bottleneck in Federated Recommendation: A Personalized Model
+Merging Approach".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ownview.initial import Normal
+from ownview.merging import MERGES, Merging
+from ownview.method import Method, cross_entropy
+from ownview.mixing import Mixing, ReleasedSimilarity, Similarity
+from ownview.optimizers import Adam
+from ownview.settings import setting
+from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+
+
+@dataclass(frozen=True)
+class FedEM(Method):
+    """score = u . q_i with a private user vector u and an item table the client goes on from.
+
+    Each round: train the adapter on the merged table Q_m = Q_l + rho (Q_g - Q_l), everything else frozen; replace Q_l
+    by Q_m; train u and Q_l; upload Q_l. The server makes Q_g for every client by similarity of uploads.
+
+    Variants: `em` rho for every item; `dm` one learnt rho; `sm` a fixed one; `sr` Q_g replaces Q_l (with aggregation by
+    similarity: FedSim; by mean: FedMF evaluated on each client's own table).
+    """
+
+    name: ClassVar[str] = "fedem"
+    title: ClassVar[str] = "FedEM"
+    summary: ClassVar[str] = "own item table merged item by item with a global one made for each client"
+    paper: ClassVar[str] = "Chen et al. 2025"
+
+    variant: str = setting("em", "elastic, dynamic or static merging, or replacement", choices=MERGES)
+    aggregation: str = setting(
+        "similarity", "a global table for each client, or a mean", choices=("similarity", "mean")
+    )
+    alpha: float = setting(0.9, "weight of the similarity of two clients", low=0)
+    embedding_size: int = setting(16, "length of user and item vectors", low=1)
+    adapter_layers: tuple[int, ...] = setting((16, 8), "widths of the adapter's hidden layers", low=1)
+    rho: float = setting(0.5, "weight of the global table in static merging", low=0, high=1)
+    learning_rate: float = setting(0.1, "Adam's rate for user vector and item table", above=0)
+    adapter_rate: float = setting(0.1, "Adam's rate for the adapter", above=0)
+    released: bool = setting(False, "as the released code does: see the method's page")
+
+    @property
+    def server_mixing(self) -> Mixing | None:
+        """By similarity, unless a mean is wanted."""
+        if self.aggregation == "mean":
+            return None
+        return ReleasedSimilarity(self.alpha, self.embedding_size) if self.released else Similarity(self.alpha)
+
+    @property
+    def merging(self) -> Merging:
+        """Own and received table, and the adapter between them."""
+        return Merging(self.variant, "items", "received", self.embedding_size, self.adapter_layers, self.rho)
+
+    def params(self, world: World) -> dict[str, Param]:
+        """U and the adapter private; the table is uploaded, and goes on from where it was."""
+        size = (self.embedding_size,)
+        return {
+            "user": Param(size, initial=Normal(1.0)),
+            "items": Param(size, rows=True, shared=True, kept=True, beside="received", initial=Normal(1.0)),
+            **self.merging.params(),
+        }
+
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        """Adapter, where there is one; then user and table, which begin with the merged table."""
+        training = Phase(
+            (Step(("user", "items"), Adam(self.learning_rate)),), self.local_epochs, opening=self.merging.opening
+        )
+        adapter = tuple(self.merging.params())
+        if not adapter:
+            return (training,)
+        return Phase((Step(adapter, Adam(self.adapter_rate)),), self.local_epochs), training
+
+    def scores(self, p: Params) -> Tensor:
+        """[R] u . q_i on the own table; the released code merges once more."""
+        return (self.merging.merged(p) if self.released else p["items"]) @ p["user"]
+
+    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+        """[] mean cross-entropy, of the merged table while the adapter is trained."""
+        training_adapter = context.phase == 0 and bool(self.merging.params())
+        scores = self.merging.merged(p) @ p["user"] if training_adapter else self.scores(p)
+        return cross_entropy(scores, batch)

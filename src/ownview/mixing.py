@@ -1,0 +1,103 @@
+"""How a server mixes the clients' uploads into a table for each client: a matrix of weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ownview.random import bits, derive, unit
+
+
+class Mixing(Protocol):
+    """Weights from what the server has: the latest upload of every client, and its share of the data."""
+
+    def weights(self, uploads: Tensor, shares: Tensor, key: int) -> Tensor:
+        """[c, c], row u: how much of each upload client u receives. Rows are not negative and sum to 1.
+
+        Args:
+            uploads: [c, values], one row a client.
+            shares: [c] of the training data, summing to 1.
+            key: of the round, for rules that draw lots.
+        """
+
+
+@dataclass(frozen=True)
+class Similarity:
+    """FedEM's rule: w_u minimises sum_v (w_uv - p_v)^2 + alpha (w_uv - s_uv)^2 over the simplex.
+
+    s_uv = 1 / (1 + |Q_u - Q_v|^2), p the shares. Completing the square, that is the Euclidean projection of
+    (p + alpha s_u) / (1 + alpha) onto the simplex.
+    """
+
+    alpha: float
+
+    def weights(self, uploads: Tensor, shares: Tensor, key: int) -> Tensor:
+        """[c, c] the projections, row by row."""
+        similar = 1 / (1 + squared_distances(uploads))
+        return project_onto_simplex((shares + self.alpha * similar) / (1 + self.alpha))
+
+
+@dataclass(frozen=True)
+class ReleasedSimilarity:
+    """What FedEM's released code does instead.
+
+    Similarity is 1 / (1 + |c_u - c_v|) with c_u the first principal component of table Q_u, set to 1 above 0.9; weights
+    are the projection of p + alpha s_u; and in a round only a tenth of the clients, drawn anew, receive such a
+    mixture: the others get their own table back.
+
+    Args:
+        alpha: weight of the similarity.
+        width: of a table's rows.
+        share: of clients that receive a mixture.
+    """
+
+    alpha: float
+    width: int
+    share: float = 0.1
+
+    def weights(self, uploads: Tensor, shares: Tensor, key: int) -> Tensor:
+        """[c, c] the projections of the chosen clients; the identity's rows for the others."""
+        count = len(uploads)
+        tables = uploads.reshape(count, -1, self.width)
+        centred = tables - tables.mean(1, keepdim=True)
+        directions = torch.linalg.eigh(centred.mT @ centred).eigenvectors[..., -1]
+        # An eigenvector's sign is arbitrary; the largest entry is made positive, so that equal tables are equal.
+        leading = directions.gather(1, directions.abs().argmax(1, keepdim=True))
+        similar = 1 / (1 + squared_distances(directions * leading.sign()).sqrt())
+        similar = torch.where(similar > 0.9, 1.0, similar)
+        mixed = project_onto_simplex(shares + self.alpha * similar)
+        who = torch.arange(count, device=uploads.device)
+        chosen = unit(bits(derive(key, "mixture"), who, torch.zeros_like(who))) < self.share
+        own = torch.eye(count, dtype=uploads.dtype, device=uploads.device)
+        return torch.where(chosen[:, None], mixed, own)
+
+
+def squared_distances(points: Tensor) -> Tensor:
+    """[c, c] |x_u - x_v|^2 of points [c, values]; exactly 0 on the diagonal.
+
+    Points are centred first: tables of one federation differ little compared with their length, and products of long
+    vectors would lose that little.
+    """
+    centred = points - points.mean(0)
+    lengths = centred.square().sum(1)
+    found = (lengths[:, None] + lengths - 2 * centred @ centred.T).clamp(min=0)
+    return found.fill_diagonal_(0)
+
+
+def project_onto_simplex(points: Tensor) -> Tensor:
+    """[c, k] -> [c, k]: for every row the nearest point with entries >= 0 that sum to 1.
+
+    x_i = max(v_i - t, 0) with t = (v_(1) + ... + v_(r) - 1) / r over the r largest entries, r the largest number with
+    v_(r) > t. Entries of -inf stay out: their weight is 0.
+    """
+    falling = points.sort(dim=1, descending=True).values
+    possible = falling.isfinite()
+    sums = torch.where(possible, falling, 0).cumsum(1)
+    ranks = torch.arange(1, points.shape[1] + 1, device=points.device, dtype=points.dtype)
+    inside = possible & (falling * ranks > sums - 1)
+    count = inside.sum(1, keepdim=True)
+    threshold = (sums.gather(1, count - 1) - 1) / count
+    return (points - threshold).clamp(min=0)

@@ -1,0 +1,88 @@
+"""Elastic merging, FedEM's module as a plug-in: what a client receives is merged into its own table, item by item.
+
+Chen, Zhang, Zhang, Luo and Li, "Breaking the Aggregation Bottleneck in Federated Recommendation: A Personalized Model
+Merging Approach", compatibility study (Table 3).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from torch import Tensor
+
+from ownview.merging import MERGES, Merging
+from ownview.method import Method, Plugin
+from ownview.optimizers import Adam
+from ownview.plugins.tables import shared_table
+from ownview.settings import setting
+from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+
+
+@dataclass(frozen=True)
+class ElasticMerging(Plugin):
+    """The inner method, whose clients begin a round with Q_m = Q_l + rho (Q_g - Q_l) instead of the received Q_g.
+
+    First the adapter that gives rho is trained, everything else frozen, with the inner method's loss of its first phase
+    on the merged table; then the inner method's phases run, beginning with the merged table. The client predicts with
+    its own table. Replacement (`sr`) is the inner method itself.
+    """
+
+    name: ClassVar[str] = "elastic-merging"
+    title: ClassVar[str] = "plug-in elastic-merging"
+    summary: ClassVar[str] = "what a client receives is merged into its own item table, item by item"
+    paper: ClassVar[str] = "Chen et al. 2025"
+
+    variant: str = setting("em", "elastic, dynamic or static merging, or replacement", choices=MERGES)
+    adapter_layers: tuple[int, ...] = setting((16, 8), "widths of the adapter's hidden layers", low=1)
+    adapter_rate: float = setting(0.1, "Adam's rate for the adapter", above=0)
+    adapter_epochs: int = setting(0, "passes that train the adapter; 0 for as many as the method's own", low=0)
+    rho: float = setting(0.5, "weight of the received table in static merging", low=0, high=1)
+
+    def check(self, inner: Method) -> None:
+        """There must be one shared item table to merge with."""
+        shared_table(inner, self.name)
+
+    @classmethod
+    def neutral(cls, inner: Method) -> Plugin:
+        """Replacement: what the inner method does."""
+        return cls(inner=inner, variant="sr")
+
+    @property
+    def merging(self) -> Merging:
+        """Own and received table, and the adapter between them."""
+        name, param = shared_table(self.wrapped, self.name)
+        return Merging(self.variant, name, f"received_{name}", param.shape[0], self.adapter_layers, self.rho)
+
+    def params(self, world: World) -> dict[str, Param]:
+        """The inner method's; the table goes on from where it was, next to the received one."""
+        params = self.wrapped.params(world)
+        if self.variant == "sr":
+            return params
+        merging = self.merging
+        table = replace(params[merging.own], kept=True, beside=merging.received)
+        return {**params, merging.own: table, **merging.params()}
+
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        """The adapter's, where there is one, and the inner method's."""
+        first, *others = self.wrapped.phases(world)
+        if self.variant == "sr":
+            return (first, *others)
+        phases = (replace(first, opening=self.merging.opening), *others)
+        adapter = tuple(self.merging.params())
+        if not adapter:
+            return phases
+        epochs = self.adapter_epochs or self.local_epochs
+        return (Phase((Step(adapter, Adam(self.adapter_rate)),), epochs), *phases)
+
+    def scores(self, p: Params) -> Tensor:
+        """The inner method's, on the client's own table."""
+        return self.wrapped.scores(p)
+
+    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+        """The inner method's; on the merged table while the adapter is trained."""
+        if not (self.variant != "sr" and self.merging.params()):
+            return self.wrapped.loss(p, batch, context)
+        inner = replace(context, phase=max(context.phase - 1, 0))
+        merged = {**p, self.merging.own: self.merging.merged(p)} if context.phase == 0 else p
+        return self.wrapped.loss(merged, batch, inner)
