@@ -36,8 +36,8 @@ SLOW_ENOUGH_TO_LEARN = {
 }
 
 
-# Adam at FedEM's published rate of 0.1 makes two engines' difference in the last digit 1e5 times larger in three rounds.
-# At a tenth of it, that digit is all that differs.
+# At FedEM's published rate of 0.1 Adam makes two engines' difference in the last digit 1e5 times larger in three
+# rounds; at a tenth of it, that digit is all that differs.
 GENTLE = {"fedem": FedEM(learning_rate=0.01, adapter_rate=0.01)}
 
 

@@ -36,7 +36,7 @@ class Mixtures:
         return torch.where(self.known.any(), mixed.reshape(-1, *self.initial.shape), self.initial)
 
     def take(self, clients: Tensor, uploads: Tensor) -> None:
-        """Note the uploads [B, m, ...] of some clients; others of the same round still receive the mixtures of before."""
+        """Note some clients' uploads [B, m, ...]; until `mix`, others still receive the mixtures of before."""
         self.arrived.append((clients, uploads.reshape(len(clients), -1)))
 
     def mix(self, key: int) -> None:
