@@ -38,6 +38,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "method": "pfedrec",
         "settings": {"embedding_size": 4},
         "federation": {"clients": "0.5"},
+        "inactive": "6:9",
     },
 }
 
@@ -256,6 +257,7 @@ def test_resume_of_a_finished_run_returns_its_result_and_changes_nothing(
         (["--data", "goodbooks"], "data='{world}', not 'goodbooks'"),
         (["--protocol", "paper"], "protocol.name='honest', not 'paper'"),
         (["--protocol", "{other}"], "protocol.name='honest', not 'other'"),
+        (["--inactive", "6:9"], "inactive='', not '6:9'"),
         (["--engine", "loop"], "engine='vector', not 'loop'"),
         (["pfedrec"], "method='fedmf', not 'pfedrec'"),
         (["--set", "embedding_size=8"], "--set embedding_size=8: not with --resume"),
