@@ -59,6 +59,31 @@ def test_run_prints_and_writes_quarters_and_inactive_users(world: Path, ownview:
     assert re.search(r"inactive 10:13 \(10-12 interactions\), 3 users: HR@10 0\.\d+ NDCG@10 0\.\d+", outcome.words)
 
 
+def test_run_prints_and_writes_the_cost(world: Path, ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview("run", "fedmf", "--data", world, *QUICK, "--out", "run")
+    result, whole = (json.loads(Path(f"run/{name}.json").read_text()) for name in ("result", "cost"))
+    assert whole["declared"]["client_values"] == (ITEMS + 1) * 4
+    assert (whole["measured"]["client"], whole["measured"]["samples"]) == ("u19", 23 * 5)
+    cost = result["cost"]
+    assert (cost["client_bytes"], cost["server_bytes"]) == ((ITEMS + 1) * 16, ITEMS * 16)
+    assert cost["bytes_up_per_client"] == result["bytes_up_per_client"]
+    assert cost["bytes_down_per_client"] == result["bytes_down_per_client"]
+    laps = [json.loads(line)["seconds"]["server"] for line in Path("run/rounds.jsonl").read_text().splitlines()]
+    assert cost["seconds"]["server"] == pytest.approx(sum(laps) / len(laps), abs=1e-6)
+    told = "cost: client 976 bytes, server 960 bytes, down 960 bytes and up 960 bytes a round of "
+    assert re.search(told + r"[\d.e-]+ s \(slowest client [\d.e-]+, server [\d.e-]+\)", outcome.words)
+
+
+def test_a_model_that_is_not_federated_has_groups_but_no_cost(world: Path, ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview("run", "popularity", "--data", world, "--out", "run")
+    assert "HR@10 by interactions of the user" in outcome.words
+    assert "cost:" not in outcome.words
+    result = json.loads(Path("run/result.json").read_text())
+    assert len(result["groups"]) == 4
+    assert not {"cost", "inactive"} & set(result)
+    assert not Path("run/cost.json").exists()
+
+
 def test_inactive_comes_from_a_config_and_the_option_overrides_it(world: Path, ownview: Callable[..., Outcome]) -> None:
     Path("mine.toml").write_text(f"method = 'popularity'\ndata = '{world}'\ninactive = '6:9'\n")
     found = object_of(ownview("run", "--config", "mine.toml", "--out", "one", "--json"))
@@ -84,8 +109,9 @@ def test_a_range_without_users_is_refused_before_training(world: Path, ownview: 
 def test_a_result_of_an_earlier_version_is_still_shown(world: Path, ownview: Callable[..., Outcome]) -> None:
     assert ownview("run", "fedmf", "--data", world, *QUICK, "--out", "run").code == 0
     result = json.loads(Path("run/result.json").read_text())
-    del result["groups"]
+    del result["groups"], result["cost"]
     Path("run/result.json").write_text(json.dumps(result))
     outcome = ownview("run", "--resume", "run")
     assert (outcome.code, outcome.err) == (0, "")
     assert "HR@10's 95 % interval over users" in outcome.words
+    assert "cost:" not in outcome.words

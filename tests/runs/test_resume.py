@@ -104,8 +104,12 @@ def assert_same_run(found: Path, expected: Path) -> None:
     assert lines(found) == lines(expected)
     results = [json.loads((folder / "result.json").read_text()) for folder in (found, expected)]
     for result in results:
-        del result["seconds"], result["peak_memory_bytes"]
+        del result["seconds"], result["peak_memory_bytes"], result["cost"]["seconds"]
     assert results[0] == results[1]
+    costs = [json.loads((folder / "cost.json").read_text()) for folder in (found, expected)]
+    for cost in costs:
+        assert cost["measured"].pop("seconds")["round"] > 0
+    assert costs[0] == costs[1]
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:

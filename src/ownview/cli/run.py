@@ -27,6 +27,7 @@ from ownview.cli.options import (
 )
 from ownview.cli.progress import progress
 from ownview.data.columns import parse_columns
+from ownview.engine.machine import readable
 from ownview.engine.options import FederationOptions
 from ownview.errors import SettingError
 from ownview.evaluation.groups import ActivityRange
@@ -114,13 +115,14 @@ def show(finished: Run, *, as_json: bool) -> None:
     low, high = result["interval_95"]["HR@10"]
     console.print(f"  HR@10's 95 % interval over users: {low:.4f} to {high:.4f}")
     _show_groups(console, result)
+    _show_cost(console, result)
     for note in result["notes"]:
         console.print(f"  note: {note}", markup=False)
     console.print(f"  {result['seconds']:.1f} s, everything in {result['folder']}", soft_wrap=True, markup=False)
 
 
 def _show_groups(console: Console, result: dict[str, Any]) -> None:
-    groups = result.get("groups", [])  # runs of earlier versions have none
+    groups = result.get("groups", [])  # runs of earlier versions have neither groups nor cost
     cells = [f"{one['test']['HR@10']:.4f} ({_span(one)})" for one in groups]
     if cells:
         console.print(f"  HR@10 by interactions of the user: {'   '.join(cells)}", soft_wrap=True)
@@ -133,6 +135,18 @@ def _show_groups(console: Console, result: dict[str, Any]) -> None:
 def _span(group: dict[str, Any]) -> str:
     low, high = group["interactions"]
     return f"{low}-{high}"
+
+
+def _show_cost(console: Console, result: dict[str, Any]) -> None:
+    if "cost" not in result:
+        return
+    cost, seconds = result["cost"], result["cost"]["seconds"]
+    console.print(
+        f"  cost: client {readable(cost['client_bytes'])}, server {readable(cost['server_bytes'])}, "
+        f"down {readable(cost['bytes_down_per_client'])} and up {readable(cost['bytes_up_per_client'])} a round "
+        f"of {seconds['round']:.3g} s (slowest client {seconds['slowest_client']:.3g}, server {seconds['server']:.3g})",
+        soft_wrap=True,
+    )
 
 
 def _experiment(

