@@ -15,13 +15,14 @@ from ownview.runs.run import OnRound, Run
 from ownview.runs.run import run as run_experiment
 
 
-def run(
+def run(  # noqa: PLR0913 - the same words as the command line
     method: Model | str,
     data: Interactions | str = "goodbooks",
     *,
     protocol: Protocol | str = HONEST,
     rounds: int = 100,
     seed: int = 0,
+    inactive: str = "",
     federation: FederationOptions | Mapping[str, object] | None = None,
     engine: str = "vector",
     device: str = "auto",
@@ -37,6 +38,7 @@ def run(
         protocol: how results are measured; honest unless said otherwise.
         rounds: of training.
         seed: equal seeds give equal results on one device.
+        inactive: a range of interactions such as 20:30 (at least 20, fewer than 30) whose users get their own result.
         federation: who takes part and how the server combines.
         engine: vector, or loop to run one client at a time.
         device: auto, cpu or cuda.
@@ -52,6 +54,7 @@ def run(
         settings=settings,
         plugins=plugins,
         protocol=protocol_by_name(protocol) if isinstance(protocol, str) else protocol,
+        inactive=inactive,
         federation=federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {}),
         rounds=rounds,
         seed=seed,

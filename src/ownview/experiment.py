@@ -13,6 +13,7 @@ import tomli_w
 from ownview.data.storage import find
 from ownview.engine.options import FederationOptions
 from ownview.errors import SettingError, suggestion
+from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
 from ownview.method import Plugin, own_settings
 from ownview.registry import Model, build
@@ -22,6 +23,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("method", "data", "engine", "device"), ((str,), "text")),
     **dict.fromkeys(("rounds", "seed"), ((int,), "a whole number")),
     **dict.fromkeys(("settings", "columns", "federation"), ((Mapping,), "a table of names and values")),
+    "inactive": ((str,), "a range of interactions as text, such as '20:30'"),
     "protocol": ((str, Mapping), "a name, a .toml file or a table"),
     "plugins": ((list, tuple), "a list of tables, each with a name"),
 }
@@ -39,6 +41,7 @@ class Experiment:
         data: a dataset's name or a file.
         columns: where a file's columns have other names than user, item, rating, timestamp.
         protocol: how results are measured.
+        inactive: FEWEST:BELOW, a range of interactions whose users get a result of their own; none where empty.
         federation: who takes part and how the server combines.
         rounds: of training; models that are not federated have one.
         seed: of initial values, negatives, shuffles, participation and candidates.
@@ -52,6 +55,7 @@ class Experiment:
     plugins: tuple[tuple[str, Mapping[str, Value]], ...] = ()
     columns: Mapping[str, str] = field(default_factory=dict)
     protocol: Protocol = HONEST
+    inactive: str = ""
     federation: FederationOptions = FederationOptions()
     rounds: int = 100
     seed: int = 0
@@ -61,6 +65,8 @@ class Experiment:
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", _located(self.method) if self.method.endswith(".py") else self.method)
         object.__setattr__(self, "data", self.data if find(self.data) else _located(self.data))
+        if self.inactive:
+            object.__setattr__(self, "inactive", str(ActivityRange.parse(self.inactive)))
         for name, low in (("rounds", 1), ("seed", 0)):
             value = getattr(self, name)
             if type(value) is not int or value < low:
@@ -91,6 +97,7 @@ class Experiment:
             "data": self.data,
             "rounds": self.rounds,
             "seed": self.seed,
+            "inactive": self.inactive,
             "engine": self.engine,
             "device": self.device,
             "settings": _plain(self.settings),

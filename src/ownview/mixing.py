@@ -8,19 +8,16 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from ownview.random import bits, derive, unit
-
 
 class Mixing(Protocol):
     """Weights from what the server has: the latest upload of every client, and its share of the data."""
 
-    def weights(self, uploads: Tensor, shares: Tensor, key: int) -> Tensor:
+    def weights(self, uploads: Tensor, shares: Tensor) -> Tensor:
         """[c, c], row u: how much of each upload client u receives. Rows are not negative and sum to 1.
 
         Args:
             uploads: [c, values], one row a client.
             shares: [c] of the training data, summing to 1.
-            key: of the round, for rules that draw lots.
         """
 
 
@@ -34,32 +31,29 @@ class Similarity:
 
     alpha: float
 
-    def weights(self, uploads: Tensor, shares: Tensor, key: int) -> Tensor:
+    def weights(self, uploads: Tensor, shares: Tensor) -> Tensor:
         """[c, c] the projections, row by row."""
         similar = 1 / (1 + squared_distances(uploads))
         return project_onto_simplex((shares + self.alpha * similar) / (1 + self.alpha))
 
 
 @dataclass(frozen=True)
-class ReleasedSimilarity:
-    """What FedEM's released code does instead.
+class ComponentSimilarity:
+    """What FedEM's released code does instead: compare directions, not tables.
 
     Similarity is 1 / (1 + |c_u - c_v|) with c_u the first principal component of table Q_u, set to 1 above 0.9; weights
-    are the projection of p + alpha s_u; and in a round only a tenth of the clients, drawn anew, receive such a
-    mixture: the others get their own table back.
+    are the projection of p + alpha s_u.
 
     Args:
         alpha: weight of the similarity.
         width: of a table's rows.
-        share: of clients that receive a mixture.
     """
 
     alpha: float
     width: int
-    share: float = 0.1
 
-    def weights(self, uploads: Tensor, shares: Tensor, key: int) -> Tensor:
-        """[c, c] the projections of the chosen clients; the identity's rows for the others."""
+    def weights(self, uploads: Tensor, shares: Tensor) -> Tensor:
+        """[c, c] the projections, row by row."""
         count = len(uploads)
         tables = uploads.reshape(count, -1, self.width)
         centred = tables - tables.mean(1, keepdim=True)
@@ -68,11 +62,7 @@ class ReleasedSimilarity:
         leading = directions.gather(1, directions.abs().argmax(1, keepdim=True))
         similar = 1 / (1 + squared_distances(directions * leading.sign()).sqrt())
         similar = torch.where(similar > 0.9, 1.0, similar)
-        mixed = project_onto_simplex(shares + self.alpha * similar)
-        who = torch.arange(count, device=uploads.device)
-        chosen = unit(bits(derive(key, "mixture"), who, torch.zeros_like(who))) < self.share
-        own = torch.eye(count, dtype=uploads.dtype, device=uploads.device)
-        return torch.where(chosen[:, None], mixed, own)
+        return project_onto_simplex(shares + self.alpha * similar)
 
 
 def squared_distances(points: Tensor) -> Tensor:

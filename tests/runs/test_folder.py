@@ -99,8 +99,9 @@ class TestWriteWhole:
 def test_finished_folder_holds_what_its_documentation_lists(method: str, world: Path, tmp_path: Path) -> None:
     run(experiment_of(method, world), out=tmp_path / "run")
     documented = set(re.findall(r"^([a-z]+\.[a-z]+)  ", folder_module.__doc__ or "", re.MULTILINE))
-    assert {path.name for path in (tmp_path / "run").iterdir()} == documented - {"checkpoint.safetensors"}
-    assert documented > {"result.json", "rounds.jsonl", "users.csv"}
+    gone = {"checkpoint.safetensors", *(["cost.json"] if method == "popularity" else [])}
+    assert {path.name for path in (tmp_path / "run").iterdir()} == documented - gone
+    assert documented > {"result.json", "rounds.jsonl", "users.csv", "cost.json"}
 
 
 def test_experiment_and_provenance_say_everything(world: Path, tmp_path: Path) -> None:
@@ -216,7 +217,7 @@ def _limited(experiment: Experiment, place: Path, limit: int) -> Outcome:
 
 def _assert_same_result(found: Any, expected: Any) -> None:
     timeless = [
-        {k: v for k, v in one.items() if k not in ("seconds", "peak_memory_bytes")} for one in (found, expected)
+        {k: v for k, v in one.items() if k not in ("seconds", "peak_memory_bytes", "cost")} for one in (found, expected)
     ]
     assert timeless[0] == timeless[1]
 

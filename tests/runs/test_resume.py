@@ -38,6 +38,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "method": "pfedrec",
         "settings": {"embedding_size": 4},
         "federation": {"clients": "0.5"},
+        "inactive": "6:9",
     },
 }
 
@@ -103,8 +104,12 @@ def assert_same_run(found: Path, expected: Path) -> None:
     assert lines(found) == lines(expected)
     results = [json.loads((folder / "result.json").read_text()) for folder in (found, expected)]
     for result in results:
-        del result["seconds"], result["peak_memory_bytes"]
+        del result["seconds"], result["peak_memory_bytes"], result["cost"]["seconds"]
     assert results[0] == results[1]
+    costs = [json.loads((folder / "cost.json").read_text()) for folder in (found, expected)]
+    for cost in costs:
+        assert cost["measured"].pop("seconds")["round"] > 0
+    assert costs[0] == costs[1]
 
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
@@ -256,6 +261,7 @@ def test_resume_of_a_finished_run_returns_its_result_and_changes_nothing(
         (["--data", "goodbooks"], "data='{world}', not 'goodbooks'"),
         (["--protocol", "paper"], "protocol.name='honest', not 'paper'"),
         (["--protocol", "{other}"], "protocol.name='honest', not 'other'"),
+        (["--inactive", "6:9"], "inactive='', not '6:9'"),
         (["--engine", "loop"], "engine='vector', not 'loop'"),
         (["pfedrec"], "method='fedmf', not 'pfedrec'"),
         (["--set", "embedding_size=8"], "--set embedding_size=8: not with --resume"),

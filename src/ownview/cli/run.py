@@ -27,8 +27,10 @@ from ownview.cli.options import (
 )
 from ownview.cli.progress import progress
 from ownview.data.columns import parse_columns
+from ownview.engine.machine import readable
 from ownview.engine.options import FederationOptions
 from ownview.errors import SettingError
+from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.experiment import Experiment
 from ownview.runs.folder import RunFolder
@@ -37,6 +39,9 @@ from ownview.runs.run import Run, resume, run
 Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
 Config = Annotated[Path | None, typer.Option("--config", help="An experiment as a TOML file; options override it.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the run; must not exist.")]
+Inactive = Annotated[
+    str, typer.Option("--inactive", help="Also measure users with so many interactions: 20:30 is 20 up to 29.")
+]
 Resume = Annotated[Path | None, typer.Option("--resume", help="Finish the interrupted run in this folder.")]
 
 
@@ -48,6 +53,7 @@ def command(
     protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
     rounds: Rounds = 100,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal results.")] = 0,
+    inactive: Inactive = "",
     sets: Sets = None,
     plugin: Plugins = None,
     config: Config = None,
@@ -63,6 +69,7 @@ def command(
     given = {name for name in context.params if _on_command_line(context, name)}
     asked: dict[str, Any] = {
         "data": data, "rounds": rounds, "seed": seed, "engine": engine, "device": device, "protocol": protocol,
+        "inactive": inactive,
     }  # fmt: skip
     asked = {name: value for name, value in asked.items() if name in given}
     if resume_from is not None:
@@ -107,9 +114,39 @@ def show(finished: Run, *, as_json: bool) -> None:
         console.print("  " + "   ".join(f"{cell:<18}" for cell in shown[start : start + 4]).rstrip())
     low, high = result["interval_95"]["HR@10"]
     console.print(f"  HR@10's 95 % interval over users: {low:.4f} to {high:.4f}")
+    _show_groups(console, result)
+    _show_cost(console, result)
     for note in result["notes"]:
         console.print(f"  note: {note}", markup=False)
     console.print(f"  {result['seconds']:.1f} s, everything in {result['folder']}", soft_wrap=True, markup=False)
+
+
+def _show_groups(console: Console, result: dict[str, Any]) -> None:
+    groups = result.get("groups", [])  # runs of earlier versions have neither groups nor cost
+    cells = [f"{one['test']['HR@10']:.4f} ({_span(one)})" for one in groups]
+    if cells:
+        console.print(f"  HR@10 by interactions of the user: {'   '.join(cells)}", soft_wrap=True)
+    if "inactive" in result:
+        one = result["inactive"]
+        words = "   ".join(f"{name} {one['test'][name]:.4f}" for name in ("HR@10", "NDCG@10"))
+        console.print(f"  {one['label']} ({_span(one)} interactions), {one['users']:,} users: {words}", soft_wrap=True)
+
+
+def _span(group: dict[str, Any]) -> str:
+    low, high = group["interactions"]
+    return f"{low}-{high}"
+
+
+def _show_cost(console: Console, result: dict[str, Any]) -> None:
+    if "cost" not in result:
+        return
+    cost, seconds = result["cost"], result["cost"]["seconds"]
+    console.print(
+        f"  cost: client {readable(cost['client_bytes'])}, server {readable(cost['server_bytes'])}, "
+        f"down {readable(cost['bytes_down_per_client'])} and up {readable(cost['bytes_up_per_client'])} a round "
+        f"of {seconds['round']:.3g} s (slowest client {seconds['slowest_client']:.3g}, server {seconds['server']:.3g})",
+        soft_wrap=True,
+    )
 
 
 def _experiment(
@@ -152,6 +189,8 @@ def _comparable(asked: dict[str, Any], method: str | None) -> dict[str, Any]:
     values = {name: value for name, value in asked.items() if not (name == "device" and value == "auto")}
     if "protocol" in values:
         values["protocol"] = Experiment(method="", protocol=protocol_by_name(values["protocol"])).to_dict()["protocol"]
+    if values.get("inactive"):
+        values["inactive"] = str(ActivityRange.parse(values["inactive"]))
     return values if method is None else {**values, "method": method}
 
 

@@ -26,9 +26,9 @@ from ownview.engine.soundness import require_sound
 from ownview.engine.state import Received, State, planned_bytes
 from ownview.engine.uploads import Upload
 from ownview.engine.vector import VectorEngine
-from ownview.errors import TrainingError
+from ownview.errors import SettingError, TrainingError
 from ownview.method import Method
-from ownview.random import derive
+from ownview.random import bits, derive, unit
 from ownview.types import Context, Params, Phase, World
 
 
@@ -75,6 +75,11 @@ class Federation:
         self.world = World(split.num_users, split.num_items)
         require_sound(method, self.world)
         params = method.params(self.world)
+        if options.receiving < 1 and not any(param.beside for param in params.values()):
+            raise SettingError(
+                f"federation setting receiving={options.receiving}: a client of {method.name} has no table of its own "
+                "to go on from; expected 1.0"
+            )
         mixing = method.server_mixing
         needed = planned_bytes(params, self.world, machine.bytes_per_value, mixed=mixing is not None)
         machine.require(needed, f"{method.name}'s standing values")
@@ -104,7 +109,7 @@ class Federation:
         loss = self._finite_loss(trained, number)
         self.state.shared = {**self.state.shared, **self.server.apply(self.averaged, change.mean())}
         for name, mixtures in self.state.mixtures.items():
-            mixtures.mix(derive(self.seed, "mixtures", number))
+            mixtures.mix()
             self.state.shared[name] = mixtures.mean()
         clock.lap("server")
         size = self.state.shared_bytes()
@@ -155,19 +160,26 @@ class Federation:
         self, samples: Samples, context: Context, change: MeanChange, clock: Clock
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Train a block; returns its clients, their losses, and [values, clients] which of them are finite."""
-        received = self.state.receive(samples)
+        received = self.state.receive(samples, self._receiving(samples.clients, context.round))
         values = received.values
         sent = {name: values[name].clone() for name in self.averaged if name not in received.beside}
         losses, opened = self.engine.train(values, samples, context, self.state.row_names)
         rewritten = self._rewritten(samples, received, opened)
-        clock.lap("train")
         # A sum is finite only if every term is: one cheap pass.
         sums = [losses, *(values[name].reshape(len(losses), -1).sum(1) for name in self.state.params)]
         finite = torch.isfinite(torch.stack(sums))
         self.state.keep(samples, values, rewritten)
+        clock.lap("train")
         self._send(samples, received, sent, change, context.round)
         clock.lap("server")
         return samples.clients, losses, finite
+
+    def _receiving(self, clients: Tensor, number: int) -> Tensor | None:
+        """[B] who receives in this round; None where everybody does."""
+        if self.options.receiving == 1.0:
+            return None
+        drawn = bits(derive(self.seed, "receiving", number), clients, torch.zeros_like(clients))
+        return unit(drawn) < self.options.receiving
 
     def _rewritten(self, samples: Samples, received: Received, opened: tuple[Opened, ...]) -> Params:
         """Whole tables that openings rewrote, by name [B, m, ...], as they were before touched rows were trained."""
@@ -191,14 +203,14 @@ class Federation:
         differences = {name: torch.sub(values[name], value, out=value) for name, value in sent.items()}
         rows = {name: value for name, value in differences.items() if self.state.params[name].rows}
         whole = {name: value for name, value in differences.items() if name not in rows}
-        for name, table in received.beside.items():
+        for name, table in received.offered.items():
             whole[name] = self.state.whole(name, samples.clients) - table
         upload = Upload(samples, rows, whole, self._weights(samples))
         if self.privacy is not None:
             upload = self.privacy.protect(upload, derive(self.seed, "privacy", number), self.world.num_items)
         change.add(upload)
         for name, mixtures in self.state.mixtures.items():
-            mixtures.take(samples.clients, received.beside[name] + upload.whole[name])
+            mixtures.take(samples.clients, received.offered[name] + upload.whole[name])
 
     def _weights(self, samples: Samples) -> Tensor:
         chosen = self.options.weighting

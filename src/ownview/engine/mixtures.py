@@ -39,7 +39,7 @@ class Mixtures:
         """Note some clients' uploads [B, m, ...]; until `mix`, others still receive the mixtures of before."""
         self.arrived.append((clients, uploads.reshape(len(clients), -1)))
 
-    def mix(self, key: int) -> None:
+    def mix(self) -> None:
         """Work out the weights anew, once a round's uploads are in."""
         for clients, uploads in self.arrived:
             self.uploads[clients] = uploads
@@ -54,7 +54,7 @@ class Mixtures:
         self.weights[:, known] = shares
         everybody = len(known) == len(self.known)
         latest = self.uploads if everybody else self.uploads[known]
-        self.weights[known[:, None], known] = self.rule.weights(latest, shares, key)
+        self.weights[known[:, None], known] = self.rule.weights(latest, shares)
 
     def mean(self) -> Tensor:
         """[m, ...] mean of the latest uploads by their clients' samples; the initial table before there are any."""

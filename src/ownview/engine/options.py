@@ -17,6 +17,9 @@ class FederationOptions(Settings):
     title: ClassVar[str] = "federation"
 
     clients: str = setting("all", "clients of a round: all, a share such as 0.6, a number such as 100, or poisson:0.6")
+    receiving: float = setting(
+        1.0, "share of a round's clients that receive; the others go on from their own table", above=0, high=1
+    )
     weighting: str = setting(
         "method", "weights of the server's mean: the method's own, samples or uniform",
         choices=("method", "samples", "uniform"),

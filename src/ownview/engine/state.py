@@ -24,10 +24,12 @@ class Received:
     Args:
         values: everything a client sees, by name [B, ...]; tables hold the touched rows, [B, R, ...].
         beside: by the name of the shared table, the whole table each client received beside its own, [B, m, ...].
+        offered: likewise, the whole table the server has for each client, whether it received it or not.
     """
 
     values: Params
     beside: Params
+    offered: Params
 
 
 class State:
@@ -75,10 +77,16 @@ class State:
         """Names of all tables that clients see."""
         return frozenset(name for name, param in visible(self.params).items() if param.rows)
 
-    def receive(self, samples: Samples) -> Received:
-        """What clients start a round with: the shared values as they are now, and their private ones."""
+    def receive(self, samples: Samples, receiving: Tensor | None = None) -> Received:
+        """What clients start a round with: the shared values as they are now, and their private ones.
+
+        Args:
+            samples: of the clients.
+            receiving: [B] False for clients that have their own table beside itself in this round; None for nobody.
+        """
         values: Params = {}
         beside: Params = {}
+        offered: Params = {}
         count = len(samples.clients)
         for name, param in self.params.items():
             if param.rows and param.own and (param.beside or not param.shared):
@@ -91,11 +99,15 @@ class State:
             else:
                 values[name] = self.own[name][samples.clients]
             if param.beside:
-                beside[name] = self._sent(name, samples.clients)
+                offered[name] = self._sent(name, samples.clients)
+                beside[name] = offered[name]
+                if receiving is not None:
+                    there = receiving.reshape(-1, *[1] * (offered[name].dim() - 1))
+                    beside[name] = torch.where(there, offered[name], self.whole(name, samples.clients))
                 values[param.beside] = _rows(beside[name], samples.items)
             if param.rest:
                 self._leave_rest(values, name, samples, beside)
-        return Received(values, beside)
+        return Received(values, beside, offered)
 
     def _sent(self, name: str, clients: Tensor) -> Tensor:
         """[B, m, ...] the whole table the server sends to each of these clients."""

@@ -14,7 +14,7 @@ from torch import Tensor
 from ownview.initial import Normal
 from ownview.merging import MERGES, Merging
 from ownview.method import Method, cross_entropy
-from ownview.mixing import Mixing, ReleasedSimilarity, Similarity
+from ownview.mixing import ComponentSimilarity, Mixing, Similarity
 from ownview.optimizers import Adam
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
@@ -46,14 +46,18 @@ class FedEM(Method):
     rho: float = setting(0.5, "weight of the global table in static merging", low=0, high=1)
     learning_rate: float = setting(0.1, "Adam's rate for user vector and item table", above=0)
     adapter_rate: float = setting(0.1, "Adam's rate for the adapter", above=0)
-    released: bool = setting(False, "as the released code does: see the method's page")
+    similarity: str = setting(
+        "tables", "of what: the paper's, or the released code's", choices=("tables", "components")
+    )
 
     @property
     def server_mixing(self) -> Mixing | None:
         """By similarity, unless a mean is wanted."""
         if self.aggregation == "mean":
             return None
-        return ReleasedSimilarity(self.alpha, self.embedding_size) if self.released else Similarity(self.alpha)
+        if self.similarity == "components":
+            return ComponentSimilarity(self.alpha, self.embedding_size)
+        return Similarity(self.alpha)
 
     @property
     def merging(self) -> Merging:
@@ -80,11 +84,11 @@ class FedEM(Method):
         return Phase((Step(adapter, Adam(self.adapter_rate)),), self.local_epochs), training
 
     def scores(self, p: Params) -> Tensor:
-        """[R] u . q_i on the own table; the released code merges once more."""
-        return (self.merging.merged(p) if self.released else p["items"]) @ p["user"]
+        """[R] u . q_i on the own table."""
+        return p["items"] @ p["user"]
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean cross-entropy, of the merged table while the adapter is trained."""
         training_adapter = context.phase == 0 and bool(self.merging.params())
-        scores = self.merging.merged(p) @ p["user"] if training_adapter else self.scores(p)
-        return cross_entropy(scores, batch)
+        table = self.merging.merged(p) if training_adapter else p["items"]
+        return cross_entropy(table @ p["user"], batch)

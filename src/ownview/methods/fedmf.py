@@ -1,7 +1,7 @@
 """FedMF: federated matrix factorisation, the backbone of the field.
 
 Chai, Wang, Chen and Yang, "Secure Federated Matrix Factorization", IEEE Intelligent Systems 2020.
-Settings as PFedCLR's and FedEM's papers run it.
+Settings as PFedCLR's and FedEM's papers run it; PFedRec's and PLGC's papers run it with SGD.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ownview.initial import Normal
 from ownview.method import Method
-from ownview.optimizers import Adam
+from ownview.optimizers import Adam, Optimizer, Sgd
 from ownview.settings import setting
 from ownview.types import Param, Params, Phase, Step, World
 
@@ -28,7 +28,11 @@ class FedMF(Method):
     paper: ClassVar[str] = "Chai et al. 2020"
 
     embedding_size: int = setting(16, "length of user and item vectors", low=1)
-    learning_rate: float = setting(0.01, "Adam's rate for user vector and item table", above=0)
+    optimizer: str = setting("adam", "of user vector and item table", choices=("adam", "sgd"))
+    learning_rate: float = setting(0.01, "the optimiser's rate", above=0)
+    table_rate: float = setting(0.0, "rate of the item table where it differs; 0 for the same", low=0)
+    step_decay: float = setting(1.0, "factor on SGD's rates after every batch of a round", above=0, high=1)
+    round_decay: float = setting(1.0, "factor on SGD's rates after every round", above=0, high=1)
     initial_scale: float = setting(1.0, "standard deviation of the initial values", low=0)
 
     def params(self, world: World) -> dict[str, Param]:
@@ -40,8 +44,12 @@ class FedMF(Method):
         }
 
     def phases(self, world: World) -> tuple[Phase, ...]:
-        """Everything moves together."""
-        return (Phase((Step(("user", "items"), Adam(self.learning_rate)),), self.local_epochs),)
+        """Everything moves together, by one forward pass."""
+        table = Step(("items",), self._optimizer(self.table_rate or self.learning_rate))
+        return (Phase((Step(("user",), self._optimizer(self.learning_rate), alongside=table),), self.local_epochs),)
+
+    def _optimizer(self, rate: float) -> Optimizer:
+        return Adam(rate) if self.optimizer == "adam" else Sgd(rate, self.step_decay, self.round_decay)
 
     def scores(self, p: Params) -> Tensor:
         """[R] u . q_i."""

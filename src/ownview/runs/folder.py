@@ -6,6 +6,7 @@ rounds.jsonl            one JSON object a round
 checkpoint.safetensors  the state to go on from; gone once the run has finished
 model.safetensors       the state of the chosen round
 users.csv               test values of every user
+cost.json               what a client and the server hold, send and need; federated methods only
 result.json             the figures, with protocol, seed and notes; its presence means finished
 """
 
@@ -25,7 +26,7 @@ from ownview.errors import OutputError
 from ownview.files import write_json, write_text, write_whole, writing
 
 _FILES = (
-    *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "result.json"),
+    *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "result.json"),
     *("checkpoint.safetensors", "model.safetensors"),
 )
 
@@ -155,6 +156,10 @@ class RunFolder:
                 table.writerows(zip(*columns.values(), strict=True))
 
         write_whole(self.path / "users.csv", fill)
+
+    def write_cost(self, values: Mapping[str, Any]) -> None:
+        """Write cost.json."""
+        write_json(self.path / "cost.json", values)
 
     def write_result(self, values: Mapping[str, Any]) -> None:
         """Write result.json; the run is finished from then on."""

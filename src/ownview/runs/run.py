@@ -18,14 +18,16 @@ from ownview.data.interactions import Interactions
 from ownview.data.splits import NONE, Split
 from ownview.engine.machine import Machine, machine
 from ownview.errors import OutputError
+from ownview.evaluation.groups import ActivityRange, by_activity, summary
 from ownview.evaluation.metrics import Standing, coverage, gini, means, per_user
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.statistics import bootstrap_interval
 from ownview.experiment import Experiment
 from ownview.registry import Model
+from ownview.runs.cost import Cost, cost_of
 from ownview.runs.folder import RunFolder
 from ownview.runs.provenance import method_fingerprint, provenance
-from ownview.runs.trainers import Trainer, trainer
+from ownview.runs.trainers import FederatedTrainer, Trainer, trainer
 from ownview.runs.training import Best, Training
 
 OnRound = Callable[[int, dict[str, float]], None]
@@ -182,6 +184,8 @@ class _Bench:
         source = data if data is not None else load(experiment.data, data_dir=data_dir, columns=experiment.columns)
         split = experiment.protocol.prepare(source, min_interactions(experiment.data))
         questions = rankers(experiment.protocol, split, experiment.seed, place.device, place.block_bytes)
+        if experiment.inactive:  # a range nobody is in is better said now than after training
+            ActivityRange.parse(experiment.inactive).members(split.data.counts[questions[1].users.cpu().numpy()])
         at_work = trainer(model, split, experiment.protocol, experiment.federation, experiment.seed, place)
         rounds = experiment.rounds if model.federated else 1
         written = replace(experiment.resolved(model), device=str(place.device), rounds=rounds)
@@ -227,7 +231,10 @@ class _Bench:
         standing = self.rankers[1].rank(self.trainer)
         folder.write_tensors("model", best.packed, {"round": best.round})
         folder.write_users(self._users(standing))
-        folder.write_result(self._result(best, standing, folder))
+        cost = self._cost(best, folder)
+        if cost is not None:
+            folder.write_cost(cost.to_dict())
+        folder.write_result(self._result(best, standing, folder, cost))
         folder.drop_tensors("checkpoint")
         return Run(folder, self.experiment, folder.read_result(), self.data, self.model)
 
@@ -244,7 +251,22 @@ class _Bench:
         values = per_user(standing, self.experiment.protocol.cutoffs)
         return columns | {name: np.round(column, 12).tolist() for name, column in values.items()}
 
-    def _result(self, best: Best, standing: Standing, folder: RunFolder) -> dict[str, Any]:
+    def _cost(self, best: Best, folder: RunFolder) -> Cost | None:
+        """None for a model that is not federated."""
+        if not isinstance(self.trainer, FederatedTrainer):
+            return None
+        return cost_of(self.trainer.federation, best.round, folder.read_rounds())
+
+    def _by_activity(self, standing: Standing) -> dict[str, Any]:
+        interactions = self.split.data.counts[standing.users]
+        values = per_user(standing, self.experiment.protocol.cutoffs)
+        found: dict[str, Any] = {"groups": by_activity(interactions, values)}
+        if self.experiment.inactive:
+            asked = ActivityRange.parse(self.experiment.inactive)
+            found["inactive"] = summary(f"inactive {asked}", asked.members(interactions), interactions, values)
+        return found
+
+    def _result(self, best: Best, standing: Standing, folder: RunFolder, cost: Cost | None) -> dict[str, Any]:
         protocol = self.experiment.protocol
         lists = self.rankers[1].top(self.trainer, 10)
         lines = folder.read_rounds()
@@ -264,6 +286,7 @@ class _Bench:
                 "Gini@10": gini(lists, self.split.num_items),
             },
             "interval_95": {name: bootstrap_interval(values[name]) for name in ("HR@10", "NDCG@10")},
+            **self._by_activity(standing),
             "validation" if protocol.selection != "test" else "test_at_choice": best.metrics,
             "users_ranked": len(standing.users),
             "tied_users": standing.tied_share,
@@ -272,6 +295,7 @@ class _Bench:
             "peak_memory_bytes": max(line["peak_memory_bytes"] for line in lines),
             "bytes_down_per_client": lines[-1]["bytes_down_per_client"],
             "bytes_up_per_client": lines[-1]["bytes_up_per_client"],
+            **({} if cost is None else {"cost": cost.summary()}),
         }
 
 
