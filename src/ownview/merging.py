@@ -19,6 +19,9 @@ from ownview.types import Param, Params
 MERGES = ("em", "dm", "sm", "sr")
 """Elastic (a weight for every item), dynamic (one learnt weight), static merging (one fixed weight), replacement."""
 
+MERGED_ROWS = ("all", "trained")
+"""The paper merges all rows; merging only those a client trains in the round keeps what it learnt of the others."""
+
 
 @dataclass(frozen=True)
 class Merging:

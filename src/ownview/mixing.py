@@ -39,10 +39,10 @@ class Similarity:
 
 @dataclass(frozen=True)
 class ComponentSimilarity:
-    """What FedEM's released code does instead: compare directions, not tables.
+    """What FedEM's released code does instead: compare tables along one direction.
 
-    Similarity is 1 / (1 + |c_u - c_v|) with c_u the first principal component of table Q_u, set to 1 above 0.9; weights
-    are the projection of p + alpha s_u.
+    Similarity is 1 / (1 + |c_u - c_v|) with c_u [m] the rows of table Q_u along their first principal component, set to
+    1 above 0.9; weights are the projection of p + alpha s_u.
 
     Args:
         alpha: weight of the similarity.
@@ -54,13 +54,13 @@ class ComponentSimilarity:
 
     def weights(self, uploads: Tensor, shares: Tensor) -> Tensor:
         """[c, c] the projections, row by row."""
-        count = len(uploads)
-        tables = uploads.reshape(count, -1, self.width)
+        tables = uploads.reshape(len(uploads), -1, self.width)
         centred = tables - tables.mean(1, keepdim=True)
-        directions = torch.linalg.eigh(centred.mT @ centred).eigenvectors[..., -1]
-        # An eigenvector's sign is arbitrary; the largest entry is made positive, so that equal tables are equal.
-        leading = directions.gather(1, directions.abs().argmax(1, keepdim=True))
-        similar = 1 / (1 + squared_distances(directions * leading.sign()).sqrt())
+        directions = torch.linalg.eigh(centred.mT @ centred).eigenvectors[..., -1:]
+        components = (centred @ directions)[..., 0]
+        # A direction's sign is arbitrary; the longest row's is made positive, so that equal tables are equal.
+        leading = components.gather(1, components.abs().argmax(1, keepdim=True))
+        similar = 1 / (1 + squared_distances(components * leading.sign()).sqrt())
         similar = torch.where(similar > 0.9, 1.0, similar)
         return project_onto_simplex(shares + self.alpha * similar)
 

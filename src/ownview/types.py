@@ -143,11 +143,13 @@ class Phase:
     Args:
         steps: on every batch.
         epochs: passes.
-        opening: called once before the first batch with the client's values; returns new ones for some of them. It is
-            applied to ALL rows of a table, at hand or not, so a row may depend only on itself, on the same row of
-            other tables, and on values without rows.
+        opening: called once before the first batch with the client's values; returns new ones for some of them. A row
+            may depend only on itself, on the same row of other tables, and on values without rows.
+        everywhere: whether the opening is for all rows of a table, at hand or not, or only for those that the
+            client's samples of this round are about.
     """
 
     steps: tuple[Step, ...]
     epochs: int
     opening: Opening | None = None
+    everywhere: bool = True

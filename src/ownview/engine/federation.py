@@ -191,7 +191,7 @@ class Federation:
         changed: Params = {}
         for one in opened:
             opening = self.engine.phases[one.phase].opening
-            if opening is not None:
+            if opening is not None and self.engine.phases[one.phase].everywhere:
                 new = torch.vmap(opening)({**one.values, **tables})
                 changed |= {name: value for name, value in new.items() if name in tables}
                 tables |= changed

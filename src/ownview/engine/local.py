@@ -138,7 +138,8 @@ def fit(
             rowless = {name: value.clone() for name, value in params.items() if name not in plan.tables}
             opened.append(Opened(number, rowless))
             for name, value in client.open_phase(params, number).items():
-                params[name].copy_(value)
+                anywhere = phase.everywhere or name not in plan.tables
+                params[name].copy_(value if anywhere else torch.where(_sampled(samples, value), value, params[name]))
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
         shuffled = replace(samples, rows=samples.rows.clone(), labels=samples.labels.clone())
         epoch = _Epoch(partial(_in_phase, client.loss, number), params, shuffled, runs, phase, plan)
@@ -203,6 +204,13 @@ def _shuffle(samples: Samples, key: int, out: Samples) -> None:
     order = sort_keys(random | place) & _PLACE
     torch.gather(samples.rows, -1, order, out=out.rows)
     torch.gather(samples.labels, -1, order, out=out.labels)
+
+
+def _sampled(samples: Samples, like: Tensor) -> Tensor:
+    """[..., R, 1, ...] True for rows that a sample is about, as wide as `like` [..., R, ...]."""
+    counts = torch.zeros(samples.items.shape, dtype=torch.long, device=samples.items.device)
+    counts = counts.scatter_add(-1, samples.rows, _real_samples(samples).long())
+    return (counts > 0).reshape(counts.shape + (1,) * (like.dim() - counts.dim()))
 
 
 def _real_samples(samples: Samples) -> Tensor:

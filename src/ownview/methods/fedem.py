@@ -12,7 +12,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from ownview.initial import Normal
-from ownview.merging import MERGES, Merging
+from ownview.merging import MERGED_ROWS, MERGES, Merging
 from ownview.method import Method, cross_entropy
 from ownview.mixing import ComponentSimilarity, Mixing, Similarity
 from ownview.optimizers import Adam
@@ -46,9 +46,8 @@ class FedEM(Method):
     rho: float = setting(0.5, "weight of the global table in static merging", low=0, high=1)
     learning_rate: float = setting(0.1, "Adam's rate for user vector and item table", above=0)
     adapter_rate: float = setting(0.1, "Adam's rate for the adapter", above=0)
-    similarity: str = setting(
-        "tables", "of what: the paper's, or the released code's", choices=("tables", "components")
-    )
+    similarity: str = setting("tables", "of whole tables, or of their components", choices=("tables", "components"))
+    merged_rows: str = setting("all", "rows that are merged: all, or the ones a client trains", choices=MERGED_ROWS)
 
     @property
     def server_mixing(self) -> Mixing | None:
@@ -75,10 +74,11 @@ class FedEM(Method):
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Adapter, where there is one; then user and table, which begin with the merged table."""
-        training = Phase(
-            (Step(("user", "items"), Adam(self.learning_rate)),), self.local_epochs, opening=self.merging.opening
-        )
-        adapter = tuple(self.merging.params())
+        merging = self.merging
+        everything = Step(("user", "items"), Adam(self.learning_rate))
+        everywhere = self.merged_rows == "all"
+        training = Phase((everything,), self.local_epochs, opening=merging.opening, everywhere=everywhere)
+        adapter = tuple(merging.params())
         if not adapter:
             return (training,)
         return Phase((Step(adapter, Adam(self.adapter_rate)),), self.local_epochs), training

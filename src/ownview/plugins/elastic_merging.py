@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ownview.merging import MERGES, Merging
+from ownview.merging import MERGED_ROWS, MERGES, Merging
 from ownview.method import Method, Plugin
 from ownview.optimizers import Adam
 from ownview.plugins.tables import shared_table
@@ -37,6 +37,7 @@ class ElasticMerging(Plugin):
     adapter_layers: tuple[int, ...] = setting((16, 8), "widths of the adapter's hidden layers", low=1)
     adapter_rate: float = setting(0.1, "Adam's rate for the adapter", above=0)
     adapter_epochs: int = setting(0, "passes that train the adapter; 0 for as many as the method's own", low=0)
+    merged_rows: str = setting("all", "rows that are merged: all, or the ones a client trains", choices=MERGED_ROWS)
     rho: float = setting(0.5, "weight of the received table in static merging", low=0, high=1)
 
     def check(self, inner: Method) -> None:
@@ -68,7 +69,7 @@ class ElasticMerging(Plugin):
         first, *others = self.wrapped.phases(world)
         if self.variant == "sr":
             return (first, *others)
-        phases = (replace(first, opening=self.merging.opening), *others)
+        phases = (replace(first, opening=self.merging.opening, everywhere=self.merged_rows == "all"), *others)
         adapter = tuple(self.merging.params())
         if not adapter:
             return phases
