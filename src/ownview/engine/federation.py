@@ -20,6 +20,7 @@ from ownview.engine.machine import Machine
 from ownview.engine.options import FederationOptions, participation
 from ownview.engine.participants import participants
 from ownview.engine.privacy import privacy
+from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples, draw_samples
 from ownview.engine.server import MeanChange, ServerOptimizer
 from ownview.engine.soundness import require_sound
@@ -37,6 +38,7 @@ class Engine(Protocol):
 
     name: str
     phases: tuple[Phase, ...]
+    recorder: Recorder
 
     def train(
         self, params: Params, samples: Samples, context: Context, tables: frozenset[str]
@@ -98,6 +100,7 @@ class Federation:
     def round(self, number: int) -> RoundReport:
         """Run round `number` (from 1)."""
         clock = clock_on(self.machine.device)
+        self.engine.recorder.renew()
         clients = self.participants(number)
         self.state.begin_round(clients, number)
         change = MeanChange(self.averaged)

@@ -18,11 +18,18 @@ class Recorder:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        # Recordings are replayed one after the other, so they may all work in the same memory. That memory lives as
-        # long as a recording that uses it, hence the latest one is held on to.
-        self.latest: torch.cuda.CUDAGraph | None = None
-        self.pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
         self.warm = False
+        self.renew()
+
+    def renew(self) -> None:
+        """Let go of the memory of earlier recordings, once a round.
+
+        Recordings are replayed one after the other, so those of a round may all work in the same memory. That memory
+        lives as long as a recording that uses it, hence the latest one is held on to. Every round has other shapes;
+        without a fresh start, pieces that fit none of them would pile up.
+        """
+        self.latest: torch.cuda.CUDAGraph | None = None
+        self.pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
 
     def repeated(self, work: Work, times: int) -> Work:
         """Work to be called `times` times; it must use the same tensors every time and wait for nothing.
