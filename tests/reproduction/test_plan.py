@@ -10,6 +10,7 @@ from statistics import mean, stdev
 
 import pytest
 
+from ownview.errors import OutputError
 from ownview.reproduction.outcome import Result, results
 from ownview.reproduction.plan import Line, Options, Status, folder_name, plan, tasks
 from ownview.reproduction.published import select
@@ -62,7 +63,7 @@ def test_rows_without_settings_methods_or_data_say_why(store: Path) -> None:
     lines = plan(select("FedRAP"), settings_of("FedRAP"), options(store))
     by_row = {(line.one.data, line.one.method): line for line in lines}
     absent = by_row["ml-100k", "LightGCN"]
-    assert (absent.status, absent.reason, absent.here) == (Status.NOT_AVAILABLE, "no settings for it yet", ())
+    assert (absent.status, absent.reason, absent.here) == (Status.NOT_AVAILABLE, "no settings yet", ())
     unknown = by_row["ml-1m", "FedRAP"]
     assert unknown.status is Status.NO_DATA
     assert unknown.reason == "ml-1m: get it with: ownview data fetch ml-1m"
@@ -120,23 +121,32 @@ def test_a_group_of_users_is_those_with_so_many_interactions(store: Path) -> Non
 
 def test_costs_come_from_the_run_or_are_not_measured(store: Path) -> None:
     asked = options(store)
-    lines = {"FedMF": lines_of("PFedCLR", "6", asked)["FedMF"]}
-    assert lines["FedMF"].honest == ()
-    result = carried_out(lines, store)["FedMF"]
-    folder = lines["FedMF"].here[0][1]
-    if "cost" not in json.loads((folder / "result.json").read_text()) and not (folder / "cost.json").exists():
-        assert (result.status, result.reason) == (Status.NOT_MEASURED, "the runs tell no cost")
-    (folder / "cost.json").write_text(json.dumps({"client_bytes": 2**20, "server_bytes": 3 * 2**20}))
+    space, seconds = (lines_of("PFedCLR", table, asked)["FedMF"] for table in ("6", "7"))
+    assert space.here == seconds.here
+    assert space.honest == ()
+    carried_out({"FedMF": space}, store)
+    folder = space.here[0][1]
     written = json.loads((folder / "result.json").read_text())
     written.pop("cost", None)
     (folder / "result.json").write_text(json.dumps(written))
-    (measured,) = results(list(lines.values()), {})
-    assert [one.here.values for one in measured.comparisons if one.here is not None] == [(1.0,), (3.0,)]
-    (folder / "result.json").write_text(json.dumps({**written, "cost": {"client_bytes": 2**21, "server_bytes": 0}}))
-    (measured,) = results(list(lines.values()), {})
-    assert [one.here.values for one in measured.comparisons if one.here is not None] == [(2.0,), (0.0,)]
-    (timed,) = results([lines_of("PFedCLR", "7", asked)["FedMF"]], {})
-    assert timed.status is Status.NOT_MEASURED
+    (folder / "cost.json").unlink(missing_ok=True)
+    absent = results([space, seconds], {})
+    assert [(one.status, one.reason) for one in absent] == [(Status.NOT_MEASURED, "the runs tell no cost")] * 2
+
+    def told() -> list[float]:
+        measured = results([space, seconds], {})
+        return [one.here.mean for result in measured for one in result.comparisons if one.here is not None]
+
+    of_result = {"client_bytes": 2**21, "server_bytes": 2**20, "round_seconds": 0.25}
+    (folder / "result.json").write_text(json.dumps({**written, "cost": of_result}))
+    assert told() == [2.0, 1.0, 0.25]
+    declared = {"client_bytes": 2**19, "server_bytes": 2**20, "server_bytes_with_uploads": 17 * 2**20}
+    of_file = {"declared": declared, "measured": {"client_bytes": 1, "seconds": {"round": 0.5}}}
+    (folder / "cost.json").write_text(json.dumps(of_file))
+    assert told() == [0.5, 17.0, 0.5]
+    (folder / "cost.json").write_text("{")
+    with pytest.raises(OutputError, match=r"cost\.json: is damaged"):
+        told()
 
 
 def test_a_failed_run_fails_its_line_and_no_other(store: Path) -> None:

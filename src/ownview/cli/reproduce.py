@@ -138,31 +138,36 @@ def _show(report: Report, folder: Path) -> None:
         console.print(report.warning, style="bold red")
     for name, by_data in report.tables().items():
         every = [result for found in by_data.values() for result in found]
-        console.print(_table(f"{report.paper}, table {name}", by_data))
+        honest = any(result.line.honest for result in every)
+        for data, found in by_data.items():
+            console.print(_table(f"{report.paper}, table {name}: {data}", found, honest=honest))
+            console.print()
         console.print(f"{how_measured(every)}.", markup=False)
         for reason in reasons(every):
-            console.print(f"{reason}", markup=False)
+            console.print(reason, markup=False)
         console.print()
     if report.options.honest:
         console.print(f"note: {LEAK}", markup=False)
-    console.print(report.summary(), markup=False)
+    spread = f" ± is the standard deviation over {report.options.seeds} seeds." if report.options.seeds > 1 else ""
+    console.print(report.summary() + spread, markup=False)
     if report.warning:
         console.print(report.warning, style="bold red")
     console.print(f"report.md, report.json and every run are in {folder}", soft_wrap=True, markup=False)
 
 
-def _table(title: str, by_data: dict[str, list[Result]]) -> Table:
-    table = Table(title=escape(title), title_justify="left", title_style="bold")
+def _table(title: str, found: Sequence[Result], *, honest: bool) -> Table:
+    """Fits 80 columns; where it does not, names of methods break and never figures, which would lose their lines."""
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     table.add_column("method", overflow="fold")
-    for column in ("metric", "published", "here", "difference", "honest"):
-        table.add_column(column, justify="left" if column == "metric" else "right")
-    for data, found in by_data.items():
-        table.add_section()
-        table.add_row(f"[bold]{escape(data)}")
-        for result in found:
-            row = cells(result)
-            metrics = "\n".join(figure.metric for figure in result.line.figures)
-            table.add_row(escape(row.method), metrics, *("\n".join(texts) for texts in row[1:]))
+    table.add_column("metric", no_wrap=True)
+    shown = ("published", "here", "difference", "honest")[: 4 if honest else 3]
+    for column in shown:
+        table.add_column("paper" if column == "published" else column, justify="right", no_wrap=True)
+    for result in found:
+        row = cells(result)
+        metrics = "\n".join(figure.metric for figure in result.line.figures)
+        texts = ("\n".join(getattr(row, column)).replace(" ± ", "±") for column in shown)
+        table.add_row(escape(row.method), metrics, *texts)
     return table
 
 

@@ -115,7 +115,7 @@ def missing(setup: Setup) -> str:
 
 def _line(figures: tuple[Figure, ...], setup: Setup | None, options: Options) -> Line:
     if setup is None:
-        return Line(figures, Status.NOT_AVAILABLE, "no settings for it yet")
+        return Line(figures, Status.NOT_AVAILABLE, "no settings yet")
     if lacking := missing(setup):
         return Line(figures, Status.NOT_AVAILABLE, f"needs {lacking}", setup)
     if find(setup.dataset, options.data_dir) is None:
