@@ -146,7 +146,7 @@ def _show(report: Report, folder: Path) -> None:
         for reason in reasons(every):
             console.print(reason, markup=False)
         console.print()
-    if report.options.honest:
+    if report.honest:
         console.print(f"note: {LEAK}", markup=False)
     spread = f" ± is the standard deviation over {report.options.seeds} seeds." if report.options.seeds > 1 else ""
     console.print(report.summary() + spread, markup=False)

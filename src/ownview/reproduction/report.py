@@ -59,6 +59,11 @@ class Report:
             return f"QUICK LOOK: {rounds} rounds and {_seeds(seeds)} only. These figures reproduce nothing."
         return f"REDUCED: {rounds} rounds instead of the paper's." if rounds is not None else ""
 
+    @property
+    def honest(self) -> bool:
+        """Whether anything was run under the honest protocol."""
+        return any(result.line.honest for result in self.results)
+
     def tables(self) -> dict[str, dict[str, list[Result]]]:
         """Results by table and dataset."""
         found: dict[str, dict[str, list[Result]]] = {}
@@ -124,7 +129,7 @@ def markdown(report: Report) -> str:
         f"Paper: {CITATIONS[report.paper]}.",
         f"Made by `{report.command}` with {', '.join(_made_with(report))}; {_seeds(options.seeds)}"
         + (", mean ± standard deviation." if options.seeds > 1 else "."),
-        "Difference: here minus published. " + (LEAK if options.honest else ""),
+        "Difference: here minus published." + (f" {LEAK}" if report.honest else ""),
         "",
         report.summary(),
     ]
@@ -283,7 +288,7 @@ def _text(measure: Measure | None) -> str:
 
 
 def _signed(one: Comparison) -> str:
-    return "-" if one.difference is None else f"{one.difference:+.4f}"
+    return "-" if one.difference is None else f"{round(one.difference, 4) + 0.0:+.4f}"  # + 0.0: no -0.0000
 
 
 def _measure(measure: Measure | None) -> dict[str, Any] | None:
