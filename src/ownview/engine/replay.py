@@ -12,6 +12,9 @@ import torch
 
 Work = Callable[[], None]
 
+_IDLE_SHARE = 0.1
+"""Of the device's memory, how much may lie idle between rounds."""
+
 
 class Recorder:
     """Turns work into work that is recorded where that helps. One recorder serves one engine."""
@@ -25,11 +28,16 @@ class Recorder:
         """Let go of the memory of earlier recordings, once a round.
 
         Recordings are replayed one after the other, so those of a round may all work in the same memory. That memory
-        lives as long as a recording that uses it, hence the latest one is held on to. Every round has other shapes;
-        without a fresh start, pieces that fit none of them would pile up.
+        lives as long as a recording that uses it, hence the latest one is held on to. Every round has other shapes, so
+        what earlier ones needed would pile up; and while a recording is made, memory that lies idle cannot be taken
+        back. So it is given back here, once there is much of it.
         """
         self.latest: torch.cuda.CUDAGraph | None = None
         self.pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
+        if self.device.type == "cuda":
+            idle = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+            if idle > _IDLE_SHARE * torch.cuda.get_device_properties(self.device).total_memory:
+                torch.cuda.empty_cache()
 
     def repeated(self, work: Work, times: int) -> Work:
         """Work to be called `times` times; it must use the same tensors every time and wait for nothing.

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import torch
 
-from ownview.errors import DeviceError, OwnviewError
+from ownview.errors import DeviceError, OutputError, OwnviewError
 from ownview.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run, open_run, resume, run
@@ -28,6 +28,9 @@ Task = tuple[Experiment, Path]
 
 Progress = Callable[[Path, int, dict[str, float]], None]
 """Told after every round: the run's folder, the round, its metrics."""
+
+OnFailure = Callable[[Path, str], None]
+"""Told of a run that failed by itself: its folder, and why."""
 
 News = Queue[tuple[Path, int, dict[str, float]]]
 
@@ -41,14 +44,30 @@ class BatchError(OwnviewError):
 
 
 class _Failure(NamedTuple):
-    """An error of a run in another process, in a form that every error can be sent in."""
+    """An error of a run in another process, in a form that every error can be sent in.
 
+    `alone`: other runs need not mind. Not so a full disk, or being told to stop.
+    """
+
+    folder: Path
     message: str
     exit_code: int
+    alone: bool
+
+    @classmethod
+    def of(cls, folder: Path, error: OwnviewError) -> _Failure:
+        alone = not isinstance(error, OutputError | InterruptedRunError)
+        return cls(folder, str(error), error.exit_code, alone)
 
 
 def run_all(
-    tasks: Sequence[Task], *, jobs: int, memory: str, data_dir: Path | None, on_round: Progress | None = None
+    tasks: Sequence[Task],
+    *,
+    jobs: int,
+    memory: str,
+    data_dir: Path | None,
+    on_round: Progress | None = None,
+    on_failure: OnFailure | None = None,
 ) -> list[Run]:
     """Carry out all tasks; folders that exist are finished or, if finished, taken as they are.
 
@@ -58,20 +77,41 @@ def run_all(
         memory: for each of them.
         data_dir: where datasets are.
         on_round: progress.
+        on_failure: told of runs that fail by themselves (values that are not finite, say), while the others go on; they
+            are not among the returned ones. Without it the first failure ends everything.
     """
     told = on_round or (lambda folder, number, metrics: None)
+    failed: set[Path] = set()
+
+    def excused(failure: _Failure) -> bool:
+        if on_failure is None or not failure.alone:
+            return False
+        failed.add(failure.folder)
+        on_failure(failure.folder, failure.message)
+        return True
+
     if jobs <= 1 or len(tasks) <= 1:
         for experiment, folder in tasks:
             try:
                 _one(experiment, folder, memory, data_dir, partial(told, folder))
             except InterruptedRunError as stopped:
                 raise _stopped(tasks, stopped.exit_code) from stopped
+            except OwnviewError as error:
+                if not excused(_Failure.of(folder, error)):
+                    raise
     else:
-        _side_by_side(tasks, jobs, memory, data_dir, told)
-    return [open_run(folder) for _, folder in tasks]
+        _side_by_side(tasks, jobs, memory, data_dir, told, excused)
+    return [open_run(folder) for _, folder in tasks if folder not in failed]
 
 
-def _side_by_side(tasks: Sequence[Task], jobs: int, memory: str, data_dir: Path | None, told: Progress) -> None:
+def _side_by_side(
+    tasks: Sequence[Task],
+    jobs: int,
+    memory: str,
+    data_dir: Path | None,
+    told: Progress,
+    excused: Callable[[_Failure], bool],
+) -> None:
     """On a signal or an error in one run the others checkpoint after the round in progress and stop."""
     spawn = multiprocessing.get_context("spawn")
     threads = max(1, (os.cpu_count() or 1) // jobs)
@@ -85,13 +125,13 @@ def _side_by_side(tasks: Sequence[Task], jobs: int, memory: str, data_dir: Path 
             while waiting:
                 done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
                 _tell(news, told)
-                failures += _failures(done)
+                failures += [failure for failure in _failures(done) if not excused(failure)]
                 if failures or signals.received:
                     stop.set()
     if signals.received:
         raise _stopped(tasks, 128 + signals.received)
     if failures:
-        raise BatchError(*failures[0])
+        raise BatchError(failures[0].message, failures[0].exit_code)
 
 
 def _settle(threads: int) -> None:
@@ -141,7 +181,7 @@ def _apart(
     try:
         _one(experiment, folder, memory, data_dir, on_round)
     except OwnviewError as error:
-        return _Failure(str(error), error.exit_code)
+        return _Failure.of(folder, error)
     return None
 
 

@@ -1,0 +1,212 @@
+"""`ownview reproduce`: a published table run again, its figures beside those reached here."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ownview.cli.options import RUNS, AsJson, DataDir, Device, Memory
+from ownview.cli.progress import progress
+from ownview.errors import DataError, SettingError, TrainingError
+from ownview.files import writing
+from ownview.reproduction.outcome import Result, results
+from ownview.reproduction.plan import Line, Options, Status, missing, plan, tasks
+from ownview.reproduction.published import CITATIONS, find_paper, select
+from ownview.reproduction.report import LEAK, Report, cells, how_measured, reasons, to_dict, write
+from ownview.reproduction.settings import settings_of
+from ownview.runs.batch import BatchError, Task, run_all
+
+QUICK_ROUNDS = 3
+_STOPPED = 128
+"""Exit codes above this say that a signal ended the work."""
+
+
+def command(
+    paper: Annotated[str | None, typer.Argument(help="PFedRec, FedRAP, PFedCLR, FedEM or PLGC.")] = None,
+    table: Annotated[
+        list[str] | None, typer.Option("--table", help="A table's number (--list); may be repeated. All if not given.")
+    ] = None,
+    data: Annotated[
+        list[str] | None, typer.Option("--data", help="One of the paper's datasets; may be repeated. All if not given.")
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="Runs of each row, with seeds 0, 1, ...; 3 if not given.", min=1)
+    ] = None,
+    rounds: Annotated[int | None, typer.Option("--rounds", help="Instead of the paper's.", min=1)] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="A first look: 3 rounds, 1 seed, in a folder apart; reproduces nothing.")
+    ] = False,
+    honest: Annotated[
+        bool, typer.Option("--honest/--no-honest", help="Run the same settings under protocol honest too.")
+    ] = True,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of runs and report; runs/reproduce/PAPER if not given.")
+    ] = None,
+    jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
+    device: Device = "auto",
+    memory: Memory = "auto",
+    data_dir: DataDir = None,
+    listing: Annotated[bool, typer.Option("--list", help="Show papers, tables and how much can be run.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run what a published table needs and put its figures beside those reached here.
+
+    Finished runs are kept and taken up again: the same command goes on where it was stopped.
+    """
+    if listing:
+        _list(list(CITATIONS) if paper is None else [find_paper(paper)], as_json)
+        return
+    if paper is None:
+        raise SettingError(f"name a paper: {', '.join(CITATIONS)}; see ownview reproduce --list")
+    if data_dir is not None and not data_dir.is_dir():
+        raise DataError(f"{data_dir}: no such folder of datasets (--data-dir)")
+    name = find_paper(paper)
+    chosen = select(name, table or (), data or ())
+    folder = (out or RUNS / "reproduce" / name.lower()) / ("quick" if quick else "")
+    options = Options(
+        runs=folder / "runs", seeds=seeds or (1 if quick else 3), rounds=rounds or (QUICK_ROUNDS if quick else None),
+        honest=honest, device=device, data_dir=data_dir,
+    )  # fmt: skip
+    lines = plan(chosen, settings_of(name), options)
+    _require_some(name, lines)
+    failures = _carry_out(tasks(lines), jobs, memory, data_dir, quiet=as_json)
+    report = Report(name, results(lines, failures), options, quick, _command_line())
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    write(report, folder)
+    if as_json:
+        typer.echo(json.dumps({**to_dict(report), "folder": str(folder)}, indent=2))
+    else:
+        _show(report, folder)
+    if failures:
+        raise TrainingError(f"{len(failures)} of {len(tasks(lines))} runs failed; the report says which and why")
+
+
+def _require_some(paper: str, lines: Sequence[Line]) -> None:
+    """An error that names what is missing where not a single row can be run."""
+    if any(line.status is Status.PLANNED for line in lines):
+        return
+    absent = dict.fromkeys(line.reason for line in lines if line.status is Status.NO_DATA)
+    if absent:
+        raise DataError(f"nothing of {paper} can be run here: data not found: {'; '.join(absent)}")
+    why = dict.fromkeys(f"{line.one.method}: {line.reason}" for line in lines)
+    raise SettingError(f"nothing of {paper} that was asked for can be run yet: {'; '.join(why)}")
+
+
+def _carry_out(work: Sequence[Task], jobs: int, memory: str, data_dir: Path | None, *, quiet: bool) -> dict[Path, str]:
+    """Run what is not there yet; the folders of runs that failed, and why."""
+    failures: dict[Path, str] = {}
+    left = [(made, folder) for made, folder in work if not (folder / "result.json").is_file()]
+    total = sum(made.rounds if made.model().federated else 1 for made, _ in left)
+    with progress(f"{len(left)} runs", max(total, 1), quiet=quiet) as advance:
+        try:
+            run_all(
+                work, jobs=jobs, memory=memory, data_dir=data_dir,
+                on_round=lambda run, number, metrics: advance(run.name), on_failure=failures.__setitem__,
+            )  # fmt: skip
+        except BatchError as error:
+            if error.exit_code <= _STOPPED:
+                raise
+            finished = sum((folder / "result.json").is_file() for _, folder in work)
+            message = f"stopped with {finished} of {len(work)} runs finished; the same command goes on"
+            raise BatchError(message, error.exit_code) from error
+    return failures
+
+
+def _command_line() -> str:
+    """What was typed, without the folders of this machine."""
+    words = ["ownview", *sys.argv[1:]]
+    for option in ("--data-dir", "--out"):
+        if option in words:
+            place = words.index(option)
+            words = words[:place] + words[place + 2 :]
+    return shlex.join(word for word in words if not word.startswith(("--data-dir=", "--out=")))
+
+
+def _show(report: Report, folder: Path) -> None:
+    console = Console(highlight=False)
+    if report.warning:
+        console.print(report.warning, style="bold red")
+    for name, by_data in report.tables().items():
+        every = [result for found in by_data.values() for result in found]
+        honest = any(result.line.honest for result in every)
+        for data, found in by_data.items():
+            console.print(_table(f"{report.paper}, table {name}: {data}", found, honest=honest))
+            console.print()
+        console.print(f"{how_measured(every)}.", markup=False)
+        for reason in reasons(every):
+            console.print(reason, markup=False)
+        console.print()
+    if report.honest:
+        console.print(f"note: {LEAK}", markup=False)
+    spread = f" ± is the standard deviation over {report.options.seeds} seeds." if report.options.seeds > 1 else ""
+    console.print(report.summary() + spread, markup=False)
+    if report.warning:
+        console.print(report.warning, style="bold red")
+    console.print(f"report.md, report.json and every run are in {folder}", soft_wrap=True, markup=False)
+
+
+def _table(title: str, found: Sequence[Result], *, honest: bool) -> Table:
+    """Fits 80 columns; where it does not, names of methods break and never figures, which would lose their lines."""
+    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    table.add_column("method", overflow="fold")
+    table.add_column("metric", no_wrap=True)
+    shown = ("published", "here", "difference", "honest")[: 4 if honest else 3]
+    for column in shown:
+        table.add_column("paper" if column == "published" else column, justify="right", no_wrap=True)
+    for result in found:
+        row = cells(result)
+        metrics = "\n".join(figure.metric for figure in result.line.figures)
+        texts = ("\n".join(getattr(row, column)).replace(" ± ", "±") for column in shown)
+        table.add_row(escape(row.method), metrics, *texts)
+    return table
+
+
+def _list(papers: Sequence[str], as_json: bool) -> None:
+    rows = [row for paper in papers for row in _listed(paper)]
+    if as_json:
+        typer.echo(json.dumps({"tables": rows}, indent=2))
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in ("paper", "table", *_COUNTS):
+        table.add_column(column.replace("_", " "), justify="right" if column in _COUNTS else "left")
+    for row in rows:
+        table.add_row(*(escape(str(row[column])) for column in ("paper", "table", *_COUNTS)))
+    console = Console(highlight=False)
+    console.print(table)
+    for paper in papers:
+        every = dict.fromkeys(data for row in rows if row["paper"] == paper for data in row["data"])
+        console.print(f"{paper}'s data: {', '.join(every)}", markup=False)
+    total = {name: sum(row[name] for row in rows) for name in _COUNTS}
+    console.print(
+        f"{total['figures']} figures, {total['with_settings']} with settings, {total['can_be_run']} of methods this "
+        "version has. Run a table with: ownview reproduce PAPER --table NUMBER"
+    )
+
+
+_COUNTS = ("figures", "with_settings", "can_be_run")
+
+
+def _listed(paper: str) -> list[dict[str, Any]]:
+    settings = settings_of(paper)
+    rows: dict[str, dict[str, Any]] = {}
+    for figure in select(paper):
+        row = rows.setdefault(
+            figure.table, {"paper": paper, "table": figure.table, **dict.fromkeys(_COUNTS, 0), "data": []}
+        )
+        setup = settings.setup(figure)
+        row["figures"] += 1
+        row["with_settings"] += setup is not None
+        row["can_be_run"] += setup is not None and not missing(setup)
+        if figure.data not in row["data"]:
+            row["data"].append(figure.data)
+    return list(rows.values())

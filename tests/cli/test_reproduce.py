@@ -1,0 +1,176 @@
+"""`ownview reproduce` as a person types it, on small data under the papers' names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.outcome import Outcome
+from tests.reproduction.worlds import store_world
+
+TABLE_1 = ("reproduce", "pfedrec", "--table", "1", "--data", "ml-100k")
+PLACE = ("--data-dir", "store")
+
+
+@pytest.fixture(autouse=True)
+def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+    store_world(tmp_path / "store", "ml-100k")
+
+
+def report(folder: str) -> dict[str, Any]:
+    return dict(json.loads(Path(folder, "report.json").read_text()))
+
+
+def line(found: dict[str, Any], method: str, data: str = "ml-100k") -> dict[str, Any]:
+    (only,) = [one for one in found["lines"] if (one["method"], one["data"]) == (method, data)]
+    return dict(only)
+
+
+def test_a_quick_look_is_marked_everywhere_and_kept_apart(ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview(*TABLE_1, "--quick", *PLACE)
+    assert (outcome.code, outcome.err) == (0, "")
+    warning = "QUICK LOOK: 3 rounds and 1 seed only. These figures reproduce nothing."
+    assert outcome.words.count(warning) == 2
+    assert outcome.out.endswith("report.md, report.json and every run are in runs/reproduce/pfedrec/quick\n")
+    assert re.search(r"PFedRec +HR@10 +0\.7162 +0\.\d{4} +-0\.\d{4} +0\.\d{4}\b", outcome.out)
+    assert re.search(r"NCF +HR@10 +0\.6414 +not available yet +- +-", outcome.out)
+    assert "12 published figures: 4 measured, 8 not available yet." in outcome.words
+
+    found = report("runs/reproduce/pfedrec/quick")
+    assert (found["quick"], found["warning"], found["seeds"]) == (True, warning, [0])
+    row = line(found, "PFedRec")
+    assert (row["protocol"], row["experiment"]["rounds"], row["experiment"]["settings"]["embedding_size"]) == (
+        "paper", 3, 32,
+    )  # fmt: skip
+    run = Path("runs/reproduce/pfedrec/quick/runs", row["runs"][0])
+    result = json.loads((run / "result.json").read_text())
+    (hr, _) = row["figures"]
+    reached = result["test"]["HR@10"]
+    assert hr["here"] == {"mean": reached, "standard_deviation": None, "values": [reached]}
+    assert hr["difference"] == pytest.approx(reached - 0.7162)
+    assert row["chosen_rounds"] == [result["chosen_round"]]
+
+    text = Path("runs/reproduce/pfedrec/quick/report.md").read_text()
+    assert f"> **{warning}**" in text
+    assert f"| PFedRec | 0.7162 / 0.4344 | {reached:.4f} / {result['test']['NDCG@10']:.4f} |" in text
+    assert "Made by `ownview reproduce pfedrec --table 1 --data ml-100k --quick` with Ownview" in text
+    assert "- `paper`: repeats=keep, " in text
+
+
+def test_seeds_honest_and_json(ownview: Callable[..., Outcome]) -> None:
+    arguments = (*TABLE_1, "--rounds", "2", "--seeds", "2", *PLACE, "--out", "mine")
+    outcome = ownview(*arguments, "--json")
+    assert (outcome.code, outcome.err) == (0, "")
+    found = json.loads(outcome.out)
+    assert found == {**report("mine"), "folder": "mine"}
+    assert found["warning"] == "REDUCED: 2 rounds instead of the paper's."
+    (hr, _) = line(found, "FedMF")["figures"]
+    assert (len(hr["here"]["values"]), len(hr["honest"]["values"])) == (2, 2)
+    assert sorted(found["protocols"]) == ["honest", "paper"]
+    assert len(list(Path("mine/runs").iterdir())) == 8
+    assert " ± " in Path("mine/report.md").read_text()
+
+    before = {path: path.stat().st_mtime_ns for path in Path("mine/runs").glob("*/*")}
+    assert json.loads(ownview(*arguments, "--json").out) == found
+    assert {path: path.stat().st_mtime_ns for path in Path("mine/runs").glob("*/*")} == before
+
+    plain = ownview(*TABLE_1, "--rounds", "2", "--seeds", "1", *PLACE, "--out", "plain", "--no-honest")
+    assert plain.code == 0
+    assert all(one["honest"] is None for row in report("plain")["lines"] for one in row["figures"])
+    assert {path.name for path in Path("plain/runs").iterdir()} < {path.name for path in Path("mine/runs").iterdir()}
+
+
+def test_absent_data_is_said_row_by_row_and_the_rest_goes_on(ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview("reproduce", "PFedRec", "--table", "2", "--quick", "--no-honest", *PLACE)
+    assert outcome.code == 0
+    assert "data not found: FedMF+DualPer (ml-1m: get it with: ownview data fetch ml-1m)" in outcome.words
+    found = report("runs/reproduce/pfedrec/quick")
+    assert line(found, "FedMF+DualPer")["status"] == "measured"
+    assert line(found, "FedMF+DualPer", "ml-1m")["status"] == "data not found"
+
+
+def test_nothing_to_run_is_an_error_that_names_what_is_missing(ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview("reproduce", "pfedrec", "--table", "1", "--data", "ml-1m", *PLACE)
+    assert outcome == Outcome(
+        2,
+        "",
+        "ownview: nothing of PFedRec can be run here: data not found: ml-1m: get it with: ownview data fetch ml-1m\n",
+    )
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        ("", ["name a paper: PFedRec, FedRAP, PFedCLR, FedEM, PLGC", "--list"]),
+        ("pfedrek", ["unknown paper: 'pfedrek'; did you mean 'pfedrec'?", "choose from PFedRec, FedRAP"]),
+        ("pfedrec --table 12", ["unknown table of PFedRec: '12'", "choose from 1, 2 plug-in"]),
+        ("pfedrec --data ml100k", ["unknown data of PFedRec: 'ml100k'; did you mean 'ml-100k'?", "amazon-instant"]),
+        ("pfedrec --data-dir nowhere", ["nowhere: no such folder of datasets (--data-dir)"]),
+    ],
+)  # fmt: skip
+def test_bad_names(arguments: str, facts: list[str], ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview("reproduce", *arguments.split())
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.count("\n") == 1
+    assert all(fact in outcome.err for fact in facts), outcome.err
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_row_that_fails_does_not_take_the_others_along(jobs: str, ownview: Callable[..., Outcome]) -> None:
+    store_world(Path("store"), "ml-1m", items=40)  # too few for 99 candidates
+    outcome = ownview("reproduce", "pfedrec", "--table", "2", "--quick", *PLACE, "--jobs", jobs)
+    assert outcome.code == 3
+    assert outcome.err == "ownview: 1 of 4 runs failed; the report says which and why\n"
+    found = report("runs/reproduce/pfedrec/quick")
+    assert line(found, "FedMF+DualPer")["status"] == "measured"
+    failed = line(found, "FedMF+DualPer", "ml-1m")
+    assert failed["status"] == "failed"
+    assert "expected at least 99" in failed["reason"]
+    assert "failed: FedMF+DualPer (ml-1m: " in outcome.words
+
+
+def test_a_stopped_reproduction_goes_on_by_the_same_command(ownview: Callable[..., Outcome]) -> None:
+    arguments = [*TABLE_1, "--rounds", "150", "--seeds", "1", *PLACE, "--out", "mine", "--no-honest"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ownview.cli.main", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while not list(Path("mine/runs").glob("*/rounds.jsonl")):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert (process.returncode, out) == (130, "")
+    assert re.fullmatch(r"ownview: stopped with [01] of 2 runs finished; the same command goes on\n", err), err
+    assert ownview(*arguments).code == 0
+    assert line(report("mine"), "PFedRec")["status"] == "measured"
+
+
+def test_list_tells_papers_tables_and_how_much_can_be_run(ownview: Callable[..., Outcome]) -> None:
+    found = json.loads(ownview("reproduce", "--list", "--json").out)["tables"]
+    assert sum(one["figures"] for one in found) == 1083
+    assert {one["paper"] for one in found} == {"PFedRec", "FedRAP", "PFedCLR", "FedEM", "PLGC"}
+    rows = {(one["paper"], one["table"]): one for one in found}
+    assert rows["PFedRec", "1"]["figures"] == 48
+    assert all(one["can_be_run"] <= one["with_settings"] <= one["figures"] for one in found)
+    assert rows["PFedRec", "6 embedding size"]["can_be_run"] == 24
+    table = ownview("reproduce", "--list")
+    assert "8 full ranking" in table.out
+    assert "1083 figures" in table.words
+    assert "FedEM" not in ownview("reproduce", "pfedrec", "--list").out
