@@ -53,7 +53,7 @@ def test_conforms(name: str, check: str) -> None:
 def test_nothing_is_left_out() -> None:
     """An empty loop would pass silently: the collected names are the registry's, spelt out once."""
     assert set(METHODS) == {"fedem", "fedmf", "fedrap", "local-only", "pfedclr", "pfedrec"}
-    assert set(PLUGINS) == {"dual-personalisation", "elastic-merging", "plgc"}
+    assert set(PLUGINS) == {"dual-personalisation", "elastic-merging", "late-aggregation", "plgc"}
     share_a_table = ("fedmf", "fedrap", "pfedclr", "pfedrec")
     assert set(COMBINATIONS) == {*METHODS, *(f"{name}+{plugin}" for name in share_a_table for plugin in PLUGINS)}
 

@@ -28,6 +28,7 @@ from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging
 from ownview.plugins.plgc import PLGC
 from ownview.runs.run import Run, open_run, resume
+from ownview.runs.watching import skew
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 from ownview.version import __version__
@@ -48,7 +49,7 @@ __all__ = [
     "FedRAP",
     "FederationOptions",
     "Interactions",
-    "LocalOnly",
+    "LateAggregation", "LocalOnly",
     "Method",
     "Normal",
     "OwnviewError",
@@ -73,5 +74,5 @@ __all__ = [
     "read",
     "resume",
     "run",
-    "setting",
+    "setting", "skew",
 ]  # fmt: skip

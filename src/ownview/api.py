@@ -23,6 +23,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
     rounds: int = 100,
     seed: int = 0,
     inactive: str = "",
+    watch: Sequence[object] = (),
     federation: FederationOptions | Mapping[str, object] | None = None,
     engine: str = "vector",
     device: str = "auto",
@@ -39,6 +40,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
         rounds: of training.
         seed: equal seeds give equal results on one device.
         inactive: a range of interactions such as 20:30 (at least 20, fewer than 30) whose users get their own result.
+        watch: users whose clients are watched closely; see `ownview.skew` and the run's watched.safetensors.
         federation: who takes part and how the server combines.
         engine: vector, or loop to run one client at a time.
         device: auto, cpu or cuda.
@@ -55,6 +57,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
         plugins=plugins,
         protocol=protocol_by_name(protocol) if isinstance(protocol, str) else protocol,
         inactive=inactive,
+        watch=tuple(str(user) for user in watch),
         federation=federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {}),
         rounds=rounds,
         seed=seed,

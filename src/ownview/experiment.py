@@ -24,6 +24,7 @@ _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("rounds", "seed"), ((int,), "a whole number")),
     **dict.fromkeys(("settings", "columns", "federation"), ((Mapping,), "a table of names and values")),
     "inactive": ((str,), "a range of interactions as text, such as '20:30'"),
+    "watch": ((list, tuple), "a list of users"),
     "protocol": ((str, Mapping), "a name, a .toml file or a table"),
     "plugins": ((list, tuple), "a list of tables, each with a name"),
 }
@@ -42,6 +43,7 @@ class Experiment:
         columns: where a file's columns have other names than user, item, rating, timestamp.
         protocol: how results are measured.
         inactive: FEWEST:BELOW, a range of interactions whose users get a result of their own; none where empty.
+        watch: users whose clients are watched closely: watched.safetensors, and a part of every line of rounds.jsonl.
         federation: who takes part and how the server combines.
         rounds: of training; models that are not federated have one.
         seed: of initial values, negatives, shuffles, participation and candidates.
@@ -56,6 +58,7 @@ class Experiment:
     columns: Mapping[str, str] = field(default_factory=dict)
     protocol: Protocol = HONEST
     inactive: str = ""
+    watch: tuple[str, ...] = ()
     federation: FederationOptions = FederationOptions()
     rounds: int = 100
     seed: int = 0
@@ -98,6 +101,7 @@ class Experiment:
             "rounds": self.rounds,
             "seed": self.seed,
             "inactive": self.inactive,
+            "watch": list(self.watch),
             "engine": self.engine,
             "device": self.device,
             "settings": _plain(self.settings),
@@ -124,6 +128,7 @@ class Experiment:
             raise SettingError(f"{source}: expected a setting method, such as method = 'pfedrec'")
         given = dict(values)
         given["plugins"] = tuple(_plugin_of(one, source) for one in given.get("plugins", ()))
+        given["watch"] = tuple(str(user) for user in given.get("watch", ()))
         given["columns"] = {name: str(column) for name, column in given.get("columns", {}).items()}
         given["federation"] = FederationOptions.of(given.get("federation", {}))
         asked = given.get("protocol", "honest")

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ownview.initial import Constant, Uniform
-from ownview.types import Param, Params
+from ownview.types import Context, Param, Params
 
 MERGES = ("em", "dm", "sm", "sr")
 """Elastic (a weight for every item), dynamic (one learnt weight), static merging (one fixed weight), replacement."""
@@ -62,11 +62,12 @@ class Merging:
     def weights(self, p: Params) -> Tensor:
         """[R, 1] or [] rho."""
         if self.kind == "em":
-            hidden = torch.cat([p[self.received] - p[self.own], p[self.own]], dim=-1)
-            for depth in range(len(self.layers)):
-                hidden = torch.relu(hidden @ p[f"adapter{depth}"] + p[f"adapter_bias{depth}"])
-            last = len(self.layers)
-            return torch.sigmoid(hidden @ p[f"adapter{last}"] + p[f"adapter_bias{last}"])
+            # [q_g - q_l, q_l] times the first matrix, without putting the two side by side.
+            upper, lower = p["adapter0"].split(self.width)
+            hidden = (p[self.received] - p[self.own]) @ upper + p[self.own] @ lower + p["adapter_bias0"]
+            for depth in range(1, len(self.layers) + 1):
+                hidden = torch.relu(hidden) @ p[f"adapter{depth}"] + p[f"adapter_bias{depth}"]
+            return torch.sigmoid(hidden)
         if self.kind == "dm":
             return torch.sigmoid(p["adapter"])
         return torch.ones_like(p[self.own][..., :1]) * (1.0 if self.kind == "sr" else self.fixed)
@@ -75,6 +76,6 @@ class Merging:
         """[R, d] the merged rows."""
         return p[self.own] + self.weights(p) * (p[self.received] - p[self.own])
 
-    def opening(self, p: Params) -> Params:
+    def opening(self, p: Params, context: Context) -> Params:
         """The own table, replaced by the merged one."""
         return {self.own: self.merged(p)}

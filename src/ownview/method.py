@@ -60,6 +60,10 @@ class Method(Settings):
         """
         return None
 
+    def readings(self, p: Params) -> Params:
+        """What is worth looking at in one client, by name; `p` has whole tables [m, ...]. For watched clients only."""
+        return {}
+
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean over the batch; binary cross-entropy unless a method says otherwise."""
         return cross_entropy(self.scores(p), batch)
@@ -143,6 +147,10 @@ class Plugin(Method):
     def scores(self, p: Params) -> Tensor:
         """The inner method's, unless changed."""
         return self.wrapped.scores(p)
+
+    def readings(self, p: Params) -> Params:
+        """The inner method's, unless changed."""
+        return self.wrapped.readings(p)
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """The inner method's, unless changed."""

@@ -21,11 +21,14 @@ from ownview.methods.pfedclr import PFedCLR
 from ownview.methods.pfedrec import PFedRec
 from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging
+from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
 
 METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (FedEM, FedMF, FedRAP, LocalOnly, PFedCLR, PFedRec)}
 BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (Popularity,)}
-PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (DualPersonalisation, ElasticMerging, PLGC)}
+PLUGINS: dict[str, type[Plugin]] = {
+    cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)
+}
 
 Model = Method | Central
 

@@ -129,8 +129,8 @@ class Step:
         return (self,) if self.alongside is None else (self, *self.alongside.parts)
 
 
-Opening = Callable[[Params], Params]
-"""One client's values -> new values for some of them."""
+Opening = Callable[[Params, Context], Params]
+"""One client's values, and when -> new values for some of them."""
 
 
 @dataclass(frozen=True)

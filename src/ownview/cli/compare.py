@@ -19,6 +19,7 @@ from ownview.cli.options import (
     Device,
     EngineName,
     Memory,
+    Privacy,
     Rounds,
     belongs,
     new_folder,
@@ -47,6 +48,7 @@ def command(
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, for every method that has the setting; may be repeated."),
     ] = None,
+    privacy: Privacy = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for all runs.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on in the folder --out names.")] = False,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
@@ -65,7 +67,8 @@ def command(
     base = Experiment(
         method="", data=data, columns=parse_columns(columns) or {}, rounds=rounds, engine=engine, device=device
     )
-    tasks = _tasks(base, methods, list(dict.fromkeys(protocol or ["honest"])), seeds, sets or [], folder)
+    chosen = [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
+    tasks = _tasks(base, methods, list(dict.fromkeys(protocol or ["honest"])), seeds, chosen, folder)
     total = sum(experiment.rounds if experiment.model().federated else 1 for experiment, _ in tasks)
     with progress(f"{len(tasks)} runs", total, quiet=as_json) as advance:
         runs = run_all(

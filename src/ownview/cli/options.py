@@ -23,6 +23,10 @@ Sets = Annotated[
     list[str] | None,
     typer.Option("--set", help="NAME=VALUE of the method, of the federation, or PLUGIN.NAME=VALUE; may be repeated."),
 ]
+Privacy = Annotated[
+    str | None,
+    typer.Option("--privacy", help="Noise on uploads: laplace:0.5, or gaussian:clip=0.1,noise=1 (clipped first)."),
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 EngineName = Annotated[str, typer.Option("--engine", help="vector, or loop for one client at a time.")]
 Memory = Annotated[str, typer.Option("--memory", help="What training may take, such as 4GB.")]

@@ -20,6 +20,7 @@ from ownview.cli.options import (
     Device,
     EngineName,
     Memory,
+    Privacy,
     Rounds,
     Sets,
     new_folder,
@@ -42,6 +43,9 @@ Out = Annotated[Path | None, typer.Option("--out", help="Folder for the run; mus
 Inactive = Annotated[
     str, typer.Option("--inactive", help="Also measure users with so many interactions: 20:30 is 20 up to 29.")
 ]
+Watching = Annotated[
+    str | None, typer.Option("--watch", help="Users, separated by commas, whose clients are noted after every round.")
+]
 Resume = Annotated[Path | None, typer.Option("--resume", help="Finish the interrupted run in this folder.")]
 
 
@@ -54,6 +58,8 @@ def command(
     rounds: Rounds = 100,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal results.")] = 0,
     inactive: Inactive = "",
+    watch: Watching = None,
+    privacy: Privacy = None,
     sets: Sets = None,
     plugin: Plugins = None,
     config: Config = None,
@@ -69,11 +75,12 @@ def command(
     given = {name for name in context.params if _on_command_line(context, name)}
     asked: dict[str, Any] = {
         "data": data, "rounds": rounds, "seed": seed, "engine": engine, "device": device, "protocol": protocol,
-        "inactive": inactive,
+        "inactive": inactive, "watch": tuple((watch or "").split(",")),
     }  # fmt: skip
+    sets = [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
     asked = {name: value for name, value in asked.items() if name in given}
     if resume_from is not None:
-        _refuse(given & {"config", "out", "plugin", "columns"}, sets or [])
+        _refuse(given & {"config", "out", "plugin", "columns"}, sets)
         written = RunFolder.open(resume_from).read_experiment()
         total = Experiment.from_toml(written, str(resume_from / "experiment.toml")).rounds
         with progress(f"resuming {resume_from.name}", total, quiet=as_json) as advance:
@@ -82,7 +89,7 @@ def command(
                 on_round=lambda number, metrics: advance(_words(metrics)),
             )  # fmt: skip
     else:
-        experiment = _experiment(method, asked, parse_columns(columns), sets or [], plugin or [], config)
+        experiment = _experiment(method, asked, parse_columns(columns), sets, plugin or [], config)
         folder = out or new_folder(
             f"{experiment.label()}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
         )
@@ -189,6 +196,8 @@ def _comparable(asked: dict[str, Any], method: str | None) -> dict[str, Any]:
     values = {name: value for name, value in asked.items() if not (name == "device" and value == "auto")}
     if "protocol" in values:
         values["protocol"] = Experiment(method="", protocol=protocol_by_name(values["protocol"])).to_dict()["protocol"]
+    if "watch" in values:
+        values["watch"] = list(values["watch"])
     if values.get("inactive"):
         values["inactive"] = str(ActivityRange.parse(values["inactive"]))
     return values if method is None else {**values, "method": method}

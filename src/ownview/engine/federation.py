@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Protocol
 
 import torch
@@ -30,7 +31,7 @@ from ownview.engine.vector import VectorEngine
 from ownview.errors import SettingError, TrainingError
 from ownview.method import Method
 from ownview.random import bits, derive, unit
-from ownview.types import Context, Params, Phase, World
+from ownview.types import Context, Opening, Params, Phase, World
 
 
 class Engine(Protocol):
@@ -167,7 +168,7 @@ class Federation:
         values = received.values
         sent = {name: values[name].clone() for name in self.averaged if name not in received.beside}
         losses, opened = self.engine.train(values, samples, context, self.state.row_names)
-        rewritten = self._rewritten(samples, received, opened)
+        rewritten = self._rewritten(samples, received, opened, context)
         # A sum is finite only if every term is: one cheap pass.
         sums = [losses, *(values[name].reshape(len(losses), -1).sum(1) for name in self.state.params)]
         finite = torch.isfinite(torch.stack(sums))
@@ -184,7 +185,7 @@ class Federation:
         drawn = bits(derive(self.seed, "receiving", number), clients, torch.zeros_like(clients))
         return unit(drawn) < self.options.receiving
 
-    def _rewritten(self, samples: Samples, received: Received, opened: tuple[Opened, ...]) -> Params:
+    def _rewritten(self, samples: Samples, received: Received, opened: tuple[Opened, ...], context: Context) -> Params:
         """Whole tables that openings rewrote, by name [B, m, ...], as they were before touched rows were trained."""
         if not opened:
             return {}
@@ -195,7 +196,8 @@ class Federation:
         for one in opened:
             opening = self.engine.phases[one.phase].opening
             if opening is not None and self.engine.phases[one.phase].everywhere:
-                new = torch.vmap(opening)({**one.values, **tables})
+                open_here = partial(_opened, opening, replace(context, phase=one.phase))
+                new = torch.vmap(open_here)({**one.values, **tables})
                 changed |= {name: value for name, value in new.items() if name in tables}
                 tables |= changed
         return changed
@@ -235,3 +237,7 @@ class Federation:
                 "lower the learning rate or the initial scale"
             )
         return float(losses.double().mean())
+
+
+def _opened(opening: Opening, context: Context, p: Params) -> Params:
+    return opening(p, context)

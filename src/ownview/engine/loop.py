@@ -54,7 +54,7 @@ class LoopEngine:
 
         def open_phase(p: Params, phase: int) -> Params:
             opening = self.phases[phase].opening
-            return {} if opening is None else opening(p)
+            return {} if opening is None else opening(p, replace(context, phase=phase))
 
         try:
             plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder, tables)

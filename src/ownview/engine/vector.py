@@ -37,7 +37,7 @@ class VectorEngine:
         """
         plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder, tables)
         batches = [math.ceil(size / self.method.batch_size) for size in samples.host_sizes]
-        client = ClientSide(self._stacked_loss(tuple(params), context), self._open_phase)
+        client = ClientSide(self._stacked_loss(tuple(params), context), partial(self._open_phase, context))
         try:
             return fit(client, params, samples, Runs.of(batches), plan)
         except Exception as error:
@@ -46,9 +46,13 @@ class VectorEngine:
                 "run it with --engine loop to see on which client"
             ) from error
 
-    def _open_phase(self, params: Params, phase: int) -> Params:
+    def _open_phase(self, context: Context, params: Params, phase: int) -> Params:
         opening = self.phases[phase].opening
-        return {} if opening is None else torch.vmap(opening)(params)
+        if opening is None:
+            return {}
+        here = replace(context, phase=phase)
+        opened: Params = torch.vmap(lambda p: opening(p, here))(params)
+        return opened
 
     def _stacked_loss(self, names: tuple[str, ...], context: Context) -> Loss:
         """[B] losses of a stack of clients; tensors go through `vmap` one by one, because it unpacks trees slowly."""

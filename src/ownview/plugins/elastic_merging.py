@@ -80,6 +80,13 @@ class ElasticMerging(Plugin):
         """The inner method's, on the client's own table."""
         return self.wrapped.scores(p)
 
+    def readings(self, p: Params) -> Params:
+        """[m] rho of every item, besides the inner method's."""
+        if self.variant == "sr":
+            return self.wrapped.readings(p)
+        rho = self.merging.weights(p).expand(len(p[self.merging.own]), 1)[:, 0]
+        return {**self.wrapped.readings(p), "rho": rho}
+
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """The inner method's; on the merged table while the adapter is trained."""
         if not (self.variant != "sr" and self.merging.params()):

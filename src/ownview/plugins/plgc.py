@@ -95,7 +95,7 @@ class PLGC(Plugin):
             return step
         return replace(step, alongside=replace(network, alongside=step.alongside))
 
-    def _replaced(self, p: Params) -> Params:
+    def _replaced(self, p: Params, context: Context) -> Params:
         return {self.own: p["received"]}
 
     def scores(self, p: Params) -> Tensor:
@@ -109,6 +109,16 @@ class PLGC(Plugin):
             return total
         views = self._projected(p, p[self.own]), self._projected(p, p["received"])
         return total + self.beta * REDUCTIONS[self.redundancy](*views, batch.counts, self.gamma)
+
+    def readings(self, p: Params) -> Params:
+        """Singular values [d] and information abundance [] of C, G and Q, besides the inner method's."""
+        found = self.wrapped.readings(p)
+        if self.mixing or self.penalises:
+            tables = {"own": p[self.own], "received": p["received"], "mixed": self._mixed(p)[self.own]}
+            for name, table in tables.items():
+                values = torch.linalg.svdvals(table)
+                found = {**found, f"singular values {name}": values, f"abundance {name}": values.sum() / values.max()}
+        return found
 
     def _mixed(self, p: Params) -> Params:
         """With Q in place of C."""

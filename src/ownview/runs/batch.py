@@ -202,6 +202,18 @@ def _asked(experiment: Experiment) -> dict[str, object]:
     """What must agree with a run found on disk, defaults written out; the device is resolved only when a run starts."""
     model = experiment.model()
     values = experiment.resolved(model).to_dict()
-    names = ["method", "data", "seed", "inactive", "engine", "protocol", "federation", "settings", "plugins", "columns"]
+    names = [
+        "method",
+        "data",
+        "seed",
+        "inactive",
+        "watch",
+        "engine",
+        "protocol",
+        "federation",
+        "settings",
+        "plugins",
+        "columns",
+    ]
     names += ["rounds"] if model.federated else []
     return {name: values[name] for name in names}

@@ -27,7 +27,7 @@ from ownview.files import write_json, write_text, write_whole, writing
 
 _FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "result.json"),
-    *("checkpoint.safetensors", "model.safetensors"),
+    *("checkpoint.safetensors", "model.safetensors", "watched.safetensors"),
 )
 
 

@@ -17,7 +17,7 @@ from ownview.data.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.data.splits import NONE, Split
 from ownview.engine.machine import Machine, machine
-from ownview.errors import OutputError
+from ownview.errors import OutputError, SettingError
 from ownview.evaluation.groups import ActivityRange, by_activity, summary
 from ownview.evaluation.metrics import Standing, coverage, gini, means, per_user
 from ownview.evaluation.ranking import Ranker, rankers
@@ -29,6 +29,7 @@ from ownview.runs.folder import RunFolder
 from ownview.runs.provenance import method_fingerprint, provenance
 from ownview.runs.trainers import FederatedTrainer, Trainer, trainer
 from ownview.runs.training import Best, Training
+from ownview.runs.watching import Watch
 
 OnRound = Callable[[int, dict[str, float]], None]
 
@@ -170,6 +171,7 @@ class _Bench:
     rounds: int
     data: Interactions | None
     model: Model
+    watch: Watch | None
 
     @classmethod
     def of(
@@ -187,9 +189,10 @@ class _Bench:
         if experiment.inactive:  # a range nobody is in is better said now than after training
             ActivityRange.parse(experiment.inactive).members(split.data.counts[questions[1].users.cpu().numpy()])
         at_work = trainer(model, split, experiment.protocol, experiment.federation, experiment.seed, place)
+        watch = _watch(at_work, experiment)
         rounds = experiment.rounds if model.federated else 1
         written = replace(experiment.resolved(model), device=str(place.device), rounds=rounds)
-        return cls(written, place, split, questions, at_work, rounds, data, model)
+        return cls(written, place, split, questions, at_work, rounds, data, model, watch)
 
     def training(self, folder: RunFolder, on_round: OnRound | None) -> Training:
         return Training(
@@ -200,6 +203,7 @@ class _Bench:
             folder,
             self.machine.device,
             on_round or (lambda number, metrics: None),
+            self.watch,
         )
 
     def check_unchanged(self, folder: RunFolder) -> None:
@@ -231,6 +235,8 @@ class _Bench:
         standing = self.rankers[1].rank(self.trainer)
         folder.write_tensors("model", best.packed, {"round": best.round})
         folder.write_users(self._users(standing))
+        if self.watch is not None:
+            folder.write_tensors("watched", self.watch.tensors(), {"round": best.round, "users": self.watch.users})
         cost = self._cost(best, folder)
         if cost is not None:
             folder.write_cost(cost.to_dict())
@@ -297,6 +303,14 @@ class _Bench:
             "bytes_up_per_client": lines[-1]["bytes_up_per_client"],
             **({} if cost is None else {"cost": cost.summary()}),
         }
+
+
+def _watch(at_work: Trainer, experiment: Experiment) -> Watch | None:
+    if not experiment.watch:
+        return None
+    if not isinstance(at_work, FederatedTrainer):
+        raise SettingError(f"setting watch={list(experiment.watch)}: {experiment.method} has no clients to watch")
+    return Watch.of(at_work.federation, experiment.watch)
 
 
 def _require_same(have: Mapping[str, Any], asked: Mapping[str, Any], path: Path, where: str = "") -> None:

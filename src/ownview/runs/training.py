@@ -21,6 +21,7 @@ from ownview.evaluation.ranking import Ranker
 from ownview.runs.folder import RunFolder
 from ownview.runs.provenance import peak_memory
 from ownview.runs.trainers import Trainer
+from ownview.runs.watching import Watch
 
 _SELECTED_BY = ("HR@10", "NDCG@10")
 """The round is chosen by the first; the second decides among equals; then the earliest round wins."""
@@ -59,6 +60,7 @@ class Training:
         folder: where everything goes.
         device: for the memory readings.
         on_round: told after every round.
+        watch: clients whose values are noted after every round.
     """
 
     trainer: Trainer
@@ -68,6 +70,7 @@ class Training:
     folder: RunFolder
     device: torch.device
     on_round: Callable[[int, dict[str, float]], None]
+    watch: Watch | None = None
     best: Best = field(default_factory=Best)
     done: int = 0
 
@@ -105,7 +108,8 @@ class Training:
         seconds = {**report.seconds, "evaluate": time.perf_counter() - start}
         self.done = number
         self._choose(number, metrics)
-        self.folder.append_round(_line(report, metrics, seconds, self._stage(), peak_memory(self.device)))
+        line = _line(report, metrics, seconds, self._stage(), peak_memory(self.device))
+        self.folder.append_round(line if self.watch is None else {**line, "watched": self.watch.line()})
         self.on_round(number, metrics)
 
     def _stage(self) -> str:
