@@ -26,6 +26,7 @@ from ownview.methods.pfedrec import PFedRec
 from ownview.optimizers import Adam, Sgd
 from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging
+from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
 from ownview.runs.run import Run, open_run, resume
 from ownview.runs.watching import skew

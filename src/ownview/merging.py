@@ -63,7 +63,7 @@ class Merging:
         """[R, 1] or [] rho."""
         if self.kind == "em":
             # [q_g - q_l, q_l] times the first matrix, without putting the two side by side.
-            upper, lower = p["adapter0"].split(self.width)
+            upper, lower = p["adapter0"][: self.width], p["adapter0"][self.width :]
             hidden = (p[self.received] - p[self.own]) @ upper + p[self.own] @ lower + p["adapter_bias0"]
             for depth in range(1, len(self.layers) + 1):
                 hidden = torch.relu(hidden) @ p[f"adapter{depth}"] + p[f"adapter_bias{depth}"]
