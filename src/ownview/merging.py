@@ -60,21 +60,21 @@ class Merging:
         return adapter
 
     def weights(self, p: Params) -> Tensor:
-        """[R, 1] or [] rho."""
+        """[R] rho."""
         if self.kind == "em":
             # [q_g - q_l, q_l] times the first matrix, without putting the two side by side.
             upper, lower = p["adapter0"][: self.width], p["adapter0"][self.width :]
             hidden = (p[self.received] - p[self.own]) @ upper + p[self.own] @ lower + p["adapter_bias0"]
             for depth in range(1, len(self.layers) + 1):
                 hidden = torch.relu(hidden) @ p[f"adapter{depth}"] + p[f"adapter_bias{depth}"]
-            return torch.sigmoid(hidden)
+            return torch.sigmoid(hidden).squeeze(-1)
         if self.kind == "dm":
-            return torch.sigmoid(p["adapter"])
-        return torch.ones_like(p[self.own][..., :1]) * (1.0 if self.kind == "sr" else self.fixed)
+            return torch.sigmoid(p["adapter"]).expand(len(p[self.own]))
+        return torch.full_like(p[self.own][:, 0], 1.0 if self.kind == "sr" else self.fixed)
 
     def merged(self, p: Params) -> Tensor:
         """[R, d] the merged rows."""
-        return p[self.own] + self.weights(p) * (p[self.received] - p[self.own])
+        return p[self.own] + self.weights(p)[:, None] * (p[self.received] - p[self.own])
 
     def opening(self, p: Params, context: Context) -> Params:
         """The own table, replaced by the merged one."""

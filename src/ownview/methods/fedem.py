@@ -89,12 +89,12 @@ class FedEM(Method):
 
     def readings(self, p: Params) -> Params:
         """[m] rho of every item, as the adapter gives it for the table received last."""
-        return {"rho": self.merging.weights(p).expand(len(p["items"]), 1)[:, 0]}
+        return {"rho": self.merging.weights(p)}
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean cross-entropy, of the merged table while the adapter is trained."""
         training_adapter = context.phase == 0 and bool(self.merging.params())
         scores = p["items"] @ p["user"]
         if training_adapter:  # merging is linear in the tables, so scores may be merged instead: one number for a row
-            scores = scores + self.merging.weights(p).squeeze(-1) * (p["received"] @ p["user"] - scores)
+            scores = scores + self.merging.weights(p) * (p["received"] @ p["user"] - scores)
         return cross_entropy(scores, batch)

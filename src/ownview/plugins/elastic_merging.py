@@ -84,8 +84,7 @@ class ElasticMerging(Plugin):
         """[m] rho of every item, besides the inner method's."""
         if self.variant == "sr":
             return self.wrapped.readings(p)
-        rho = self.merging.weights(p).expand(len(p[self.merging.own]), 1)[:, 0]
-        return {**self.wrapped.readings(p), "rho": rho}
+        return {**self.wrapped.readings(p), "rho": self.merging.weights(p)}
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """The inner method's; on the merged table while the adapter is trained."""
