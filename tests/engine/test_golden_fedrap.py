@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from ownview import FedRAP
+from ownview.types import Batch, Context
 from tests.engine.golden import ITEMS, POSITIVES, dot, error, federation
 
 APART, SPARSE, SIZE = 0.3, 0.2, 2
@@ -74,6 +77,7 @@ def test_variants_hold_what_they_say() -> None:
     [
         ("tanh", [0.0997, 0.9640]),
         ("fixed", [1, 1]),
+        ("none", [1, 1]),
         ("sin", [0.0998, 0.9093]),
         ("square", [0, 0]),
         ("frac", [1 / 2, 1 / 21]),
@@ -83,3 +87,30 @@ def test_curricula(curriculum: str, expected: list[float]) -> None:
     method = FedRAP(curriculum=curriculum)
     assert [method.strength(1), method.strength(20)] == pytest.approx(expected, abs=1e-4)
     assert FedRAP(curriculum="square").strength(10) == 1
+
+
+def _settings_of_the_papers_variants() -> dict[str, str]:
+    """Variant and setting from the table of FedRAP's page."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "methods" / "fedrap.md").read_text(encoding="utf-8")
+    return dict(re.findall(r"^\| (FedRAP-\w+) \| `(\w+=\w+)` \|", page, flags=re.MULTILINE))
+
+
+def test_every_variant_of_the_papers_ablation_is_one_setting() -> None:
+    found = _settings_of_the_papers_variants()
+    assert [name.removeprefix("FedRAP-") for name in found] == ["C", "D", "No", "L2", "fixed", "sin", "square", "frac"]
+    made = [FedRAP.of(dict([setting.split("=")])) for setting in found.values()]
+    assert len({FedRAP(), *made}) == 9
+
+
+@pytest.mark.parametrize(("norm", "size"), [("l1", (3 + 0.5) / 2), ("l2", (9 + 0.25) / 2), ("none", 0)])
+def test_norms_of_the_shared_table(norm: str, size: float) -> None:
+    """Two rows, one in the batch three times: c = (3, -0.5) there; the other row must not count."""
+    method = FedRAP(embedding_size=2, norm=norm, sparse=0.1, apart=0.2, curriculum="fixed")
+    p = {
+        "weight": torch.zeros(2), "bias": torch.zeros(()), "own": torch.zeros(2, 2),
+        "common": torch.tensor([[3.0, -0.5], [70.0, 80.0]]),
+    }  # fmt: skip
+    counts, positives = torch.tensor([3.0, 0.0]), torch.tensor([1.0, 0.0])
+    batch = Batch(torch.zeros(3, dtype=torch.long), torch.tensor([1.0, 0, 0]), torch.ones(3), positives, counts)
+    expected = math.log(2) - 0.2 * (9 + 0.25) / 2 + 0.1 * size
+    assert float(method.loss(p, batch, Context(round=1))) == pytest.approx(expected, abs=1e-6)

@@ -17,7 +17,7 @@ from ownview.optimizers import Sgd
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
-_CURRICULA = ("tanh", "fixed", "sin", "square", "frac")
+_CURRICULA = ("tanh", "fixed", "none", "sin", "square", "frac")
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,16 @@ class FedRAP(Method):
         return total
 
     def strength(self, number: int) -> float:
-        """lambda(a) / v1 = mu(a) / v2 in round a."""
+        """lambda(a) / v1 = mu(a) / v2 in round a.
+
+        `fixed` is the paper's name for constants, `none` says what the released code does: it computes a curriculum
+        and uses v1 and v2 all the same.
+        """
         return {
             "tanh": math.tanh(number / 10),
             "sin": math.sin(number / 10),
             "square": float(number // 10 % 2),
             "frac": 1 / (number + 1),
             "fixed": 1.0,
+            "none": 1.0,
         }[self.curriculum]
