@@ -45,6 +45,23 @@ def test_conforms(name: str, check: str) -> None:
     CHECKS[check](method)
 
 
+EXACT = [name for name in CHECKS if name not in ("learns", "neutral changes nothing", "only shared leaves")]
+
+# Options that go through the seam in ways no default does; batches small enough for clients of several batches each.
+OPTIONS = {
+    "shrinks at falling rates": FedRAP(update="proximal", sparse=2.0, table_rate=20.0, batch_size=32, local_epochs=3),
+    "shrinks at one rate": FedRAP(
+        update="proximal", sparse=2.0, table_rate=20.0, step_decay=1.0, batch_size=32, local_epochs=3
+    ),
+}
+
+
+@pytest.mark.parametrize("check", EXACT)
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_conform(name: str, check: str) -> None:
+    CHECKS[check](OPTIONS[name])
+
+
 def test_nothing_is_left_out() -> None:
     """An empty loop would pass silently: the collected names are the registry's, spelt out once."""
     assert set(METHODS) == {"fedmf", "fedrap", "local-only", "pfedclr", "pfedrec"}

@@ -7,13 +7,14 @@ where the values come from is the engine's business.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from torch import Tensor
 
 from ownview.initial import Initial, Normal
-from ownview.optimizers import Optimizer
+from ownview.optimizers import Optimizer, Sgd
 
 Params = dict[str, Tensor]
 """One client's values by name. A parameter declared with `rows` has the rows at hand as its first axis."""
@@ -86,6 +87,10 @@ class Context:
     phase: int = 0
 
 
+Shrink = Callable[[Batch, Context], Tensor]
+"""[R] for tables, [] for others: the weight of |x| in a client's loss, for every row."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One step on a batch: a fresh forward pass, then `names` move and nothing else does.
@@ -94,11 +99,19 @@ class Step:
         names: the parameters that move.
         optimizer: how.
         alongside: what moves by the same forward pass with an optimiser of its own (another rate, say).
+        shrink: a weight of |x| that is not differentiated but applied exactly (a proximal step): after the gradient
+            step at rate r, x <- sign(x) max(|x| - r weight, 0). Rows of weight 0, as outside the batch, stay as they
+            are. `Sgd` only: there is no single rate otherwise.
     """
 
     names: tuple[str, ...]
     optimizer: Optimizer
     alongside: Step | None = None
+    shrink: Shrink | None = None
+
+    def __post_init__(self) -> None:
+        if self.shrink is not None and not isinstance(self.optimizer, Sgd):
+            raise ValueError(f"a step that shrinks needs Sgd, which has one rate, not {self.optimizer}")
 
     @property
     def parts(self) -> tuple[Step, ...]:

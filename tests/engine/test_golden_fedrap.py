@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from ownview import FedRAP
+from ownview.errors import SettingError
 from ownview.types import Batch, Context
 from tests.engine.golden import ITEMS, POSITIVES, dot, error, federation
 
@@ -19,7 +20,9 @@ NETWORK, TABLE, STEP_DECAY, ROUND_DECAY = 0.1, 0.7, 0.9, 0.8
 Matrix = list[list[float]]
 
 
-def _client(client: int, w: list[float], b: float, own: Matrix, common: Matrix, number: int) -> float:
+def _client(
+    client: int, w: list[float], b: float, own: Matrix, common: Matrix, number: int, update: str, sparse: float
+) -> float:
     """Two epochs of one batch: everything moves by the same gradients, at rates that fall step by step."""
     strength = math.tanh(number / 10)
     share = [(1 if i in POSITIVES[client] else 2) / 6 for i in range(ITEMS)]
@@ -32,19 +35,24 @@ def _client(client: int, w: list[float], b: float, own: Matrix, common: Matrix, 
             for j in range(SIZE):
                 difference = own[i][j] - common[i][j]
                 pull = APART * strength * share[i] * 2 * difference / SIZE
-                shrink = SPARSE * strength * share[i] * math.copysign(1, common[i][j]) / SIZE
+                weight = sparse * strength * share[i] / SIZE
                 own[i][j] -= TABLE * decay * (errors[i] * w[j] - pull)
-                common[i][j] -= TABLE * decay * (errors[i] * w[j] + pull + shrink)
+                if update == "subgradient":
+                    common[i][j] -= TABLE * decay * (errors[i] * w[j] + pull + math.copysign(weight, common[i][j]))
+                else:
+                    moved = common[i][j] - TABLE * decay * (errors[i] * w[j] + pull)
+                    common[i][j] = math.copysign(max(abs(moved) - TABLE * decay * weight, 0), moved)
         w[:] = [w[j] - NETWORK * decay * w_gradient[j] for j in range(SIZE)]
         b -= NETWORK * decay * sum(errors)
     return b
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
-def test_fedrap(engine: str) -> None:
+@pytest.mark.parametrize(("update", "sparse"), [("subgradient", SPARSE), ("proximal", SPARSE), ("proximal", 20.0)])
+def test_fedrap(engine: str, update: str, sparse: float) -> None:
     method = FedRAP(
-        embedding_size=SIZE, negatives=2, local_epochs=2, apart=APART, sparse=SPARSE, network_rate=NETWORK,
-        table_rate=TABLE, step_decay=STEP_DECAY, round_decay=ROUND_DECAY,
+        embedding_size=SIZE, negatives=2, local_epochs=2, apart=APART, sparse=sparse, network_rate=NETWORK,
+        table_rate=TABLE, step_decay=STEP_DECAY, round_decay=ROUND_DECAY, update=update,
     )  # fmt: skip
     one = federation(method, engine)
     common = one.state.shared["common"].tolist()
@@ -54,7 +62,7 @@ def test_fedrap(engine: str) -> None:
         one.round(number)
         trained = [[list(row) for row in common] for _ in range(2)]
         for client in range(2):
-            b[client] = _client(client, w[client], b[client], owns[client], trained[client], number)
+            b[client] = _client(client, w[client], b[client], owns[client], trained[client], number, update, sparse)
         common = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(SIZE)] for i in range(ITEMS)]
         assert one.state.shared["common"].tolist() == pytest.approx(np.array(common), abs=1e-9)
     predicting = one.state.predicting(torch.tensor([0, 1]), None)[0]
@@ -62,6 +70,21 @@ def test_fedrap(engine: str) -> None:
     assert predicting["own"].tolist() == pytest.approx(np.array(owns), abs=1e-9)
     assert predicting["weight"].tolist() == pytest.approx(np.array(w), abs=1e-9)
     assert predicting["bias"].tolist() == pytest.approx(b, abs=1e-9)
+    # In this world both clients touch every row, so what both make 0 the server's mean leaves at exactly 0.
+    assert bool((one.state.shared["common"] == 0).any()) == (sparse == 20.0)
+
+
+def test_proximal_belongs_to_l1() -> None:
+    with pytest.raises(SettingError, match=r"FedRAP setting update='proximal': expected norm='l1' with it, found 'l2'"):
+        FedRAP(update="proximal", norm="l2")
+
+
+def test_the_loss_counts_the_penalty_whichever_way_it_is_made_small() -> None:
+    reports = [
+        federation(FedRAP(negatives=2, local_epochs=1, sparse=0.5, update=update), "vector").round(1)
+        for update in ("subgradient", "proximal")
+    ]
+    assert reports[0].loss == pytest.approx(reports[1].loss, abs=1e-12)
 
 
 def test_variants_hold_what_they_say() -> None:

@@ -14,7 +14,7 @@ from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.optimizers import Run
 from ownview.random import bits, derive, sort_keys
-from ownview.types import Batch, Params, Phase, Step
+from ownview.types import Batch, Context, Params, Phase, Shrink, Step
 
 _PLACE = (1 << 25) - 1
 """The low bits of a sort key hold a sample's place; no client has 33 million samples."""
@@ -102,7 +102,8 @@ def fit(loss: Loss, params: Params, samples: Samples, runs: Runs, plan: Plan) ->
     for number, phase in enumerate(plan.phases):
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
         shuffled = replace(samples, rows=samples.rows.clone(), labels=samples.labels.clone())
-        epoch = _Epoch(partial(_in_phase, loss, number), params, shuffled, runs, phase, plan)
+        context = Context(plan.round, number)
+        epoch = _Epoch(partial(_in_phase, loss, number), params, shuffled, runs, phase, plan, context)
         once_more = plan.recorder.repeated(epoch.run, phase.epochs)
         for count in range(phase.epochs):
             if runs.batches[0] > 1:
@@ -112,6 +113,10 @@ def fit(loss: Loss, params: Params, samples: Samples, runs: Runs, plan: Plan) ->
     return losses
 
 
+def _on_batch(shrink: Shrink, context: Context, *tensors: Tensor) -> Tensor:
+    return shrink(Batch(*tensors), context)
+
+
 def _in_phase(loss: Loss, phase: int, params: Params, batch: Batch) -> Tensor:
     return loss(params, batch, phase)
 
@@ -119,9 +124,18 @@ def _in_phase(loss: Loss, phase: int, params: Params, batch: Batch) -> Tensor:
 class _Epoch:
     """One pass over all batches, every step of the phase on each."""
 
-    def __init__(self, loss: PhaseLoss, params: Params, samples: Samples, runs: Runs, phase: Phase, plan: Plan) -> None:
+    def __init__(
+        self,
+        loss: PhaseLoss,
+        params: Params,
+        samples: Samples,
+        runs: Runs,
+        phase: Phase,
+        plan: Plan,
+        context: Context,
+    ) -> None:
         self.loss, self.params, self.samples, self.runs, self.phase = loss, params, samples, runs, phase
-        self.batch_size = plan.batch_size
+        self.batch_size, self.context = plan.batch_size, context
         self.mask = _real_samples(samples).to(samples.labels.dtype)
         self.total_loss = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
         self.movers = [
@@ -137,9 +151,17 @@ class _Epoch:
             batch = _batch(self.samples, self.mask, here, slice(k * self.batch_size, (k + 1) * self.batch_size))
             for step, movers in zip(self.phase.steps, self.movers, strict=True):
                 values, grads = _gradients(self.loss, self.params, batch, step, here)
-                for mover, grad in zip(movers, grads, strict=True):
-                    mover.step(grad, active)
+                for part, mover, grad in zip(step.parts, movers, grads, strict=True):
+                    mover.step(grad, active, self._shrink(part, batch))
             self.total_loss[here] += values * batch.mask.sum(-1)
+
+    def _shrink(self, part: Step, batch: Batch) -> Tensor | None:
+        """[R] or [B, R] weights of |x|; what a step says of one client holds for each of a stack."""
+        if part.shrink is None:
+            return None
+        one = partial(_on_batch, part.shrink, self.context)
+        weights: Tensor = one(*batch) if self.runs.spans[0] is ... else torch.vmap(one)(*batch)
+        return weights
 
 
 def _gradients(

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from ownview.errors import SettingError
 from ownview.initial import Normal, Uniform
 from ownview.method import Method, cross_entropy
 from ownview.optimizers import Sgd
@@ -26,6 +27,9 @@ class FedRAP(Method):
 
     loss = mean cross-entropy - lambda(a) mean (d - c)^2 + mu(a) mean |c|, the means over the batch's samples and the
     dimensions, a the round: the two tables are driven apart, and the shared one towards sparsity.
+
+    `update` says how |c| is made small: by its subgradient, or by soft thresholding after every step (the paper's
+    appendix, eq. 13), which makes values exactly 0. Both agree until a value would cross 0.
 
     Variants: `full`; `c` without D; `d` without C (then nothing leaves the client).
     """
@@ -45,7 +49,13 @@ class FedRAP(Method):
     apart: float = setting(1e-3, "v1, the most weight of the tables' difference", low=0)
     sparse: float = setting(1e-3, "v2, the most weight of the shared table's norm", low=0)
     norm: str = setting("l1", "of the shared table: |c|, c^2, or no penalty", choices=("l1", "l2", "none"))
+    update: str = setting("subgradient", "how |c| is made small", choices=("subgradient", "proximal"))
     curriculum: str = setting("tanh", "how both weights go with the rounds", choices=_CURRICULA)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.update == "proximal" and self.norm != "l1":
+            raise SettingError(f"FedRAP setting update='proximal': expected norm='l1' with it, found {self.norm!r}")
 
     @property
     def weighting(self) -> str:
@@ -66,10 +76,12 @@ class FedRAP(Method):
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves by one forward pass; the tables have a rate of their own."""
-        tables = tuple(name for name, param in self.params(world).items() if param.rows)
-        table_step = Step(tables, Sgd(self.table_rate, self.step_decay, self.round_decay))
+        step: Step | None = None
+        for name in (name for name, param in self.params(world).items() if param.rows):
+            shrink = self.sparse_weight if name == "common" and self.update == "proximal" else None
+            step = Step((name,), Sgd(self.table_rate, self.step_decay, self.round_decay), step, shrink)
         network = Sgd(self.network_rate, self.step_decay, self.round_decay)
-        return (Phase((Step(("weight", "bias"), network, alongside=table_step),), self.local_epochs),)
+        return (Phase((Step(("weight", "bias"), network, step),), self.local_epochs),)
 
     def scores(self, p: Params) -> Tensor:
         """[R] w . (d_i + c_i) + b."""
@@ -79,14 +91,20 @@ class FedRAP(Method):
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] cross-entropy and the two penalties."""
         total = cross_entropy(self.scores(p), batch)
-        share = batch.counts / batch.mask.sum()
-        strength = self.strength(context.round)
         if self.variant == "full":
-            total = total - self.apart * strength * (share @ (p["own"] - p["common"]).square().mean(-1))
+            weight = self.apart * self.strength(context.round) * batch.counts / batch.mask.sum()
+            total = total - weight @ (p["own"] - p["common"]).square().mean(-1)
         if self.variant != "d" and self.norm != "none":
-            size = p["common"].abs() if self.norm == "l1" else p["common"].square()
-            total = total + self.sparse * strength * (share @ size.mean(-1))
+            # A proximal step sees to the penalty itself; the loss still tells its value, but not its gradient.
+            common = p["common"].detach() if self.update == "proximal" else p["common"]
+            size = common.abs() if self.norm == "l1" else common.square()
+            total = total + self.sparse_weight(batch, context) @ size.sum(-1)
         return total
+
+    def sparse_weight(self, batch: Batch, context: Context) -> Tensor:
+        """[R] mu(a) / d times the row's share of the batch: what |c| of one value weighs in the loss."""
+        weight = self.sparse * self.strength(context.round) / self.embedding_size
+        return weight * batch.counts / batch.mask.sum()
 
     def strength(self, number: int) -> float:
         """lambda(a) / v1 = mu(a) / v2 in round a.
