@@ -125,7 +125,11 @@ class Phase:
 
     Phases run one after the other; a loss learns from its context in which it is. Optimisers start fresh in every
     phase of every round.
+
+    A client leaves the phase early, after the first epoch that changes its running mean loss (over the phase's epochs
+    so far) relatively by less than `tolerance`; 0 lets everybody take all epochs.
     """
 
     steps: tuple[Step, ...]
     epochs: int
+    tolerance: float = 0.0

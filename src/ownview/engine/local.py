@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
+from ownview.engine.stopping import EarlyStop
 from ownview.optimizers import Run
 from ownview.random import bits, derive, sort_keys
 from ownview.types import Batch, Context, Params, Phase, Shrink, Step
@@ -96,7 +97,7 @@ def fit(loss: Loss, params: Params, samples: Samples, runs: Runs, plan: Plan) ->
         plan: what is done.
 
     Returns:
-        [B] or []: mean loss of each client over the batches of the last phase.
+        [B] or []: mean loss of each client over the epochs it took part in of the last phase.
     """
     losses = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
     for number, phase in enumerate(plan.phases):
@@ -105,11 +106,13 @@ def fit(loss: Loss, params: Params, samples: Samples, runs: Runs, plan: Plan) ->
         context = Context(plan.round, number)
         epoch = _Epoch(partial(_in_phase, loss, number), params, shuffled, runs, phase, plan, context)
         once_more = plan.recorder.repeated(epoch.run, phase.epochs)
+        stop = EarlyStop(phase.tolerance, epoch.moved, epoch.total_loss, samples.sizes)
         for count in range(phase.epochs):
             if runs.batches[0] > 1:
                 _shuffle(samples, derive(plan.seed, "shuffle", plan.round, number, count), shuffled)
-            once_more()
-        losses = epoch.total_loss / (samples.sizes * phase.epochs)
+            if not stop.run(once_more):
+                break
+        losses = stop.mean_loss()
     return losses
 
 
@@ -142,6 +145,12 @@ class _Epoch:
             [part.optimizer.start([params[name] for name in part.names], runs.spans, plan.round) for part in step.parts]
             for step in phase.steps
         ]
+
+    @property
+    def moved(self) -> list[Tensor]:
+        """The parameters that any step moves."""
+        names = dict.fromkeys(name for step in self.phase.steps for part in step.parts for name in part.names)
+        return [self.params[name] for name in names]
 
     def run(self) -> None:
         """Move the parameters in place and add up the losses of all samples."""

@@ -51,6 +51,7 @@ class FedRAP(Method):
     norm: str = setting("l1", "of the shared table: |c|, c^2, or no penalty", choices=("l1", "l2", "none"))
     update: str = setting("subgradient", "how |c| is made small", choices=("subgradient", "proximal"))
     curriculum: str = setting("tanh", "how both weights go with the rounds", choices=_CURRICULA)
+    stop_below: float = setting(0.0, "a client ends its round when its mean loss changes relatively by less", low=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +82,7 @@ class FedRAP(Method):
             shrink = self.sparse_weight if name == "common" and self.update == "proximal" else None
             step = Step((name,), Sgd(self.table_rate, self.step_decay, self.round_decay), step, shrink)
         network = Sgd(self.network_rate, self.step_decay, self.round_decay)
-        return (Phase((Step(("weight", "bias"), network, step),), self.local_epochs),)
+        return (Phase((Step(("weight", "bias"), network, step),), self.local_epochs, self.stop_below),)
 
     def scores(self, p: Params) -> Tensor:
         """[R] w . (d_i + c_i) + b."""
