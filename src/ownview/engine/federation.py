@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
@@ -23,6 +23,7 @@ from ownview.engine.server import MeanChange, ServerOptimizer
 from ownview.engine.soundness import require_sound
 from ownview.engine.state import State, planned_bytes
 from ownview.engine.vector import VectorEngine
+from ownview.engine.wire import Traffic, sparsity
 from ownview.errors import TrainingError
 from ownview.method import Method
 from ownview.random import derive
@@ -40,14 +41,27 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class RoundReport:
-    """What happened in a round. `loss` is the mean over clients, None where nobody took part."""
+    """What happened in a round.
+
+    Args:
+        number: of the round.
+        clients: how many took part.
+        loss: the mean over clients, None where nobody took part.
+        seconds: by part.
+        bytes_down: what one client downloaded.
+        bytes_up: what one client uploaded, the mean over clients; see `engine.wire`.
+        bytes_dense: what either would be without regard to zeros.
+        sparsity: of every shared parameter after the round, shares of zeros and of values nearly zero.
+    """
 
     number: int
     clients: int
     loss: float | None
     seconds: Mapping[str, float]
-    bytes_down: int
-    bytes_up: int
+    bytes_down: int = 0
+    bytes_up: int = 0
+    bytes_dense: int = 0
+    sparsity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 class Federation:
@@ -70,6 +84,8 @@ class Federation:
         require_sound(method, self.world)
         params = method.params(self.world)
         machine.require(planned_bytes(params, self.world, machine.bytes_per_value), f"{method.name}'s standing values")
+        steps = (step for phase in method.phases(self.world) for step in phase.steps)
+        self.shrunk = {name for step in steps for part in step.parts if part.shrink for name in part.names}
         self.state = State(params, self.world, seed, machine.device, machine.dtype)
         self.server = ServerOptimizer(options, self.state.shared)
         self.train = split.train.to(machine.device)
@@ -87,16 +103,19 @@ class Federation:
         clients = self.participants(number)
         self.state.begin_round(clients, number)
         change = MeanChange(self.state.params, self.state.shared)
+        traffic = Traffic(self.state.shared, self.shrunk)
         trained: list[tuple[Tensor, Tensor, Tensor]] = []
         for wave in self.waves(self.blocks(clients)):
             drawn = [self.samples(number, block) for block in wave]
             clock.lap("sample")
-            trained += [self._train(samples, Context(number), change, clock) for samples in drawn]
+            trained += [self._train(samples, Context(number), change, traffic, clock) for samples in drawn]
         loss = self._finite_loss(trained, number)
         self.state.shared = self.server.apply(self.state.shared, change.mean())
         clock.lap("server")
-        size = self.state.shared_bytes()
-        return RoundReport(number, len(clients), loss, clock.seconds(), size, size)
+        return RoundReport(
+            number, len(clients), loss, clock.seconds(), traffic.down, traffic.up, traffic.dense,
+            sparsity(self.state.shared),
+        )  # fmt: skip
 
     def participants(self, number: int) -> Tensor:
         """Who takes part in a round."""
@@ -135,7 +154,7 @@ class Federation:
         return draw_samples(key, clients, self.train, self.sampler, self.machine.dtype, dense=self.machine.dense)
 
     def _train(
-        self, samples: Samples, context: Context, change: MeanChange, clock: Clock
+        self, samples: Samples, context: Context, change: MeanChange, traffic: Traffic, clock: Clock
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Train a block; returns its clients, their losses, and [values, clients] which of them are finite."""
         received = self.state.receive(samples)
@@ -146,6 +165,7 @@ class Federation:
         sums = [losses, *(received[name].reshape(len(losses), -1).sum(1) for name in self.state.params)]
         finite = torch.isfinite(torch.stack(sums))
         self.state.keep(samples, received)
+        traffic.add(sent, received)
         changes = {name: torch.sub(received[name], value, out=value) for name, value in sent.items()}
         change.add(samples, changes, self._weights(samples))
         clock.lap("server")

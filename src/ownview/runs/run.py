@@ -28,6 +28,8 @@ from ownview.runs.provenance import method_fingerprint, provenance
 from ownview.runs.trainers import Trainer, trainer
 from ownview.runs.training import Best, Training
 
+_TRAFFIC = ("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client")
+
 OnRound = Callable[[int, dict[str, float]], None]
 
 
@@ -270,9 +272,14 @@ class _Bench:
             "notes": list(self.split.notes),
             "seconds": round(sum(sum(line["seconds"].values()) for line in lines), 3),
             "peak_memory_bytes": max(line["peak_memory_bytes"] for line in lines),
-            "bytes_down_per_client": lines[-1]["bytes_down_per_client"],
-            "bytes_up_per_client": lines[-1]["bytes_up_per_client"],
+            **{name: _per_client(lines, name) for name in _TRAFFIC},
         }
+
+
+def _per_client(lines: list[dict[str, Any]], name: str) -> int:
+    """The mean over all rounds and their clients, rounded."""
+    clients = sum(int(line["clients"]) for line in lines)
+    return round(sum(int(line[name]) * int(line["clients"]) for line in lines) / max(clients, 1))
 
 
 def _require_same(have: Mapping[str, Any], asked: Mapping[str, Any], path: Path, where: str = "") -> None:

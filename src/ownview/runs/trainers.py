@@ -83,7 +83,7 @@ class CentralTrainer:
         start = time.perf_counter()
         learned = self.model.fit(self.split, self.seed)
         self.learned = {name: value.to(self.machine.device) for name, value in learned.items()}
-        return RoundReport(number, self.split.num_users, None, {"train": time.perf_counter() - start}, 0, 0)
+        return RoundReport(number, self.split.num_users, None, {"train": time.perf_counter() - start})
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] scores."""
