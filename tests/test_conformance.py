@@ -48,7 +48,7 @@ def test_conforms(name: str, check: str) -> None:
 EXACT = [name for name in CHECKS if name not in ("learns", "neutral changes nothing", "only shared leaves")]
 
 # Options that go through the seam in ways no default does; batches small enough for clients of several batches each.
-OPTIONS = {
+OPTIONS: dict[str, Method] = {
     "shrinks at falling rates": FedRAP(update="proximal", sparse=2.0, table_rate=20.0, batch_size=32, local_epochs=3),
     "shrinks at one rate": FedRAP(
         update="proximal", sparse=2.0, table_rate=20.0, step_decay=1.0, batch_size=32, local_epochs=3

@@ -9,6 +9,7 @@ run.recommend(user=data.users[0], k=10)
 """
 
 from ownview.api import compare, run
+from ownview.baselines.centrap import CentRAP
 from ownview.baselines.popularity import Popularity
 from ownview.data import Interactions, load, read
 from ownview.engine.options import FederationOptions
@@ -30,8 +31,8 @@ from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 from ownview.version import __version__
 
 __all__ = [
-    "HONEST", "PAPER", "Adam", "Batch", "Constant", "Context", "DualPersonalisation", "Experiment", "FedMF", "FedRAP",
-    "FederationOptions", "Interactions", "LocalOnly", "Method", "Normal", "OwnviewError", "PFedCLR", "PFedRec", "Param",
-    "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World", "__version__",
-    "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting",
+    "HONEST", "PAPER", "Adam", "Batch", "CentRAP", "Constant", "Context", "DualPersonalisation", "Experiment", "FedMF",
+    "FedRAP", "FederationOptions", "Interactions", "LocalOnly", "Method", "Normal", "OwnviewError", "PFedCLR",
+    "PFedRec", "Param", "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World",
+    "__version__", "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting",
 ]  # fmt: skip

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.baselines.central import Central
+from ownview.baselines.centrap import CentRAP
 from ownview.baselines.popularity import Popularity
 from ownview.errors import SettingError, UnknownNameError
 from ownview.method import Method, Plugin
@@ -21,7 +22,7 @@ from ownview.methods.pfedrec import PFedRec
 from ownview.plugins.dual_personalisation import DualPersonalisation
 
 METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (FedMF, FedRAP, LocalOnly, PFedCLR, PFedRec)}
-BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (Popularity,)}
+BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (CentRAP, Popularity)}
 PLUGINS: dict[str, type[Plugin]] = {cls.name: cls for cls in (DualPersonalisation,)}
 
 Model = Method | Central

@@ -12,6 +12,7 @@ import torch
 
 from ownview import FedRAP
 from ownview.errors import SettingError
+from ownview.methods.fedrap import strength
 from ownview.types import Batch, Context
 from tests.engine.golden import ITEMS, POSITIVES, dot, error, federation
 
@@ -107,9 +108,8 @@ def test_variants_hold_what_they_say() -> None:
     ],
 )
 def test_curricula(curriculum: str, expected: list[float]) -> None:
-    method = FedRAP(curriculum=curriculum)
-    assert [method.strength(1), method.strength(20)] == pytest.approx(expected, abs=1e-4)
-    assert FedRAP(curriculum="square").strength(10) == 1
+    assert [strength(curriculum, 1), strength(curriculum, 20)] == pytest.approx(expected, abs=1e-4)
+    assert strength("square", 10) == 1
 
 
 def _settings_of_the_papers_variants() -> dict[str, str]:

@@ -18,7 +18,7 @@ from ownview.optimizers import Sgd
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
-_CURRICULA = ("tanh", "fixed", "none", "sin", "square", "frac")
+CURRICULA = ("tanh", "fixed", "none", "sin", "square", "frac")
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FedRAP(Method):
     sparse: float = setting(1e-3, "v2, the most weight of the shared table's norm", low=0)
     norm: str = setting("l1", "of the shared table: |c|, c^2, or no penalty", choices=("l1", "l2", "none"))
     update: str = setting("subgradient", "how |c| is made small", choices=("subgradient", "proximal"))
-    curriculum: str = setting("tanh", "how both weights go with the rounds", choices=_CURRICULA)
+    curriculum: str = setting("tanh", "how both weights go with the rounds", choices=CURRICULA)
     stop_below: float = setting(0.0, "a client ends its round when its mean loss changes relatively by less", low=0)
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class FedRAP(Method):
         """[] cross-entropy and the two penalties."""
         total = cross_entropy(self.scores(p), batch)
         if self.variant == "full":
-            weight = self.apart * self.strength(context.round) * batch.counts / batch.mask.sum()
+            weight = self.apart * strength(self.curriculum, context.round) * batch.counts / batch.mask.sum()
             total = total - weight @ (p["own"] - p["common"]).square().mean(-1)
         if self.variant != "d" and self.norm != "none":
             # A proximal step sees to the penalty itself; the loss still tells its value, but not its gradient.
@@ -104,20 +104,21 @@ class FedRAP(Method):
 
     def sparse_weight(self, batch: Batch, context: Context) -> Tensor:
         """[R] mu(a) / d times the row's share of the batch: what |c| of one value weighs in the loss."""
-        weight = self.sparse * self.strength(context.round) / self.embedding_size
+        weight = self.sparse * strength(self.curriculum, context.round) / self.embedding_size
         return weight * batch.counts / batch.mask.sum()
 
-    def strength(self, number: int) -> float:
-        """lambda(a) / v1 = mu(a) / v2 in round a.
 
-        `fixed` is the paper's name for constants, `none` says what the released code does: it computes a curriculum
-        and uses v1 and v2 all the same.
-        """
-        return {
-            "tanh": math.tanh(number / 10),
-            "sin": math.sin(number / 10),
-            "square": float(number // 10 % 2),
-            "frac": 1 / (number + 1),
-            "fixed": 1.0,
-            "none": 1.0,
-        }[self.curriculum]
+def strength(curriculum: str, number: int) -> float:
+    """lambda(a) / v1 = mu(a) / v2 in round a.
+
+    `fixed` is the paper's name for constants, `none` says what the released code does: it computes a curriculum and
+    uses v1 and v2 all the same.
+    """
+    return {
+        "tanh": math.tanh(number / 10),
+        "sin": math.sin(number / 10),
+        "square": float(number // 10 % 2),
+        "frac": 1 / (number + 1),
+        "fixed": 1.0,
+        "none": 1.0,
+    }[curriculum]
