@@ -9,6 +9,7 @@ run.recommend(user=data.users[0], k=10)
 """
 
 from ownview.api import compare, run
+from ownview.baselines.centrap import CentRAP
 from ownview.baselines.popularity import Popularity
 from ownview.data import Interactions, load, read
 from ownview.engine.options import FederationOptions
@@ -35,45 +36,9 @@ from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 from ownview.version import __version__
 
 __all__ = [
-    "HONEST",
-    "PAPER",
-    "PLGC",
-    "Adam",
-    "Batch",
-    "Constant",
-    "Context",
-    "DualPersonalisation",
-    "ElasticMerging",
-    "Experiment",
-    "FedEM",
-    "FedMF",
-    "FedRAP",
-    "FederationOptions",
-    "Interactions",
-    "LateAggregation", "LocalOnly",
-    "Method",
-    "Normal",
-    "OwnviewError",
-    "PFedCLR",
-    "PFedRec",
-    "Param",
-    "Params",
-    "Phase",
-    "Plugin",
-    "Popularity",
-    "Protocol",
-    "Run",
-    "Sgd",
-    "Step",
-    "Uniform",
-    "World",
-    "__version__",
-    "compare",
-    "cross_entropy",
-    "load",
-    "open_run",
-    "read",
-    "resume",
-    "run",
-    "setting", "skew",
+    "HONEST", "PAPER", "PLGC", "Adam", "Batch", "CentRAP", "Constant", "Context", "DualPersonalisation",
+    "ElasticMerging", "Experiment", "FedEM", "FedMF", "FedRAP", "FederationOptions", "Interactions", "LateAggregation",
+    "LocalOnly", "Method", "Normal", "OwnviewError", "PFedCLR", "PFedRec", "Param", "Params", "Phase", "Plugin",
+    "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World", "__version__", "compare", "cross_entropy",
+    "load", "open_run", "read", "resume", "run", "setting", "skew",
 ]  # fmt: skip

@@ -23,8 +23,11 @@ Run = slice | EllipsisType
 class Mover(Protocol):
     """An optimiser at work on some tensors."""
 
-    def step(self, grads: Sequence[Tensor], active: int) -> None:
-        """Move the clients of the first `active` runs in place; `grads` cover exactly those clients."""
+    def step(self, grads: Sequence[Tensor], active: int, shrink: Tensor | None = None) -> None:
+        """Move the clients of the first `active` runs in place; `grads` cover exactly those clients.
+
+        `shrink` holds the weights of |x| (see `Step`), a row each, for the same clients; Sgd's movers heed it.
+        """
 
 
 @dataclass(frozen=True)
@@ -66,15 +69,29 @@ class Adam:
 Optimizer = Sgd | Adam
 
 
+def soft_threshold_(values: Tensor, threshold: Tensor) -> None:
+    """Soft thresholding in place, the proximal operator of t |x|: x <- sign(x) max(|x| - t, 0).
+
+    Args:
+        values: [..., R, ...]
+        threshold: its leading axes; every value of a row has the same. Where it is 0 values keep every bit.
+    """
+    wide = threshold.reshape(threshold.shape + (1,) * (values.dim() - threshold.dim()))
+    values.copy_(values.sign().mul_((values.abs() - wide).clamp_(min=0)))
+
+
 class _SgdMover:
     def __init__(self, rate: float, params: Sequence[Tensor], runs: Sequence[Run]) -> None:
         self.rate, self.params, self.runs = rate, params, runs
 
-    def step(self, grads: Sequence[Tensor], active: int) -> None:
+    def step(self, grads: Sequence[Tensor], active: int, shrink: Tensor | None = None) -> None:
         """Move in place."""
         alone = self.runs[0] is ...
         for param, grad in zip(self.params, grads, strict=True):
-            (param if alone else param[: len(grad)]).sub_(grad, alpha=self.rate)
+            here = param if alone else param[: len(grad)]
+            here.sub_(grad, alpha=self.rate)
+            if shrink is not None:
+                soft_threshold_(here, shrink * self.rate)
 
 
 class _DecayingSgdMover:
@@ -84,11 +101,13 @@ class _DecayingSgdMover:
         self.decay, self.params, self.runs = decay, params, runs
         self.rates = [torch.full((), rate, dtype=params[0].dtype, device=params[0].device) for _ in runs]
 
-    def step(self, grads: Sequence[Tensor], active: int) -> None:
+    def step(self, grads: Sequence[Tensor], active: int, shrink: Tensor | None = None) -> None:
         """Move in place, each run at its own rate."""
         for run, rate in zip(self.runs[:active], self.rates[:active], strict=True):
             for param, grad in zip(self.params, grads, strict=True):
                 param[run].sub_(grad[run] * rate)
+                if shrink is not None:
+                    soft_threshold_(param[run], shrink[run] * rate)
             rate.mul_(self.decay)
 
 
@@ -103,8 +122,8 @@ class _AdamMover:
         self.counters = [torch.zeros((), device=p.device) for _ in runs for p in params]
         self.per_run = len(params)
 
-    def step(self, grads: Sequence[Tensor], active: int) -> None:
-        """Move in place; one fused kernel covers all runs and parameters."""
+    def step(self, grads: Sequence[Tensor], active: int, shrink: Tensor | None = None) -> None:
+        """Move in place; one fused kernel covers all runs and parameters. `Step` lets no `shrink` come here."""
         n = active * self.per_run
         adam(
             self.params[:n],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.baselines.central import Central
+from ownview.baselines.centrap import CentRAP
 from ownview.baselines.popularity import Popularity
 from ownview.errors import SettingError, UnknownNameError
 from ownview.method import Method, Plugin
@@ -25,7 +26,7 @@ from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
 
 METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (FedEM, FedMF, FedRAP, LocalOnly, PFedCLR, PFedRec)}
-BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (Popularity,)}
+BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (CentRAP, Popularity)}
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)
 }

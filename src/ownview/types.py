@@ -14,7 +14,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from ownview.initial import Initial, Normal
-from ownview.optimizers import Optimizer
+from ownview.optimizers import Optimizer, Sgd
 
 Params = dict[str, Tensor]
 """One client's values by name. A parameter declared with `rows` has the rows at hand as its first axis."""
@@ -109,6 +109,10 @@ class Context:
     phase: int = 0
 
 
+Shrink = Callable[[Batch, Context], Tensor]
+"""[R] for tables, [] for others: the weight of |x| in a client's loss, for every row."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One step on a batch: a fresh forward pass, then `names` move and nothing else does.
@@ -117,11 +121,19 @@ class Step:
         names: the parameters that move.
         optimizer: how.
         alongside: what moves by the same forward pass with an optimiser of its own (another rate, say).
+        shrink: a weight of |x| that is not differentiated but applied exactly (a proximal step): after the gradient
+            step at rate r, x <- sign(x) max(|x| - r weight, 0). Rows of weight 0, as outside the batch, stay as they
+            are. `Sgd` only: there is no single rate otherwise.
     """
 
     names: tuple[str, ...]
     optimizer: Optimizer
     alongside: Step | None = None
+    shrink: Shrink | None = None
+
+    def __post_init__(self) -> None:
+        if self.shrink is not None and not isinstance(self.optimizer, Sgd):
+            raise ValueError(f"a step that shrinks needs Sgd, which has one rate, not {self.optimizer}")
 
     @property
     def parts(self) -> tuple[Step, ...]:
@@ -147,9 +159,12 @@ class Phase:
             may depend only on itself, on the same row of other tables, and on values without rows.
         everywhere: whether the opening is for all rows of a table, at hand or not, or only for those that the
             client's samples of this round are about.
+        tolerance: a client leaves the phase early, after the first epoch that changes its running mean loss (over the
+            phase's epochs so far) relatively by less than this; 0 lets everybody take all epochs.
     """
 
     steps: tuple[Step, ...]
     epochs: int
     opening: Opening | None = None
     everywhere: bool = True
+    tolerance: float = 0.0

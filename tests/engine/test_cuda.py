@@ -9,6 +9,9 @@ from ownview.method import Method
 from ownview.registry import METHODS
 from ownview.testing import federation, small_world
 from ownview.testing.conformance import loop_equals_vector
+from tests.test_conformance import OPTIONS
+
+EVERY: dict[str, Method] = {**{name: cls() for name, cls in METHODS.items()}, **OPTIONS}
 
 pytestmark = [
     pytest.mark.gpu,
@@ -16,12 +19,12 @@ pytestmark = [
 ]
 
 
-@pytest.mark.parametrize("method", [cls() for cls in METHODS.values()], ids=list(METHODS))
+@pytest.mark.parametrize("method", EVERY.values(), ids=list(EVERY))
 def test_vector_engine_on_cuda_equals_loop_engine_on_cpu(method: Method) -> None:
     loop_equals_vector(method, device="cuda")
 
 
-@pytest.mark.parametrize("method", [cls() for cls in METHODS.values()], ids=list(METHODS))
+@pytest.mark.parametrize("method", EVERY.values(), ids=list(EVERY))
 def test_two_runs_on_cuda_agree_bit_for_bit(method: Method) -> None:
     ends = []
     for _ in range(2):

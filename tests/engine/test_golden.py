@@ -121,7 +121,7 @@ def test_dual_personalisation_around_fedmf(engine: str) -> None:
 
 
 def test_popularity_counts_training_rows() -> None:
-    learned = Popularity().fit(golden_split(), seed=0)
+    learned = Popularity().fit(golden_split(), golden_split().training_items(), seed=0)
     assert Popularity().scores(learned, torch.tensor([0, 1])).tolist() == [[1, 2, 1, 0], [1, 2, 1, 0]]
 
 

@@ -40,7 +40,7 @@ class Shared:
     """Popularity: one row of memory stands for all users."""
 
     def __init__(self, split: Split) -> None:
-        self.learned = Popularity().fit(split, 0)
+        self.learned = Popularity().fit(split, split.training_items(), 0)
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         assert items is None

@@ -137,7 +137,7 @@ def test_result_names_protocol_seed_settings_and_choice(world: Path, tmp_path: P
 
 
 @pytest.mark.parametrize(
-    ("method", "sent"), [("fedmf", ITEMS * SIZE * 4), ("pfedrec", ITEMS * SIZE * 4), ("local-only", 0)]
+    ("method", "sent"), [("fedmf", 12 + ITEMS * SIZE * 4), ("pfedrec", 12 + ITEMS * SIZE * 4), ("local-only", 0)]
 )
 def test_rounds_have_loss_metrics_seconds_traffic_and_memory(
     method: str, sent: int, world: Path, tmp_path: Path
@@ -152,7 +152,9 @@ def test_rounds_have_loss_metrics_seconds_traffic_and_memory(
         assert set(line["seconds"]) == {"sample", "train", "server", "evaluate"}
         assert all(value >= 0 for value in line["seconds"].values())
         assert line["seconds"]["train"] > 0
-        assert line["bytes_down_per_client"] == line["bytes_up_per_client"] == sent
+        assert line["bytes_down_per_client"] == line["bytes_up_per_client"] == line["bytes_dense_per_client"] == sent
+        assert set(line["sparsity"]) == ({"items"} if sent else set())
+        assert all(0 == of["zero"] <= of["below_0.001"] < 0.1 for of in line["sparsity"].values())
         assert line["peak_memory_bytes"] > 2**20
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     assert result["bytes_up_per_client"] == result["bytes_down_per_client"] == sent

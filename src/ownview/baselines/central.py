@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.settings import Settings
 from ownview.types import Params
@@ -23,8 +24,18 @@ class Central(Settings):
     federated: ClassVar[bool] = False
 
     @abstractmethod
-    def fit(self, split: Split, seed: int) -> Params:
-        """Learn from the training part of all users."""
+    def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
+        """Learn from the training part of all users.
+
+        Args:
+            split: the data.
+            excluded: every user's items that are never drawn as training negatives; the protocol says which.
+            seed: equal seeds give equal values.
+        """
+
+    def standing_bytes(self, num_users: int, num_items: int) -> int:
+        """Memory that fitting needs besides the data; 0 where it is not worth a thought."""
+        return 0
 
     @abstractmethod
     def scores(self, learned: Params, users: Tensor) -> Tensor:

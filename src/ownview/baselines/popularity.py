@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ownview.baselines.central import Central
+from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.types import Params
 
@@ -22,7 +23,7 @@ class Popularity(Central):
     summary: ClassVar[str] = "number of training interactions of an item, the same for everybody"
     paper: ClassVar[str] = "none: a control"
 
-    def fit(self, split: Split, seed: int) -> Params:
+    def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Count."""
         counts = torch.bincount(split.train.values, minlength=split.num_items)
         return {"counts": counts.to(torch.float32)}

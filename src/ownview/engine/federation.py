@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
@@ -28,6 +28,7 @@ from ownview.engine.soundness import require_sound
 from ownview.engine.state import Received, State, planned_bytes
 from ownview.engine.uploads import Upload
 from ownview.engine.vector import VectorEngine
+from ownview.engine.wire import Traffic, sparsity
 from ownview.errors import SettingError, TrainingError
 from ownview.method import Method
 from ownview.random import bits, derive, unit
@@ -49,14 +50,27 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class RoundReport:
-    """What happened in a round. `loss` is the mean over clients, None where nobody took part."""
+    """What happened in a round.
+
+    Args:
+        number: of the round.
+        clients: how many took part.
+        loss: the mean over clients, None where nobody took part.
+        seconds: by part.
+        bytes_down: what one client downloaded.
+        bytes_up: what one client uploaded, the mean over clients; see `engine.wire`.
+        bytes_dense: what either would be without regard to zeros.
+        sparsity: of every shared parameter after the round, shares of zeros and of values nearly zero.
+    """
 
     number: int
     clients: int
     loss: float | None
     seconds: Mapping[str, float]
-    bytes_down: int
-    bytes_up: int
+    bytes_down: int = 0
+    bytes_up: int = 0
+    bytes_dense: int = 0
+    sparsity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
 class Federation:
@@ -86,6 +100,8 @@ class Federation:
         mixing = method.server_mixing
         needed = planned_bytes(params, self.world, machine.bytes_per_value, mixed=mixing is not None)
         machine.require(needed, f"{method.name}'s standing values")
+        steps = (step for phase in method.phases(self.world) for step in phase.steps)
+        self.shrunk = {name for step in steps for part in step.parts if part.shrink for name in part.names}
         self.train = split.train.to(machine.device)
         self.state = State(params, self.world, seed, machine.device, machine.dtype, mixing, self.train.lengths)
         self.server = ServerOptimizer(options, self.averaged)
@@ -105,19 +121,22 @@ class Federation:
         clients = self.participants(number)
         self.state.begin_round(clients, number)
         change = MeanChange(self.averaged)
+        traffic = Traffic(self.state.shared, self.shrunk)
         trained: list[tuple[Tensor, Tensor, Tensor]] = []
         for wave in self.waves(self.blocks(clients)):
             drawn = [self.samples(number, block) for block in wave]
             clock.lap("sample")
-            trained += [self._train(samples, Context(number), change, clock) for samples in drawn]
+            trained += [self._train(samples, Context(number), change, traffic, clock) for samples in drawn]
         loss = self._finite_loss(trained, number)
         self.state.shared = {**self.state.shared, **self.server.apply(self.averaged, change.mean())}
         for name, mixtures in self.state.mixtures.items():
             mixtures.mix()
             self.state.shared[name] = mixtures.mean()
         clock.lap("server")
-        size = self.state.shared_bytes()
-        return RoundReport(number, len(clients), loss, clock.seconds(), size, size)
+        return RoundReport(
+            number, len(clients), loss, clock.seconds(), traffic.down, traffic.up, traffic.dense,
+            sparsity(self.state.shared),
+        )  # fmt: skip
 
     @property
     def averaged(self) -> Params:
@@ -161,7 +180,7 @@ class Federation:
         return draw_samples(key, clients, self.train, self.sampler, self.machine.dtype, dense=self.machine.dense)
 
     def _train(
-        self, samples: Samples, context: Context, change: MeanChange, clock: Clock
+        self, samples: Samples, context: Context, change: MeanChange, traffic: Traffic, clock: Clock
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Train a block; returns its clients, their losses, and [values, clients] which of them are finite."""
         received = self.state.receive(samples, self._receiving(samples.clients, context.round))
@@ -174,7 +193,7 @@ class Federation:
         finite = torch.isfinite(torch.stack(sums))
         self.state.keep(samples, values, rewritten)
         clock.lap("train")
-        self._send(samples, received, sent, change, context.round)
+        self._send(samples, received, sent, change, traffic, context.round)
         clock.lap("server")
         return samples.clients, losses, finite
 
@@ -202,9 +221,18 @@ class Federation:
                 tables |= changed
         return changed
 
-    def _send(self, samples: Samples, received: Received, sent: Params, change: MeanChange, number: int) -> None:
+    def _send(
+        self,
+        samples: Samples,
+        received: Received,
+        sent: Params,
+        change: MeanChange,
+        traffic: Traffic,
+        number: int,
+    ) -> None:
         """Clients upload, and the server takes what arrives."""
         values = received.values
+        traffic.add(len(samples.clients), sent if self.privacy is None else {}, values)
         differences = {name: torch.sub(values[name], value, out=value) for name, value in sent.items()}
         rows = {name: value for name, value in differences.items() if self.state.params[name].rows}
         whole = {name: value for name, value in differences.items() if name not in rows}

@@ -12,9 +12,10 @@ from torch import Tensor
 
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
+from ownview.engine.stopping import EarlyStop
 from ownview.optimizers import Run
 from ownview.random import bits, derive, sort_keys
-from ownview.types import Batch, Params, Phase, Step
+from ownview.types import Batch, Context, Params, Phase, Shrink, Step
 
 _PLACE = (1 << 25) - 1
 """The low bits of a sort key hold a sample's place; no client has 33 million samples."""
@@ -129,7 +130,8 @@ def fit(
         plan: what is done.
 
     Returns:
-        [B] or []: mean loss of each client over the batches of the last phase; and the openings there were.
+        [B] or []: mean loss of each client over the epochs it took part in of the last phase; and the openings there
+            were.
     """
     losses = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
     opened: list[Opened] = []
@@ -142,14 +144,21 @@ def fit(
                 params[name].copy_(value if anywhere else torch.where(_sampled(samples, value), value, params[name]))
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
         shuffled = replace(samples, rows=samples.rows.clone(), labels=samples.labels.clone())
-        epoch = _Epoch(partial(_in_phase, client.loss, number), params, shuffled, runs, phase, plan)
+        context = Context(plan.round, number)
+        epoch = _Epoch(partial(_in_phase, client.loss, number), params, shuffled, runs, phase, plan, context)
         once_more = plan.recorder.repeated(epoch.run, phase.epochs)
+        stop = EarlyStop(phase.tolerance, epoch.moved, epoch.total_loss, samples.sizes)
         for count in range(phase.epochs):
             if runs.batches[0] > 1:
                 _shuffle(samples, derive(plan.seed, "shuffle", plan.round, number, count), shuffled)
-            once_more()
-        losses = epoch.total_loss / (samples.sizes * phase.epochs)
+            if not stop.run(once_more):
+                break
+        losses = stop.mean_loss()
     return losses, tuple(opened)
+
+
+def _on_batch(shrink: Shrink, context: Context, *tensors: Tensor) -> Tensor:
+    return shrink(Batch(*tensors), context)
 
 
 def _in_phase(loss: Loss, phase: int, params: Params, batch: Batch) -> Tensor:
@@ -159,15 +168,30 @@ def _in_phase(loss: Loss, phase: int, params: Params, batch: Batch) -> Tensor:
 class _Epoch:
     """One pass over all batches, every step of the phase on each."""
 
-    def __init__(self, loss: PhaseLoss, params: Params, samples: Samples, runs: Runs, phase: Phase, plan: Plan) -> None:
+    def __init__(
+        self,
+        loss: PhaseLoss,
+        params: Params,
+        samples: Samples,
+        runs: Runs,
+        phase: Phase,
+        plan: Plan,
+        context: Context,
+    ) -> None:
         self.loss, self.params, self.samples, self.runs, self.phase = loss, params, samples, runs, phase
-        self.batch_size = plan.batch_size
+        self.batch_size, self.context = plan.batch_size, context
         self.mask = _real_samples(samples).to(samples.labels.dtype)
         self.total_loss = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
         self.movers = [
             [part.optimizer.start([params[name] for name in part.names], runs.spans, plan.round) for part in step.parts]
             for step in phase.steps
         ]
+
+    @property
+    def moved(self) -> list[Tensor]:
+        """The parameters that any step moves."""
+        names = dict.fromkeys(name for step in self.phase.steps for part in step.parts for name in part.names)
+        return [self.params[name] for name in names]
 
     def run(self) -> None:
         """Move the parameters in place and add up the losses of all samples."""
@@ -177,9 +201,17 @@ class _Epoch:
             batch = _batch(self.samples, self.mask, here, slice(k * self.batch_size, (k + 1) * self.batch_size))
             for step, movers in zip(self.phase.steps, self.movers, strict=True):
                 values, grads = _gradients(self.loss, self.params, batch, step, here)
-                for mover, grad in zip(movers, grads, strict=True):
-                    mover.step(grad, active)
+                for part, mover, grad in zip(step.parts, movers, grads, strict=True):
+                    mover.step(grad, active, self._shrink(part, batch))
             self.total_loss[here] += values * batch.mask.sum(-1)
+
+    def _shrink(self, part: Step, batch: Batch) -> Tensor | None:
+        """[R] or [B, R] weights of |x|; what a step says of one client holds for each of a stack."""
+        if part.shrink is None:
+            return None
+        one = partial(_on_batch, part.shrink, self.context)
+        weights: Tensor = one(*batch) if self.runs.spans[0] is ... else torch.vmap(one)(*batch)
+        return weights
 
 
 def _gradients(

@@ -198,10 +198,6 @@ class State:
             return self.shared[name][items], 0
         return self.shared[name], None
 
-    def shared_bytes(self) -> int:
-        """Bytes one client downloads, and uploads, in a round: all shared values."""
-        return sum(t.numel() * t.element_size() for t in self.shared.values())
-
     def pack(self) -> dict[str, Tensor]:
         """Everything by name, for a checkpoint."""
         packed = {f"shared.{name}": value for name, value in self.shared.items()}

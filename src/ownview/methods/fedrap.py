@@ -11,13 +11,14 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from ownview.errors import SettingError
 from ownview.initial import Normal, Uniform
 from ownview.method import Method, cross_entropy
 from ownview.optimizers import Sgd
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
-_CURRICULA = ("tanh", "fixed", "sin", "square", "frac")
+CURRICULA = ("tanh", "fixed", "none", "sin", "square", "frac")
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,9 @@ class FedRAP(Method):
 
     loss = mean cross-entropy - lambda(a) mean (d - c)^2 + mu(a) mean |c|, the means over the batch's samples and the
     dimensions, a the round: the two tables are driven apart, and the shared one towards sparsity.
+
+    `update` says how |c| is made small: by its subgradient, or by soft thresholding after every step (the paper's
+    appendix, eq. 13), which makes values exactly 0. Both agree until a value would cross 0.
 
     Variants: `full`; `c` without D; `d` without C (then nothing leaves the client).
     """
@@ -45,7 +49,14 @@ class FedRAP(Method):
     apart: float = setting(1e-3, "v1, the most weight of the tables' difference", low=0)
     sparse: float = setting(1e-3, "v2, the most weight of the shared table's norm", low=0)
     norm: str = setting("l1", "of the shared table: |c|, c^2, or no penalty", choices=("l1", "l2", "none"))
-    curriculum: str = setting("tanh", "how both weights go with the rounds", choices=_CURRICULA)
+    update: str = setting("subgradient", "how |c| is made small", choices=("subgradient", "proximal"))
+    curriculum: str = setting("tanh", "how both weights go with the rounds", choices=CURRICULA)
+    stop_below: float = setting(0.0, "a client ends its round when its mean loss changes relatively by less", low=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.update == "proximal" and self.norm != "l1":
+            raise SettingError(f"FedRAP setting update='proximal': expected norm='l1' with it, found {self.norm!r}")
 
     @property
     def weighting(self) -> str:
@@ -66,10 +77,12 @@ class FedRAP(Method):
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves by one forward pass; the tables have a rate of their own."""
-        tables = tuple(name for name, param in self.params(world).items() if param.rows)
-        table_step = Step(tables, Sgd(self.table_rate, self.step_decay, self.round_decay))
+        step: Step | None = None
+        for name in (name for name, param in self.params(world).items() if param.rows):
+            shrink = self.sparse_weight if name == "common" and self.update == "proximal" else None
+            step = Step((name,), Sgd(self.table_rate, self.step_decay, self.round_decay), step, shrink)
         network = Sgd(self.network_rate, self.step_decay, self.round_decay)
-        return (Phase((Step(("weight", "bias"), network, alongside=table_step),), self.local_epochs),)
+        return (Phase((Step(("weight", "bias"), network, step),), self.local_epochs, tolerance=self.stop_below),)
 
     def scores(self, p: Params) -> Tensor:
         """[R] w . (d_i + c_i) + b."""
@@ -79,21 +92,33 @@ class FedRAP(Method):
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] cross-entropy and the two penalties."""
         total = cross_entropy(self.scores(p), batch)
-        share = batch.counts / batch.mask.sum()
-        strength = self.strength(context.round)
         if self.variant == "full":
-            total = total - self.apart * strength * (share @ (p["own"] - p["common"]).square().mean(-1))
+            weight = self.apart * strength(self.curriculum, context.round) * batch.counts / batch.mask.sum()
+            total = total - weight @ (p["own"] - p["common"]).square().mean(-1)
         if self.variant != "d" and self.norm != "none":
-            size = p["common"].abs() if self.norm == "l1" else p["common"].square()
-            total = total + self.sparse * strength * (share @ size.mean(-1))
+            # A proximal step sees to the penalty itself; the loss still tells its value, but not its gradient.
+            common = p["common"].detach() if self.update == "proximal" else p["common"]
+            size = common.abs() if self.norm == "l1" else common.square()
+            total = total + self.sparse_weight(batch, context) @ size.sum(-1)
         return total
 
-    def strength(self, number: int) -> float:
-        """lambda(a) / v1 = mu(a) / v2 in round a."""
-        return {
-            "tanh": math.tanh(number / 10),
-            "sin": math.sin(number / 10),
-            "square": float(number // 10 % 2),
-            "frac": 1 / (number + 1),
-            "fixed": 1.0,
-        }[self.curriculum]
+    def sparse_weight(self, batch: Batch, context: Context) -> Tensor:
+        """[R] mu(a) / d times the row's share of the batch: what |c| of one value weighs in the loss."""
+        weight = self.sparse * strength(self.curriculum, context.round) / self.embedding_size
+        return weight * batch.counts / batch.mask.sum()
+
+
+def strength(curriculum: str, number: int) -> float:
+    """lambda(a) / v1 = mu(a) / v2 in round a.
+
+    `fixed` is the paper's name for constants, `none` says what the released code does: it computes a curriculum and
+    uses v1 and v2 all the same.
+    """
+    return {
+        "tanh": math.tanh(number / 10),
+        "sin": math.sin(number / 10),
+        "square": float(number // 10 % 2),
+        "frac": 1 / (number + 1),
+        "fixed": 1.0,
+        "none": 1.0,
+    }[curriculum]

@@ -2,7 +2,7 @@
 
 experiment.toml         everything that decides the result
 provenance.json         versions, revision, data fingerprint, device
-rounds.jsonl            one JSON object a round
+rounds.jsonl            one JSON object a round: loss, metrics, seconds, bytes, sparsity of what is shared
 checkpoint.safetensors  the state to go on from; gone once the run has finished
 model.safetensors       the state of the chosen round
 users.csv               test values of every user

@@ -31,6 +31,8 @@ from ownview.runs.trainers import FederatedTrainer, Trainer, trainer
 from ownview.runs.training import Best, Training
 from ownview.runs.watching import Watch
 
+_TRAFFIC = ("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client")
+
 OnRound = Callable[[int, dict[str, float]], None]
 
 
@@ -299,10 +301,15 @@ class _Bench:
             "notes": list(self.split.notes),
             "seconds": round(sum(sum(line["seconds"].values()) for line in lines), 3),
             "peak_memory_bytes": max(line["peak_memory_bytes"] for line in lines),
-            "bytes_down_per_client": lines[-1]["bytes_down_per_client"],
-            "bytes_up_per_client": lines[-1]["bytes_up_per_client"],
+            **{name: _per_client(lines, name) for name in _TRAFFIC},
             **({} if cost is None else {"cost": cost.summary()}),
         }
+
+
+def _per_client(lines: list[dict[str, Any]], name: str) -> int:
+    """The mean over all rounds and their clients, rounded."""
+    clients = sum(int(line["clients"]) for line in lines)
+    return round(sum(int(line[name]) * int(line["clients"]) for line in lines) / max(clients, 1))
 
 
 def _watch(at_work: Trainer, experiment: Experiment) -> Watch | None:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ownview.baselines.central import Central
+from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.federation import Federation, RoundReport
 from ownview.engine.machine import Machine
@@ -40,9 +41,9 @@ def trainer(
     model: Model, split: Split, protocol: Protocol, options: FederationOptions, seed: int, machine: Machine
 ) -> Trainer:
     """The trainer of a federated method or of a central model."""
-    if isinstance(model, Central):
-        return CentralTrainer(model, split, seed, machine)
     excluded = protocol.training_exclusions(split)
+    if isinstance(model, Central):
+        return CentralTrainer(model, split, excluded, seed, machine)
     return FederatedTrainer(Federation(model, split, excluded, options, seed, machine))
 
 
@@ -74,16 +75,18 @@ class FederatedTrainer:
 class CentralTrainer:
     """A central model, fitted in its only round."""
 
-    def __init__(self, model: Central, split: Split, seed: int, machine: Machine) -> None:
-        self.model, self.split, self.seed, self.machine = model, split, seed, machine
+    def __init__(self, model: Central, split: Split, excluded: Ragged, seed: int, machine: Machine) -> None:
+        needed = model.standing_bytes(split.num_users, split.num_items)
+        machine.require(needed, f"{model.name}'s standing values")
+        self.model, self.split, self.excluded, self.seed, self.machine = model, split, excluded, seed, machine
         self.learned: Params = {}
 
     def round(self, number: int) -> RoundReport:
         """Fit."""
         start = time.perf_counter()
-        learned = self.model.fit(self.split, self.seed)
+        learned = self.model.fit(self.split, self.excluded, self.seed)
         self.learned = {name: value.to(self.machine.device) for name, value in learned.items()}
-        return RoundReport(number, self.split.num_users, None, {"train": time.perf_counter() - start}, 0, 0)
+        return RoundReport(number, self.split.num_users, None, {"train": time.perf_counter() - start})
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] scores."""

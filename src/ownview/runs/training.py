@@ -172,6 +172,8 @@ def _line(
         "seconds": {part: round(value, 6) for part, value in seconds.items()},
         "bytes_down_per_client": report.bytes_down,
         "bytes_up_per_client": report.bytes_up,
+        "bytes_dense_per_client": report.bytes_dense,
+        "sparsity": {name: dict(shares) for name, shares in report.sparsity.items()},
         "peak_memory_bytes": memory,
     }
 
