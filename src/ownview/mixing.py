@@ -83,6 +83,8 @@ def project_onto_simplex(points: Tensor) -> Tensor:
     x_i = max(v_i - t, 0) with t = (v_(1) + ... + v_(r) - 1) / r over the r largest entries, r the largest number with
     v_(r) > t. Entries of -inf stay out: their weight is 0.
     """
+    # Only differences matter. Counted from the largest entry, no large number common to all swallows the 1.
+    points = points - points.amax(dim=1, keepdim=True)
     falling = points.sort(dim=1, descending=True).values
     possible = falling.isfinite()
     sums = torch.where(possible, falling, 0).cumsum(1)

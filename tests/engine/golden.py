@@ -3,6 +3,10 @@
 Client 0 has items 0 and 1, client 1 has items 1 and 2, and with two negatives a positive every client must draw exactly
 the two items it does not have. So every batch is known: client 0: positives 0, 1 once each, negatives 2, 3 twice each;
 client 1: positives 1, 2, negatives 0, 3 twice each.
+
+In the uneven world clients differ in size and leave rows untouched, again without a choice: client 0 has items 0 and 1
+and may draw only item 2; client 1 has item 1 and may draw only item 3; one negative a positive. So client 0 has four
+samples and never sees item 3, client 1 has two and never sees items 0 and 2.
 """
 
 from __future__ import annotations
@@ -22,6 +26,16 @@ from ownview.engine.machine import Machine
 POSITIVES = {0: (0, 1), 1: (1, 2)}
 ITEMS = 4
 
+UNEVEN_POSITIVES = {0: (1, 1, 0, 0), 1: (0, 1, 0, 0)}
+UNEVEN_COUNTS = {0: (1, 1, 2, 0), 1: (0, 1, 0, 1)}
+"""In the uneven world, how often each item stands in a client's batch: as a positive, and at all."""
+
+UNEVEN_SHARES = (2 / 3, 1 / 3)
+"""Of all samples."""
+
+Vector = list[float]
+Matrix = list[Vector]
+
 
 def golden_split() -> Split:
     data = Interactions.from_rows("golden", np.array([0, 0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 3, 1, 2, 3]))
@@ -35,6 +49,24 @@ def federation(method: Method, engine: str, **options: object) -> Federation:
     return Federation(method, split, split.training_items(), FederationOptions.of(options), seed=3, machine=place)
 
 
+def uneven_split() -> Split:
+    data = Interactions.from_rows("uneven", np.array([0, 0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 3, 1, 2, 3]))
+    train = Ragged.from_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]), 2)
+    return Split(data, train, np.array([2, 3]), np.array([3, 0]))
+
+
+def uneven_federation(method: Method, engine: str, **options: object) -> Federation:
+    never_drawn = Ragged.from_pairs(np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 3, 0, 1, 2]), 2)
+    place = Machine(torch.device("cpu"), torch.float64, engine=engine)
+    return Federation(method, uneven_split(), never_drawn, FederationOptions.of(options), seed=3, machine=place)
+
+
+def uneven_errors(client: int, scores: Vector) -> Vector:
+    """d(mean loss)/d(score of each item) in the uneven world."""
+    counts, positives = UNEVEN_COUNTS[client], UNEVEN_POSITIVES[client]
+    return [(counts[i] * sigmoid(scores[i]) - positives[i]) / sum(counts) for i in range(ITEMS)]
+
+
 def sigmoid(x: float) -> float:
     return 1 / (1 + math.exp(-x))
 
@@ -46,7 +78,7 @@ def error(client: int, item: int, score: float) -> float:
     return 2 * sigmoid(score) / 6
 
 
-def dot(left: list[float], right: list[float]) -> float:
+def dot(left: Vector, right: Vector) -> float:
     return sum(a * b for a, b in zip(left, right, strict=True))
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
+import torch
 from torch import Tensor
 
-from ownview import Adam, FedMF, Method, Params, Phase, Step, World
+from ownview import Adam, FedMF, Method, Param, Params, Phase, Step, World
 from ownview.errors import SettingError, TrainingError
 from ownview.testing import federation, small_world
 from ownview.types import Batch, Context
@@ -37,6 +38,27 @@ class Misspelt(FedMF):
         return p["items"] @ p["usr"]
 
 
+@dataclass(frozen=True)
+class OpensShared(FedMF):
+    """Untouched rows would be halved at the client, and the server would never hear of it."""
+
+    everywhere: bool = True
+    target: str = "items"
+
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        (phase,) = super().phases(world)
+        return (replace(phase, opening=lambda p: {self.target: p["items"] / 2}, everywhere=self.everywhere),)
+
+
+@dataclass(frozen=True)
+class OpensResting(OpensShared):
+    """The squares of rows that are not at hand would be those of before the opening."""
+
+    def params(self, world: World) -> dict[str, Param]:
+        params = super().params(world)
+        return {**params, "items": replace(params["items"], kept=True, beside="received", rest=True)}
+
+
 @pytest.mark.parametrize(
     ("method", "message"),
     [
@@ -44,12 +66,26 @@ class Misspelt(FedMF):
         (NothingMoves(), "no phase with a step"),
         (WrongShape(), r"came as \(3, 1\); expected shape \(3,\)"),
         (Misspelt(), "cannot score 3 rows: KeyError: 'usr'"),
+        (OpensShared(), r"every row of the shared table 'items', .* expected everywhere=False, or a table beside it"),
+        (OpensShared(target="itmes"), r"an opening rewrites 'itmes', no parameter; did you mean 'items'"),
+        (OpensResting(), r"every row of 'items', and items.rest would still be .* or no rest"),
+        (OpensResting(target="received"), r"an opening rewrites 'received', no parameter"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Method) else "",
 )
 def test_a_mistake_is_named(method: Method, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         federation(method, small_world())
+
+
+@pytest.mark.parametrize(
+    "method", [OpensShared(everywhere=False), OpensResting(everywhere=False)], ids=["shared", "rest"]
+)
+def test_openings_of_trained_rows_lose_nothing(method: Method) -> None:
+    touched, dense = (federation(method, small_world(), dense=dense) for dense in (False, True))
+    touched.round(1)
+    dense.round(1)
+    assert torch.allclose(touched.state.shared["items"], dense.state.shared["items"], atol=1e-10)
 
 
 @dataclass(frozen=True)

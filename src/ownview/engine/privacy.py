@@ -81,12 +81,13 @@ def gaussian(uniform: Tensor, scale: float) -> Tensor:
 
 
 def _named(given: str, text: str) -> dict[str, float]:
-    pairs = dict(part.partition("=")[::2] for part in given.split(",") if part)
+    parts = [part.partition("=")[::2] for part in given.split(",") if part]
+    pairs = dict(parts)
     if "clip" not in pairs:
         raise SettingError(
             f"federation setting privacy={text!r}: Gaussian noise protects only what was clipped before; {_EXPECTED}"
         )
-    if set(pairs) != {"clip", "noise"}:
+    if sorted(name for name, _ in parts) != ["clip", "noise"]:
         raise SettingError(f"federation setting privacy={text!r}: {_EXPECTED}")
     return {name: _positive(value, text) for name, value in pairs.items()}
 

@@ -11,13 +11,16 @@ from torch import Tensor
 from ownview.errors import SettingError, suggestion
 from ownview.method import Method
 from ownview.random import generator
-from ownview.types import Param, Params, World, visible
+from ownview.types import Param, Params, Phase, World, visible
 
 _ROWS = 3
 
 
 def require_sound(method: Method, world: World) -> None:
-    """Raise `SettingError` where steps name no parameter, nothing is ever trained, or scores have the wrong shape."""
+    """Raise `SettingError` where steps or openings name no parameter, or what they do would be lost on the way.
+
+    Likewise where nothing is ever trained or scores have the wrong shape.
+    """
     name = getattr(type(method), "name", None)
     if not isinstance(name, str):
         raise SettingError(f"method {type(method).__name__} has no name; expected name: ClassVar[str] = 'my-method'")
@@ -29,6 +32,8 @@ def require_sound(method: Method, world: World) -> None:
         if moved not in params:
             raise SettingError(f"method {name} moves a parameter {moved!r} it does not have{suggestion(moved, params)}")
     _require_scores(method, name, params)
+    for phase in phases:
+        _require_opening(phase, name, params)
 
 
 def names_read(method: Method, world: World) -> frozenset[str]:
@@ -78,3 +83,27 @@ def _require_scores(method: Method, name: str, params: dict[str, Param]) -> None
     if not isinstance(scores, torch.Tensor) or scores.shape != (_ROWS,):
         found = tuple(scores.shape) if isinstance(scores, torch.Tensor) else type(scores).__name__
         raise SettingError(f"method {name}: scores of {_ROWS} rows came as {found}; expected shape ({_ROWS},)")
+
+
+def _require_opening(phase: Phase, name: str, params: dict[str, Param]) -> None:
+    """Rows that are not at hand follow an opening only where the client has a whole table of its own to send."""
+    if phase.opening is None:
+        return
+    try:
+        rewritten = phase.opening(_drawn(params))
+    except Exception as error:
+        raise SettingError(f"method {name} cannot open a phase: {type(error).__name__}: {error}") from error
+    for table in rewritten:
+        if table not in params:
+            raise SettingError(f"method {name}: an opening rewrites {table!r}, no parameter{suggestion(table, params)}")
+        param = params[table]
+        if phase.everywhere and param.rows and param.shared and not param.beside:
+            raise SettingError(
+                f"method {name}: an opening rewrites every row of the shared table {table!r}, and only trained rows "
+                "would be uploaded; expected everywhere=False, or a table beside it"
+            )
+        if phase.everywhere and param.rest:
+            raise SettingError(
+                f"method {name}: an opening rewrites every row of {table!r}, and {table}.rest would still be of the "
+                "rows as they were; expected everywhere=False, or no rest"
+            )

@@ -28,10 +28,12 @@ class Upload:
     weights: Tensor
 
     def norms(self) -> Tensor:
-        """[B] Euclidean norm of everything a client sends."""
+        """[B] Euclidean norm of everything a client sends; 0 where it sends nothing."""
         real = self.samples.real_rows
         parts = [_squares(change * _wide(real, change)) for change in self.rows.values()]
         parts += [_squares(change) for change in self.whole.values()]
+        if not parts:
+            return torch.zeros(len(self.weights), device=self.weights.device)
         return torch.stack(parts).sum(0).sqrt()
 
     def scaled(self, factors: Tensor) -> Upload:

@@ -1,0 +1,294 @@
+"""What the words of `ownview.types` promise: a table beside the own one, rests, openings, and who receives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ownview import PLGC, DualPersonalisation, FedEM, FederationOptions, FedMF, FedRAP, LocalOnly, Method, PFedRec
+from ownview.engine.federation import Federation
+from ownview.errors import SettingError
+from ownview.optimizers import Sgd
+from ownview.testing import federation, small_world
+from ownview.types import Param, Params, Phase, Step, World, visible
+from tests.engine.golden import ITEMS, UNEVEN_COUNTS, UNEVEN_SHARES, Matrix, dot, uneven_errors, uneven_federation
+from tests.engine.merging_by_hand import SIZE, train_user_and_table
+
+CLIENTS = (0, 1)
+
+# --- what may be declared ---
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ({"kept": True}, "kept makes sense for shared parameters only"),
+        ({"kept": True, "rows": True}, "kept makes sense for shared parameters only"),
+        ({"beside": "received"}, "beside makes sense for kept tables only"),
+        ({"beside": "received", "rows": True}, "beside makes sense for kept tables only"),
+        ({"beside": "received", "rows": True, "shared": True}, "beside makes sense for kept tables only"),
+        ({"beside": "received", "shared": True, "kept": True}, "beside makes sense for kept tables only"),
+        ({"rest": True}, "rest makes sense for tables only"),
+        ({"rest": True, "shared": True, "kept": True}, "rest makes sense for tables only"),
+    ],
+)
+def test_impossible_parameters_are_refused(words: dict[str, object], reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        Param((2,), **words)  # type: ignore[arg-type]
+
+
+def test_what_a_client_sees() -> None:
+    params = {
+        "user": Param((2,)),
+        "plain": Param((2,), rows=True, rest=True),
+        "items": Param((2,), rows=True, shared=True, kept=True, beside="received", rest=True),
+    }
+    seen = visible(params)
+    assert set(seen) == {"user", "plain", "plain.rest", "items", "items.rest", "received", "received.rest"}
+    assert {name for name, param in seen.items() if param.rows} == {"plain", "items", "received"}
+    assert [params[name].own for name in params] == [True, True, True]
+    assert not Param((2,), shared=True).own
+
+
+# --- a table beside the own one ---
+
+
+@pytest.mark.parametrize("aggregation", ["mean", "similarity"])
+def test_a_newcomer_begins_with_a_copy_of_what_it_received(aggregation: str) -> None:
+    """And never again: in later rounds it goes on from its own table. Rows it does not sample show both."""
+    split = small_world(num_items=300)
+    method = FedEM(
+        embedding_size=3, local_epochs=1, variant="sm", rho=0.4, merged_rows="trained", aggregation=aggregation
+    )
+    one = federation(method, split, options=FederationOptions(clients="6"))
+    before_first: dict[int, Tensor] = {}
+    touched = torch.zeros(split.num_users, split.num_items, dtype=torch.bool)
+    joined = []
+    for number in range(1, 7):
+        sent = one.state.predicting(torch.arange(split.num_users), None, frozenset({"received"}))[0]["received"]
+        taking_part = one.participants(number)
+        for client in taking_part.tolist():
+            touched[client, one.samples(number, torch.tensor([client])).items[0]] = True
+            if client not in before_first:
+                joined.append(number)
+                before_first[client] = sent[client].clone()
+        one.round(number)
+    assert max(joined) > 2, "somebody must come late for this test to mean something"
+    assert len(joined) < 36, "somebody must come again"
+    for client, begun in before_first.items():
+        own = one.state.whole("items", torch.tensor([client]))[0]
+        assert touched[client].any()
+        assert torch.allclose(own[~touched[client]], begun[~touched[client]], atol=1e-12)
+        assert not torch.allclose(own[touched[client]], begun[touched[client]], atol=1e-3)
+
+
+def test_a_newcomer_receives_the_mean_of_those_who_came_before() -> None:
+    one = federation(FedEM(embedding_size=3, local_epochs=1), small_world(), options=FederationOptions(clients="6"))
+    initial = one.state.shared["items"].clone()
+    everybody = torch.arange(one.world.num_clients)
+    assert torch.equal(one.state.mixtures["items"].sent(everybody), initial.expand(len(everybody), *initial.shape))
+    one.round(1)
+    known = one.participants(1).tolist()
+    sizes = {client: float(one.train.lengths[client]) for client in known}
+    tables = {client: one.state.whole("items", torch.tensor([client]))[0] for client in known}
+    mean = sum(tables[client] * (sizes[client] / sum(sizes.values())) for client in known)
+    late = [client for client in everybody.tolist() if client not in known]
+    for table in one.state.mixtures["items"].sent(torch.tensor(late)):
+        assert torch.allclose(table, torch.as_tensor(mean), atol=1e-12)
+
+
+# --- rests ---
+
+
+def _resting() -> Federation:
+    """Some rounds of a method with rests, so that every client has a table of its own."""
+    inner = FedMF(embedding_size=3, local_epochs=1, optimizer="sgd", learning_rate=0.5)
+    one = federation(PLGC(inner=inner), small_world())
+    one.round(1)
+    one.round(2)
+    return one
+
+
+def test_rests_are_the_squares_of_the_rows_not_at_hand() -> None:
+    one = _resting()
+    clients = one.blocks(torch.arange(one.world.num_clients))[0]
+    samples = one.samples(3, clients)
+    assert not samples.real_rows.all(), "there must be padding"
+    values = one.state.receive(samples).values
+    for k, client in enumerate(clients.tolist()):
+        at_hand = samples.items[k][samples.real_rows[k]].tolist()
+        own = one.state.whole("items", torch.tensor([client]))[0].tolist()
+        for name, table in (("items", own), ("received", one.state.shared["items"].tolist())):
+            left = sum(x * x for item, row in enumerate(table) if item not in at_hand for x in row)
+            assert float(values[f"{name}.rest"][k]) == pytest.approx(left, abs=1e-9)
+            assert values[name][k, : len(at_hand)].tolist() == [table[item] for item in at_hand]
+            assert not values[name][k, len(at_hand) :].any(), "padding rows must be zero"
+
+
+def test_rests_of_what_clients_predict_with() -> None:
+    one = _resting()
+    clients, items = torch.tensor([4, 7]), torch.tensor([[3, 59, 10], [0, 1, 2]])
+    few, axes = one.state.predicting(clients, items)
+    whole, _ = one.state.predicting(clients, None)
+    for name in ("items", "received"):
+        assert axes[f"{name}.rest"] == 0
+        for k in range(2):
+            rows = whole[name][k].tolist()
+            left = sum(x * x for item, row in enumerate(rows) if item not in items[k].tolist() for x in row)
+            assert float(few[f"{name}.rest"][k]) == pytest.approx(left, abs=1e-9)
+            assert float(whole[f"{name}.rest"][k]) == pytest.approx(0, abs=1e-9)
+
+
+# --- who receives ---
+
+
+@pytest.mark.parametrize(
+    "method",
+    [FedMF(), LocalOnly(), PFedRec(), FedRAP(), DualPersonalisation(inner=FedMF()), PLGC.neutral(FedMF())],
+    ids=lambda method: method.name,
+)
+def test_clients_without_a_table_to_go_on_from_must_receive(method: Method) -> None:
+    with pytest.raises(SettingError, match=rf"receiving=0.5: a client of {method.name} has no table .* expected 1.0"):
+        federation(method, small_world(), options=FederationOptions(receiving=0.5))
+    federation(method, small_world(), options=FederationOptions(receiving=1.0))
+
+
+@pytest.mark.parametrize("share", [0.0, -0.5, 1.5])
+def test_impossible_shares_are_refused(share: float) -> None:
+    with pytest.raises(SettingError, match=r"receiving=.*expected a number above 0 and at most 1"):
+        FederationOptions(receiving=share)
+
+
+def test_who_does_not_receive_has_its_own_table_beside_itself() -> None:
+    one = _resting()
+    clients = torch.tensor([1, 5, 8])
+    samples = one.samples(3, clients)
+    receiving = torch.tensor([True, False, True])
+    found = one.state.receive(samples, receiving)
+    everything = one.state.receive(samples)
+    own = one.state.whole("items", samples.clients)
+    for k, there in enumerate(receiving.tolist()):
+        beside = one.state.shared["items"] if there else own[k]
+        at_hand = samples.items[k][samples.real_rows[k]]
+        assert torch.equal(found.beside["items"][k], beside)
+        assert torch.equal(found.values["received"][k, : len(at_hand)], beside[at_hand])
+        assert torch.equal(found.offered["items"][k], one.state.shared["items"])
+        if not there:
+            assert float(found.values["received.rest"][k]) == pytest.approx(float(found.values["items.rest"][k]))
+    assert torch.equal(found.values["items"], everything.values["items"])
+
+
+def test_the_share_of_those_who_receive() -> None:
+    options = FederationOptions(receiving=0.3)
+    one = federation(FedEM(embedding_size=3), small_world(), options=options)
+    many = torch.arange(20_000)
+    drawn = [one._receiving(many, number) for number in (1, 2)]
+    for receiving in drawn:
+        assert receiving is not None
+        assert float(receiving.double().mean()) == pytest.approx(0.3, abs=5 * (0.21 / 20_000) ** 0.5)
+        again = one._receiving(many[5:9], 1 if receiving is drawn[0] else 2)
+        assert again is not None
+        assert torch.equal(again, receiving[5:9]), "who else takes part must not matter"
+    assert float((drawn[0] == drawn[1]).double().mean()) == pytest.approx(0.58, abs=0.02)
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+def test_who_does_not_receive_goes_on_from_its_own_table(engine: str) -> None:
+    """Replacement by hand: who receives begins with the mean, all others with what they had."""
+    method = FedEM(
+        variant="sr", aggregation="mean", embedding_size=SIZE, learning_rate=0.2, negatives=1, local_epochs=2
+    )
+    one = uneven_federation(method, engine, receiving=0.5)
+    everybody = torch.tensor(CLIENTS)
+    shared = one.state.shared["items"].tolist()
+    tables, users = [[list(row) for row in shared] for _ in CLIENTS], one.state.own["user"].tolist()
+    patterns = set()
+    for number in range(1, 7):
+        receiving = one._receiving(everybody, number)
+        assert receiving is not None
+        patterns.add(tuple(receiving.tolist()))
+        one.round(number)
+        for u in CLIENTS:
+            if receiving[u]:
+                tables[u] = [list(row) for row in shared]
+            train_user_and_table(u, users[u], tables[u], epochs=2, rate=0.2)
+        shared = _mean(tables)
+        assert one.state.whole("items", everybody).tolist() == pytest.approx(np.array(tables), abs=1e-9)
+        assert one.state.shared["items"].tolist() == pytest.approx(np.array(shared), abs=1e-9)
+    assert len(patterns) > 2, "the rounds must differ in who receives"
+
+
+def _mean(tables: list[Matrix]) -> Matrix:
+    return [[sum(UNEVEN_SHARES[u] * tables[u][i][j] for u in CLIENTS) for j in range(SIZE)] for i in range(ITEMS)]
+
+
+# --- openings ---
+
+
+@dataclass(frozen=True)
+class Opens(LocalOnly):
+    """Only the user vector is trained. The second phase opens with q_i * u_0, the third with q_i + 1 and u / 2."""
+
+    everywhere: bool = True
+
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        steps = (Step(("user",), Sgd(0.5)),)
+        return (
+            Phase(steps, 2),
+            Phase(steps, 1, opening=self._times, everywhere=self.everywhere),
+            Phase(steps, 1, opening=self._plus, everywhere=self.everywhere),
+        )
+
+    def _times(self, p: Params) -> Params:
+        return {"items": p["items"] * p["user"][0]}
+
+    def _plus(self, p: Params) -> Params:
+        return {"items": p["items"] + 1, "user": p["user"] / 2}
+
+
+def _opens_by_hand(client: int, user: list[float], table: Matrix, *, everywhere: bool) -> None:
+    """In place; the table moves by openings alone."""
+
+    def epoch() -> None:
+        errors = uneven_errors(client, [dot(user, row) for row in table])
+        user[:] = [user[j] - 0.5 * sum(errors[i] * table[i][j] for i in range(ITEMS)) for j in range(SIZE)]
+
+    opened = [i for i in range(ITEMS) if everywhere or UNEVEN_COUNTS[client][i]]
+    epoch()
+    epoch()
+    for i in opened:
+        table[i] = [x * user[0] for x in table[i]]
+    epoch()
+    for i in opened:
+        table[i] = [x + 1 for x in table[i]]
+    user[:] = [x / 2 for x in user]
+    epoch()
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_openings_reach_the_rows_they_are_for(everywhere: bool, engine: str) -> None:
+    """Rows that are not at hand follow with the values that others had when the phase was opened."""
+    one = uneven_federation(Opens(embedding_size=SIZE, negatives=1, everywhere=everywhere), engine)
+    everybody = torch.tensor(CLIENTS)
+    users, tables = one.state.own["user"].tolist(), one.state.whole("items", everybody).tolist()
+    for number in (1, 2):
+        one.round(number)
+        for u in CLIENTS:
+            _opens_by_hand(u, users[u], tables[u], everywhere=everywhere)
+        assert one.state.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+        assert one.state.whole("items", everybody).tolist() == pytest.approx(np.array(tables), abs=1e-9)
+
+
+@pytest.mark.parametrize("everywhere", [True, False])
+def test_rows_at_hand_without_a_sample_are_opened_like_those_that_are_not(everywhere: bool) -> None:
+    found = []
+    for dense in (False, True):
+        one = federation(Opens(embedding_size=3, local_epochs=1, everywhere=everywhere), small_world(), dense=dense)
+        one.round(1)
+        found.append(one.state.whole("items", torch.arange(one.world.num_clients)))
+    assert torch.allclose(found[0], found[1], atol=1e-12)
