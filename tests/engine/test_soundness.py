@@ -47,7 +47,7 @@ class OpensShared(FedMF):
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         (phase,) = super().phases(world)
-        return (replace(phase, opening=lambda p: {self.target: p["items"] / 2}, everywhere=self.everywhere),)
+        return (replace(phase, opening=lambda p, context: {self.target: p["items"] / 2}, everywhere=self.everywhere),)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 from ownview.errors import SettingError, suggestion
 from ownview.method import Method
 from ownview.random import generator
-from ownview.types import Param, Params, Phase, World, visible
+from ownview.types import Context, Param, Params, Phase, World, visible
 
 _ROWS = 3
 
@@ -90,7 +90,7 @@ def _require_opening(phase: Phase, name: str, params: dict[str, Param]) -> None:
     if phase.opening is None:
         return
     try:
-        rewritten = phase.opening(_drawn(params))
+        rewritten = phase.opening(_drawn(params), Context(1))
     except Exception as error:
         raise SettingError(f"method {name} cannot open a phase: {type(error).__name__}: {error}") from error
     for table in rewritten:
