@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import time
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -319,11 +318,9 @@ def test_any_ids_survive_a_quoted_csv(
 
 
 @pytest.mark.realdata
-def test_a_million_rows_take_seconds(real_data_dir: Path) -> None:
-    start = time.perf_counter()
+def test_a_million_rows_are_read_whole(real_data_dir: Path) -> None:
     data = read(real_data_dir / "ml-1m" / "interactions.csv.gz")
-    assert len(data) == 1_000_209
-    assert time.perf_counter() - start < 10, "vectorised reading takes about two seconds on a slow machine"
+    assert (len(data), data.num_users, data.num_items) == (1_000_209, 6040, 3706)
 
 
 def test_a_rating_that_is_not_wanted_can_be_left_out(tmp_path: Path) -> None:

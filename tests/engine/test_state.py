@@ -14,7 +14,7 @@ from ownview.engine.federation import Federation
 from ownview.errors import SettingError
 from ownview.optimizers import Sgd
 from ownview.testing import federation, small_world
-from ownview.types import Param, Params, Phase, Step, World, visible
+from ownview.types import Context, Param, Params, Phase, Step, World, visible
 from tests.engine.golden import ITEMS, UNEVEN_COUNTS, UNEVEN_SHARES, Matrix, dot, uneven_errors, uneven_federation
 from tests.engine.merging_by_hand import SIZE, train_user_and_table
 
@@ -243,10 +243,10 @@ class Opens(LocalOnly):
             Phase(steps, 1, opening=self._plus, everywhere=self.everywhere),
         )
 
-    def _times(self, p: Params) -> Params:
+    def _times(self, p: Params, context: Context) -> Params:
         return {"items": p["items"] * p["user"][0]}
 
-    def _plus(self, p: Params) -> Params:
+    def _plus(self, p: Params, context: Context) -> Params:
         return {"items": p["items"] + 1, "user": p["user"] / 2}
 
 
