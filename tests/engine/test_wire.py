@@ -80,6 +80,18 @@ def test_a_round_charges_the_messages_its_clients_would_send(block_clients: int)
     assert zero > 0
 
 
+def test_thresholding_keeps_a_table_sparse_that_starts_empty() -> None:
+    """The mean over clients leaves 0 only what was 0 and stayed 0 at every client; from a dense start nothing is."""
+    ends = {}
+    for scale in (0.0, 1.0):
+        method = FedRAP(update="proximal", sparse=2.0, common_scale=scale, curriculum="fixed", table_rate=20.0)
+        one = federation(method, small_world(), dtype=torch.float32)
+        ends[scale] = [one.round(number) for number in (1, 2, 3)][-1]
+    assert 0.3 < ends[0.0].sparsity["common"]["zero"] < 1
+    assert ends[0.0].bytes_up < 0.9 * ends[0.0].bytes_dense
+    assert ends[1.0].sparsity["common"]["zero"] < 0.01
+
+
 def test_tables_without_zeros_are_dense_and_not_looked_at() -> None:
     one = federation(FedMF(embedding_size=4), small_world(), dtype=torch.float32)
     assert Traffic(one.state.shared, one.shrunk).nonzero == {}

@@ -50,6 +50,7 @@ class FedRAP(Method):
     sparse: float = setting(1e-3, "v2, the most weight of the shared table's norm", low=0)
     norm: str = setting("l1", "of the shared table: |c|, c^2, or no penalty", choices=("l1", "l2", "none"))
     update: str = setting("subgradient", "how |c| is made small", choices=("subgradient", "proximal"))
+    common_scale: float = setting(1.0, "spread of the initial C; with 0, thresholding can keep C sparse", low=0)
     curriculum: str = setting("tanh", "how both weights go with the rounds", choices=CURRICULA)
     stop_below: float = setting(0.0, "a client ends its round when its mean loss changes relatively by less", low=0)
 
@@ -69,7 +70,7 @@ class FedRAP(Method):
         linear = Uniform(1 / math.sqrt(size))
         tables = {
             "own": Param((size,), rows=True, initial=Normal(1.0)),
-            "common": Param((size,), rows=True, shared=True, initial=Normal(1.0)),
+            "common": Param((size,), rows=True, shared=True, initial=Normal(self.common_scale)),
         }
         left_out = {"full": "", "c": "own", "d": "common"}[self.variant]
         kept = {name: param for name, param in tables.items() if name != left_out}
