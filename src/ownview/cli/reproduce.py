@@ -23,7 +23,7 @@ from ownview.reproduction.plan import Line, Options, Status, missing, plan, task
 from ownview.reproduction.published import CITATIONS, find_paper, select
 from ownview.reproduction.report import LEAK, Report, cells, how_measured, reasons, to_dict, write
 from ownview.reproduction.settings import settings_of
-from ownview.runs.batch import BatchError, Task, run_all
+from ownview.runs.batch import BatchError, Task, free_cores, run_all
 
 QUICK_ROUNDS = 3
 _STOPPED = 128
@@ -51,7 +51,9 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report; runs/reproduce/PAPER if not given.")
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Runs side by side; as many as cores are free if not given.", min=1)
+    ] = None,
     device: Device = "auto",
     memory: Memory = "auto",
     data_dir: DataDir = None,
@@ -78,7 +80,7 @@ def command(
     )  # fmt: skip
     lines = plan(chosen, settings_of(name), options)
     _require_some(name, lines)
-    failures = _carry_out(tasks(lines), jobs, memory, data_dir, quiet=as_json)
+    failures = _carry_out(tasks(lines), jobs or free_cores(device), memory, data_dir, quiet=as_json)
     report = Report(name, results(lines, failures), options, quick, _command_line())
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)

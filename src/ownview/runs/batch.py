@@ -60,6 +60,14 @@ class _Failure(NamedTuple):
         return cls(folder, str(error), error.exit_code, alone)
 
 
+def free_cores(device: str) -> int:
+    """Cores that nobody was using over the last minute, at least 1; on a GPU runs come one after the other."""
+    if device.startswith("cuda") or (device == "auto" and torch.cuda.is_available()):
+        return 1
+    busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
+    return max(1, (os.cpu_count() or 1) - round(busy))
+
+
 def run_all(
     tasks: Sequence[Task],
     *,
