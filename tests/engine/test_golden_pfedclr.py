@@ -53,9 +53,12 @@ def _places(size: int, rank: int) -> list[tuple[str, int, int]]:
     )
 
 
+@pytest.mark.parametrize("fresh", [False, True])
 @pytest.mark.parametrize("engine", ["loop", "vector"])
-def test_pfedclr(engine: str) -> None:
-    method = PFedCLR(embedding_size=2, rank=2, negatives=2, local_epochs=2, learning_rate=0.05, buffer_rate=0.03)
+def test_pfedclr(engine: str, fresh: bool) -> None:
+    method = PFedCLR(
+        embedding_size=2, rank=2, negatives=2, local_epochs=2, learning_rate=0.05, buffer_rate=0.03, fresh_buffer=fresh
+    )
     one = federation(method, engine)
     table = one.state.shared["items"].tolist()
     users, bases = one.state.own["user"].tolist(), one.state.own["buffer_basis"].tolist()
@@ -64,6 +67,7 @@ def test_pfedclr(engine: str) -> None:
         one.round(number)
         trained = [[list(row) for row in table] for _ in range(2)]
         for client in range(2):
+            rows[client] = [[0.0, 0.0] for _ in range(ITEMS)] if fresh else rows[client]
             _step_one(client, users[client], trained[client], epochs=2, rate=0.05)
             _step_two(client, users[client], trained[client], rows[client], bases[client], 2, (0.05, 0.03))
         table = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(2)] for i in range(ITEMS)]

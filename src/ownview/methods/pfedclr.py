@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from ownview.initial import Constant, Normal
@@ -43,6 +44,7 @@ class PFedCLR(Method):
     rank: int = setting(2, "rank r of the buffer A B", low=1)
     learning_rate: float = setting(0.01, "Adam's rate for user vector and item table", above=0)
     buffer_rate: float = setting(0.01, "Adam's rate for the buffer", above=0)
+    fresh_buffer: bool = setting(False, "the buffer starts anew in every round instead of going on")
 
     def params(self, world: World) -> dict[str, Param]:
         """U and the buffer private, Q shared and kept."""
@@ -67,7 +69,13 @@ class PFedCLR(Method):
             steps = (Step(("user", "items"), main), buffer)
         else:
             steps = (Step(("items",), main), Step(("user",), main, alongside=buffer))
-        return tuple(Phase((step,), self.local_epochs) for step in steps)
+        opening = self._emptied if self.fresh_buffer else None
+        return Phase((steps[0],), self.local_epochs), Phase((steps[1],), self.local_epochs, opening=opening)
+
+    def _emptied(self, p: Params, context: Context) -> Params:
+        """No buffer anywhere: A, or W, is zero; B stays as it is."""
+        rows = "buffer_rows" if self.variant == "clr" else "buffer"
+        return {rows: torch.zeros_like(p[rows])}
 
     def scores(self, p: Params) -> Tensor:
         """[R] u . (q_i + a_i B)."""
