@@ -47,6 +47,7 @@ class FedEM(Method):
     learning_rate: float = setting(0.1, "Adam's rate for user vector and item table", above=0)
     adapter_rate: float = setting(0.1, "Adam's rate for the adapter", above=0)
     similarity: str = setting("tables", "of whole tables, or of their components", choices=("tables", "components"))
+    stop_below: float = setting(0.0, "a client ends a phase when its mean loss changes relatively by less", low=0)
     merged_rows: str = setting("all", "rows that are merged: all, or the ones a client trains", choices=MERGED_ROWS)
 
     @property
@@ -74,14 +75,14 @@ class FedEM(Method):
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Adapter, where there is one; then user and table, which begin with the merged table."""
-        merging = self.merging
+        merging, epochs, stop = self.merging, self.local_epochs, self.stop_below
         everything = Step(("user", "items"), Adam(self.learning_rate))
         everywhere = self.merged_rows == "all"
-        training = Phase((everything,), self.local_epochs, opening=merging.opening, everywhere=everywhere)
+        training = Phase((everything,), epochs, opening=merging.opening, everywhere=everywhere, tolerance=stop)
         adapter = tuple(merging.params())
         if not adapter:
             return (training,)
-        return Phase((Step(adapter, Adam(self.adapter_rate)),), self.local_epochs), training
+        return Phase((Step(adapter, Adam(self.adapter_rate)),), epochs, tolerance=stop), training
 
     def scores(self, p: Params) -> Tensor:
         """[R] u . q_i on the own table."""
