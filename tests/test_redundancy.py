@@ -59,7 +59,7 @@ def _duorec(own: Matrix, received: Matrix, samples: list[int]) -> float:
         x = _unit(own[s])
         against = [math.exp(_dot(x, _unit(received[item]))) for item in sorted(set(samples))]
         total -= math.log(math.exp(_dot(x, _unit(received[s]))) / sum(against))
-    return GAMMA * total / len(samples)
+    return total / len(samples)
 
 
 def _feddecorr(own: Matrix, received: Matrix, samples: list[int]) -> float:
@@ -71,7 +71,7 @@ def _feddecorr(own: Matrix, received: Matrix, samples: list[int]) -> float:
     for left in centred:
         for right in centred:
             total += _dot(_unit(left), _unit(right)) ** 2
-    return GAMMA * total / size**2
+    return total / size**2
 
 
 LOOPS: dict[str, Callable[[Matrix, Matrix, list[int]], float]] = {

@@ -24,6 +24,7 @@ from ownview.methods.fedrap import FedRAP
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.pfedclr import PFedCLR
 from ownview.methods.pfedrec import PFedRec
+from ownview.mixing import Mixing
 from ownview.optimizers import Adam, Sgd
 from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging
@@ -32,13 +33,13 @@ from ownview.plugins.plgc import PLGC
 from ownview.runs.run import Run, open_run, resume
 from ownview.runs.watching import skew
 from ownview.settings import setting
-from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+from ownview.types import Batch, Context, Opening, Param, Params, Phase, Shrink, Step, World
 from ownview.version import __version__
 
 __all__ = [
     "HONEST", "PAPER", "PLGC", "Adam", "Batch", "CentRAP", "Constant", "Context", "DualPersonalisation",
     "ElasticMerging", "Experiment", "FedEM", "FedMF", "FedRAP", "FederationOptions", "Interactions", "LateAggregation",
-    "LocalOnly", "Method", "Normal", "OwnviewError", "PFedCLR", "PFedRec", "Param", "Params", "Phase", "Plugin",
-    "Popularity", "Protocol", "Run", "Sgd", "Step", "Uniform", "World", "__version__", "compare", "cross_entropy",
-    "load", "open_run", "read", "resume", "run", "setting", "skew",
+    "LocalOnly", "Method", "Mixing", "Normal", "Opening", "OwnviewError", "PFedCLR", "PFedRec", "Param", "Params",
+    "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Shrink", "Step", "Uniform", "World", "__version__",
+    "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting", "skew",
 ]  # fmt: skip

@@ -1,7 +1,7 @@
 """A method, written for one client in plain PyTorch, and a plug-in, which is a method around a method.
 
-Rules for `scores` and `loss`: pure functions of their arguments; no `.item()`, no `if` on tensor values
-(use `torch.where`); no BatchNorm; no randomness. Then the engine may run thousands of clients at once.
+Rules for `scores`, `loss`, openings and shrinks: pure functions of their arguments; no `.item()`, no `if` on tensor
+values (use `torch.where`); no BatchNorm; no randomness. Then the engine may run thousands of clients at once.
 
 Tables in `p` hold the rows at hand, not all items, and where clients are stacked, padding rows too. A penalty on rows
 must therefore weigh them by `batch.counts`, which is 0 for rows that are not in the batch.
@@ -56,12 +56,16 @@ class Method(Settings):
     def server_mixing(self) -> Mixing | None:
         """How the server makes a table for each client of its own; None for one mean for all.
 
-        It applies to parameters with a table `beside`: that table is then the client's own mixture.
+        It applies to parameters with a table `beside`, and only to them: that table is then the client's own mixture.
+        The server's optimiser and weighting do not apply to them; shares of the data do.
         """
         return None
 
     def readings(self, p: Params) -> Params:
-        """What is worth looking at in one client, by name; `p` has whole tables [m, ...]. For watched clients only."""
+        """What is worth looking at in one client, by name; `p` has whole tables [m, ...].
+
+        Asked for watched clients only, after every round; what has more than 128 numbers is noted at the end alone.
+        """
         return {}
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:

@@ -35,15 +35,18 @@ class Param:
     Args:
         shape: the shape of one value; of one item's row when `rows` is set.
         rows: one value per item: a table. The method sees only the rows at hand.
-        shared: downloaded, uploaded and averaged. This is the ONLY way anything leaves a client.
-        kept: (shared only) the client predicts with its own trained copy, not with the average,
-            until it takes part again.
+        shared: downloaded, uploaded, and averaged or mixed (`Method.server_mixing`) by the server. This is the ONLY way
+            anything leaves a client.
+        kept: (shared only) the client predicts with the copy it trained in the round it last took part in, not with
+            the average; one that never took part predicts with the initial values.
         beside: (kept tables only) the client goes on from its own copy, which what it receives does not replace: that
             stands beside it under this name and never moves. A client that takes part for the first time begins with
-            a copy of what it received.
-        rest: (tables only) the client also sees, as NAME.rest, the sum of squares of the rows that are not at hand;
-            of a table beside likewise. Padding rows are zero then, so sum of squares of NAME + NAME.rest is that of
-            the whole table.
+            a copy of what it received. The whole own table is uploaded. In `scores` and `readings` the table beside is
+            the newest the server has for the client; where a client does not receive in a round (federation setting
+            `receiving`), its own table stands there too.
+        rest: (tables only) the client also sees, as NAME.rest, a number []: the sum of squares of the rows that are not
+            at hand; of a table beside likewise. Padding rows are zero in training then, so that the sum of squares of
+            NAME plus NAME.rest is that of the whole table.
         initial: the values every client and the server start from.
     """
 
@@ -98,7 +101,7 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Context:
-    """What a loss may depend on besides values and data.
+    """What a loss, an opening or a shrink may depend on besides values and data.
 
     Args:
         round: from 1.
@@ -122,8 +125,9 @@ class Step:
         optimizer: how.
         alongside: what moves by the same forward pass with an optimiser of its own (another rate, say).
         shrink: a weight of |x| that is not differentiated but applied exactly (a proximal step): after the gradient
-            step at rate r, x <- sign(x) max(|x| - r weight, 0). Rows of weight 0, as outside the batch, stay as they
-            are. `Sgd` only: there is no single rate otherwise.
+            step at rate r, x <- sign(x) max(|x| - r weight, 0). |x| must then not be in the loss as well. The weight
+            of rows outside the batch must be 0: they stay as they are. One weight serves all `names`, so tables do not
+            stand with others in such a step. `Sgd` only: there is no single rate otherwise.
     """
 
     names: tuple[str, ...]
@@ -155,8 +159,10 @@ class Phase:
     Args:
         steps: on every batch.
         epochs: passes.
-        opening: called once before the first batch with the client's values; returns new ones for some of them. A row
-            may depend only on itself, on the same row of other tables, and on values without rows.
+        opening: called before the first batch with the client's values; returns new ones for some of them. It is a
+            pure function like a loss, and is called again with whole tables for the rows that are not at hand; so a row
+            may depend only on itself, on the same row of other tables, and on values without rows. A shared table that
+            is rewritten everywhere needs a table `beside` it, and no `rest`.
         everywhere: whether the opening is for all rows of a table, at hand or not, or only for those that the
             client's samples of this round are about.
         tolerance: a client leaves the phase early, after the first epoch that changes its running mean loss (over the

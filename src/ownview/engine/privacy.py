@@ -29,6 +29,9 @@ class Privacy:
     gaussian:clip=C,noise=Z a client's change is scaled down to norm C at most; then every value gets Gaussian noise of
                             standard deviation Z C
 
+    The change is what a client sends minus what the server had for it. Where clients go on from tables of their own,
+    that difference has grown over all rounds, and clipping leaves little of it.
+
     Args:
         clip: the largest norm of a client's whole change; infinite for none.
         scale: of the noise.

@@ -89,7 +89,7 @@ class FedEM(Method):
         return p["items"] @ p["user"]
 
     def readings(self, p: Params) -> Params:
-        """[m] rho of every item, as the adapter gives it for the table received last."""
+        """[m] rho of every item, as the adapter now gives it for the newest table the server has for the client."""
         return {"rho": self.merging.weights(p)}
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:

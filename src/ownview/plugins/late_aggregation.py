@@ -21,8 +21,8 @@ from ownview.types import Context, Param, Params, Phase, World
 class LateAggregation(Plugin):
     """The inner method, whose clients take over what they receive only from round `start` on.
 
-    Before that they train on from their own table and predict with it; they upload it all the same, so that the first
-    table they take over is the mean of what everybody has learnt alone.
+    Before that they train on from their own table; they upload it all the same, so that the first table they take over
+    is the mean of what everybody has learnt alone. They predict with the table they have trained, before and after.
     """
 
     name: ClassVar[str] = "late-aggregation"
@@ -38,8 +38,6 @@ class LateAggregation(Plugin):
         others = [n for n, param in inner.params(World(2, 4)).items() if param.shared and n != table]
         if others:
             raise SettingError(f"plug-in {self.name} holds back one item table, and {inner.name} also shares {others}")
-        if any(phase.opening for phase in inner.phases(World(2, 4))[:1]):
-            raise SettingError(f"plug-in {self.name} opens the first phase, and {inner.name} does so already")
 
     @classmethod
     def neutral(cls, inner: Method) -> Plugin:

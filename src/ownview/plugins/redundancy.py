@@ -34,7 +34,7 @@ def cross_correlation(own: Tensor, received: Tensor, counts: Tensor, gamma: floa
 def alignment_uniformity(own: Tensor, received: Tensor, counts: Tensor, gamma: float) -> Tensor:
     """AU (Wang and Isola 2020): mean |x - y|^2 + gamma log mean exp(-2 |x - x'|^2), on unit vectors.
 
-    x the own, y the received view of a sample, x and x' the own views of two samples.
+    x the own, y the received view of a sample, x and x' the own views of two samples, a sample with itself included.
     """
     x, y = normalize(own, dim=-1), normalize(received, dim=-1)
     share = counts / counts.sum()
@@ -46,22 +46,22 @@ def alignment_uniformity(own: Tensor, received: Tensor, counts: Tensor, gamma: f
 def contrast(own: Tensor, received: Tensor, counts: Tensor, gamma: float) -> Tensor:
     """DuoRec (Qiu et al. 2022): InfoNCE, the two views of an item against those of the other items of the batch.
 
-    -log exp(x . y) / sum over items of exp(x . y'), on unit vectors, a mean over samples; gamma scales it.
+    -log exp(x . y) / sum over items of exp(x . y'), on unit vectors, a mean over samples. No gamma.
     """
     x, y = normalize(own, dim=-1), normalize(received, dim=-1)
     similar = x @ y.T / _TEMPERATURE
     present = (counts > 0).to(own.dtype)
     total = torch.log(similar.exp() @ present + _TINY)
-    return gamma * ((counts / counts.sum()) @ (total - similar.diagonal()))
+    return (counts / counts.sum()) @ (total - similar.diagonal())
 
 
 def decorrelation(own: Tensor, received: Tensor, counts: Tensor, gamma: float) -> Tensor:
-    """FedDecorr (Shi et al. 2023): gamma |K|_F^2 / d^2, K the correlation matrix of the own view's dimensions."""
+    """FedDecorr (Shi et al. 2023): |K|_F^2 / d^2, K the correlation matrix of the own view's dimensions. No gamma."""
     share = (counts / counts.sum())[:, None]
     centred = own - (share * own).sum(0)
     covariance = (share * centred).T @ centred
     spread = (covariance.diagonal() + _TINY).sqrt()
-    return gamma * (covariance / (spread[:, None] * spread)).square().sum() / len(spread) ** 2
+    return (covariance / (spread[:, None] * spread)).square().sum() / len(spread) ** 2
 
 
 REDUCTIONS: Mapping[str, Reduction] = {

@@ -26,4 +26,6 @@ def shared_table(inner: Method, plugin: str) -> tuple[str, Param]:
         )
     if len(param.shape) != 1:
         raise SettingError(f"plug-in {plugin} works on rows that are vectors, and those of {inner.name} are not")
+    if inner.phases(_WORLD)[0].opening is not None:
+        raise SettingError(f"plug-in {plugin} opens the first phase, and {inner.name} does so already")
     return name, param
