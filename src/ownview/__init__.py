@@ -20,6 +20,7 @@ from ownview.initial import Constant, Normal, Uniform
 from ownview.method import Method, Plugin, cross_entropy
 from ownview.methods.fedem import FedEM
 from ownview.methods.fedmf import FedMF
+from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.pfedclr import PFedCLR
@@ -38,8 +39,8 @@ from ownview.version import __version__
 
 __all__ = [
     "HONEST", "PAPER", "PLGC", "Adam", "Batch", "CentRAP", "Constant", "Context", "DualPersonalisation",
-    "ElasticMerging", "Experiment", "FedEM", "FedMF", "FedRAP", "FederationOptions", "Interactions", "LateAggregation",
-    "LocalOnly", "Method", "Mixing", "Normal", "Opening", "OwnviewError", "PFedCLR", "PFedRec", "Param", "Params",
-    "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Shrink", "Step", "Uniform", "World", "__version__",
-    "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting", "skew",
+    "ElasticMerging", "Experiment", "FedEM", "FedMF", "FedNCF", "FedRAP", "FederationOptions", "Interactions",
+    "LateAggregation", "LocalOnly", "Method", "Mixing", "Normal", "Opening", "OwnviewError", "PFedCLR", "PFedRec",
+    "Param", "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Shrink", "Step", "Uniform", "World",
+    "__version__", "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting", "skew",
 ]  # fmt: skip

@@ -16,6 +16,7 @@ from ownview.errors import SettingError, UnknownNameError
 from ownview.method import Method, Plugin
 from ownview.methods.fedem import FedEM
 from ownview.methods.fedmf import FedMF
+from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.pfedclr import PFedCLR
@@ -25,7 +26,9 @@ from ownview.plugins.elastic_merging import ElasticMerging
 from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
 
-METHODS: dict[str, type[Method]] = {cls.name: cls for cls in (FedEM, FedMF, FedRAP, LocalOnly, PFedCLR, PFedRec)}
+METHODS: dict[str, type[Method]] = {
+    cls.name: cls for cls in (FedEM, FedMF, FedNCF, FedRAP, LocalOnly, PFedCLR, PFedRec)
+}
 BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (CentRAP, Popularity)}
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)
