@@ -6,9 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from examples.biased_mf import BiasedMF
 
 import ownview as ov
+from ownview.evaluation.protocol import protocol
 from ownview.testing import CHECKS
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,3 +52,16 @@ def test_a_method_without_a_registered_name_runs_resumes_and_recommends(tmp_path
     assert [one.item for one in again.recommend(data.users[0], k=3)] == [
         one.item for one in run.recommend(data.users[0], k=3)
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "differs"),
+    [
+        ("paper_chosen_on_test", {"selection"}),
+        ("paper_fedrap", {"selection", "same_candidates"}),
+        ("paper_without_leak", {"negatives_avoid"}),
+    ],
+)
+def test_a_protocol_file_changes_what_it_says_and_nothing_else(name: str, differs: set[str]) -> None:
+    found, paper = protocol(str(ROOT / "examples" / f"{name}.toml")).values(), ov.PAPER.values()
+    assert {key for key, value in found.items() if value != paper[key]} == {*differs, "name"}

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import random
 import re
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.outcome import Outcome
+from tests.outcome import Outcome, stopped
 
 from ownview.version import __version__
 
@@ -196,18 +194,8 @@ def test_stopped_comparison_names_the_way_on_and_goes_on(
     jobs: str, number: signal.Signals, world: Path, ownview: Callable[..., Outcome]
 ) -> None:
     arguments = ["compare", "pfedrec", "local-only", "--data", str(world), "--rounds", "60", "--out", "all"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ownview.cli.main", *arguments, "--jobs", jobs],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    deadline = time.monotonic() + 60
-    while not list(Path("all").glob("*/rounds.jsonl")):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    assert (process.returncode, out) == (128 + number, "")
+    code, out, err = stopped([*arguments, "--jobs", jobs], Path("all"), number)
+    assert (code, out) == (128 + number, "")
     told = r"ownview: stopped with [01] of 2 runs finished; go on by the same command with --out all --resume\n"
     assert re.fullmatch(told, err), err
     assert ownview(*arguments, "--resume").code == 0

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.outcome import Outcome
+from tests.outcome import Outcome, stopped
 from tests.reproduction.worlds import store_world
 
 TABLE_1 = ("reproduce", "pfedrec", "--table", "1", "--data", "ml-100k")
@@ -145,18 +141,8 @@ def test_a_row_that_fails_does_not_take_the_others_along(jobs: str, ownview: Cal
 
 def test_a_stopped_reproduction_goes_on_by_the_same_command(ownview: Callable[..., Outcome]) -> None:
     arguments = [*TABLE_1, "--rounds", "150", "--seeds", "1", *PLACE, "--out", "mine", "--no-honest"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ownview.cli.main", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not list(Path("mine/runs").glob("*/rounds.jsonl")):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
-    assert (process.returncode, out) == (130, "")
+    code, out, err = stopped(arguments, Path("mine/runs"), signal.SIGINT)
+    assert (code, out) == (130, "")
     assert re.fullmatch(r"ownview: stopped with [01] of 2 runs finished; the same command goes on\n", err), err
     assert ownview(*arguments).code == 0
     assert line(report("mine"), "PFedRec")["status"] == "measured"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -47,9 +47,9 @@ class Privacy:
         if math.isfinite(self.clip):
             upload = upload.scaled((self.clip / upload.norms().clamp(min=1e-30)).clamp(max=1.0))
         upload = upload.spread(num_items)
-        whole = {name: self._noisy(change, derive(key, name), upload.samples.clients) for name, change in
-                 upload.whole.items()}  # fmt: skip
-        return Upload(upload.samples, {}, whole, upload.weights)
+        clients = upload.samples.clients
+        noisy = {name: self._noisy(change, derive(key, name), clients) for name, change in upload.whole.items()}
+        return replace(upload, whole=noisy)
 
     def _noisy(self, change: Tensor, key: int, clients: Tensor) -> Tensor:
         place = torch.arange(change[0].numel(), device=change.device)
