@@ -5,13 +5,20 @@ from __future__ import annotations
 import pytest
 import torch
 
+from ownview import FedEM
 from ownview.method import Method
 from ownview.registry import METHODS
 from ownview.testing import federation, small_world
 from ownview.testing.conformance import loop_equals_vector
-from tests.test_conformance import OPTIONS
+from tests.test_conformance import GENTLE, OPTIONS
 
-EVERY: dict[str, Method] = {**{name: cls() for name, cls in METHODS.items()}, **OPTIONS}
+EVERY: dict[str, Method] = {
+    **{name: cls() for name, cls in METHODS.items()},
+    **GENTLE,
+    **OPTIONS,
+    # Its first phase differentiates no matrix product, its second does.
+    "fedem, one weight": FedEM(variant="dm", learning_rate=0.01, adapter_rate=0.01),
+}
 
 pytestmark = [
     pytest.mark.gpu,

@@ -22,6 +22,8 @@ class Recorder:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.warm = False
+        if device.type == "cuda":
+            _set_up_products(device)
         self.renew()
 
     def renew(self) -> None:
@@ -72,3 +74,13 @@ class Recorder:
         torch.cuda.current_stream(self.device).wait_stream(stream)
         self.latest = graph
         return graph
+
+
+def _set_up_products(device: torch.device) -> None:
+    """Have the library for matrix products set itself up, forward and backward, which run in threads of their own.
+
+    It must not happen while a recording is made, and a method's first phase, which runs plainly once, may have no
+    product to differentiate while its second has.
+    """
+    square = torch.ones(2, 2, device=device, requires_grad=True)
+    torch.autograd.grad((square @ square).sum(), square)
