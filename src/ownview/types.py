@@ -35,8 +35,8 @@ class Param:
     Args:
         shape: the shape of one value; of one item's row when `rows` is set.
         rows: one value per item: a table. The method sees only the rows at hand.
-        shared: downloaded, uploaded, and averaged or mixed (`Method.server_mixing`) by the server. This is the ONLY way
-            anything leaves a client.
+        shared: downloaded, uploaded where training moves it, and averaged or mixed (`Method.server_mixing`) by the
+            server. This is the ONLY way anything leaves a client.
         kept: (shared only) the client predicts with the copy it trained in the round it last took part in, not with
             the average; one that never took part predicts with the initial values.
         beside: (kept tables only) the client goes on from its own copy, which what it receives does not replace: that

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ownview.engine.options import FederationOptions
+from ownview.engine.samples import Samples
 from ownview.engine.uploads import Upload
 from ownview.types import Params
 
@@ -38,23 +39,16 @@ class MeanChange:
         """Take one block's changes."""
         total = upload.weights.sum(dtype=torch.float64)
         self.weight = total if self.weight is None else self.weight + total
-        touched = None if self.row_weights is None else self._count(upload, self.row_weights)
+        if self.row_weights is not None:
+            touched = upload.samples.sampled_rows.to(self.row_weights.dtype)
+            add_rows(self.row_weights, upload.samples.items, _weighted(touched, upload.weights))
         for name, value in self.sums.items():
             if name in upload.rows:
                 add_rows(value, upload.samples.items, _weighted(upload.rows[name], upload.weights))
             else:
                 change = upload.whole[name]
-                if touched is not None and name in self.by_row:
-                    change = change * touched.reshape(*touched.shape, *[1] * (change.dim() - 2)).to(change.dtype)
-                value.add_(_weighted(change, upload.weights).sum(0))
-
-    def _count(self, upload: Upload, row_weights: Tensor) -> Tensor:
-        """Add the clients' weights to the rows they touched; returns [B, m] 1 where a client touched a row, else 0."""
-        samples = upload.samples
-        touched = samples.sampled_rows.to(row_weights.dtype)
-        add_rows(row_weights, samples.items, _weighted(touched, upload.weights))
-        spread = torch.zeros(len(touched), len(row_weights), dtype=touched.dtype, device=touched.device)
-        return spread.scatter_add_(1, samples.items, touched)
+                counted = change * _touched(upload.samples, change) if name in self.by_row else change
+                value.add_(_weighted(counted, upload.weights).sum(0))
 
     def mean(self) -> Params:
         """The mean change; zero where nobody took part."""
@@ -67,6 +61,13 @@ class MeanChange:
             return weight.to(total.dtype)
         by_row = torch.where(self.row_weights > 0, self.row_weights, 1.0)  # sums of rows nobody touched are zero
         return by_row.to(total.dtype).reshape(-1, *[1] * (total.dim() - 1))
+
+
+def _touched(samples: Samples, like: Tensor) -> Tensor:
+    """[B, m, 1, ...] 1 where a client's samples are about a row, else 0, as wide as `like` [B, m, ...]."""
+    here = torch.zeros(like.shape[:2], dtype=like.dtype, device=like.device)
+    here.scatter_add_(1, samples.items, samples.sampled_rows.to(like.dtype))
+    return here.reshape(*here.shape, *[1] * (like.dim() - 2))
 
 
 def _weighted(change: Tensor, weights: Tensor) -> Tensor:
