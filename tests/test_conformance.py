@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from torch import Tensor
 
-from ownview import FedEM, FedMF, FedRAP
+from ownview import CoLR, FedEM, FedMF, FedRAP, FedRecon
 from ownview.errors import SettingError
 from ownview.method import Method
 from ownview.registry import METHODS, PLUGINS
@@ -59,6 +59,9 @@ OPTIONS: dict[str, Method] = {
         update="proximal", sparse=2.0, table_rate=20.0, step_decay=1.0, batch_size=32, local_epochs=3
     ),
     "stops early": FedRAP(stop_below=0.05, network_rate=0.3, table_rate=5.0, batch_size=32, embedding_size=4),
+    "halves of several batches": FedRecon(batch_size=16, reconstruction_epochs=3, local_epochs=2, embedding_size=4),
+    "no halves": FedRecon(split=False, batch_size=32, embedding_size=4, user_scale=1.0),
+    "updates of full rank": CoLR(rank=4, embedding_size=4, batch_size=32, local_epochs=3),
 }
 
 
@@ -70,11 +73,15 @@ def test_options_conform(name: str, check: str) -> None:
 
 def test_nothing_is_left_out() -> None:
     """An empty loop would pass silently: the collected names are the registry's, spelt out once."""
-    assert set(METHODS) == {"fedem", "fedmf", "fedncf", "fedrap", "local-only", "pfedclr", "pfedrec"}
+    assert set(METHODS) == {
+        "colr", "fedem", "fedmf", "fedncf", "fedrap", "fedrecon", "local-only", "pfedclr", "pfedrec",
+    }  # fmt: skip
     assert set(PLUGINS) == {"dual-personalisation", "elastic-merging", "late-aggregation", "plgc"}
-    share_a_table = ("fedmf", "fedncf", "fedrap", "pfedclr", "pfedrec")
+    share_a_table = ("fedmf", "fedncf", "fedrap", "fedrecon", "pfedclr", "pfedrec")
     paired = {f"{name}+{plugin}" for name in share_a_table for plugin in PLUGINS}
-    assert set(COMBINATIONS) == {*METHODS, *paired} - {"fedncf+late-aggregation"}  # it shares a network too
+    # FedNCF shares a network too; FedRecon has learnt nothing when an adapter would be trained.
+    refused = {"fedncf+late-aggregation", "fedrecon+elastic-merging"}
+    assert set(COMBINATIONS) == {*METHODS, *paired} - refused
 
 
 def test_a_method_that_breaks_a_rule_is_caught() -> None:

@@ -16,12 +16,14 @@ from ownview.engine.options import FederationOptions
 from ownview.errors import OwnviewError
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
 from ownview.experiment import Experiment
-from ownview.initial import Constant, Normal, Uniform
+from ownview.initial import Constant, Normal, Orthonormal, Uniform
 from ownview.method import Method, Plugin, cross_entropy
+from ownview.methods.colr import CoLR
 from ownview.methods.fedem import FedEM
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
+from ownview.methods.fedrecon import FedRecon
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.pfedclr import PFedCLR
 from ownview.methods.pfedrec import PFedRec
@@ -34,13 +36,14 @@ from ownview.plugins.plgc import PLGC
 from ownview.runs.run import Run, open_run, resume
 from ownview.runs.watching import skew
 from ownview.settings import setting
-from ownview.types import Batch, Context, Opening, Param, Params, Phase, Shrink, Step, World
+from ownview.types import Batch, Context, Draw, Opening, Param, Params, Phase, ServerStep, Shrink, Step, World
 from ownview.version import __version__
 
 __all__ = [
-    "HONEST", "PAPER", "PLGC", "Adam", "Batch", "CentRAP", "Constant", "Context", "DualPersonalisation",
-    "ElasticMerging", "Experiment", "FedEM", "FedMF", "FedNCF", "FedRAP", "FederationOptions", "Interactions",
-    "LateAggregation", "LocalOnly", "Method", "Mixing", "Normal", "Opening", "OwnviewError", "PFedCLR", "PFedRec",
-    "Param", "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Shrink", "Step", "Uniform", "World",
+    "HONEST", "PAPER", "PLGC", "Adam", "Batch", "CentRAP", "CoLR", "Constant", "Context", "Draw", "DualPersonalisation",
+    "ElasticMerging", "Experiment", "FedEM", "FedMF", "FedNCF", "FedRAP", "FedRecon", "FederationOptions",
+    "Interactions", "LateAggregation", "LocalOnly", "Method", "Mixing", "Normal", "Opening", "Orthonormal",
+    "OwnviewError", "PFedCLR", "PFedRec", "Param", "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run",
+    "ServerStep", "Sgd", "Shrink", "Step", "Uniform", "World",
     "__version__", "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting", "skew",
 ]  # fmt: skip

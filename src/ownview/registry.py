@@ -14,10 +14,12 @@ from ownview.baselines.centrap import CentRAP
 from ownview.baselines.popularity import Popularity
 from ownview.errors import SettingError, UnknownNameError
 from ownview.method import Method, Plugin
+from ownview.methods.colr import CoLR
 from ownview.methods.fedem import FedEM
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
+from ownview.methods.fedrecon import FedRecon
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.pfedclr import PFedCLR
 from ownview.methods.pfedrec import PFedRec
@@ -27,7 +29,7 @@ from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
 
 METHODS: dict[str, type[Method]] = {
-    cls.name: cls for cls in (FedEM, FedMF, FedNCF, FedRAP, LocalOnly, PFedCLR, PFedRec)
+    cls.name: cls for cls in (CoLR, FedEM, FedMF, FedNCF, FedRAP, FedRecon, LocalOnly, PFedCLR, PFedRec)
 }
 BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (CentRAP, Popularity)}
 PLUGINS: dict[str, type[Plugin]] = {

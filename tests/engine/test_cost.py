@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ownview import FederationOptions, FedMF, FedRAP, LocalOnly, Method, PFedCLR, PFedRec
+from ownview import CoLR, FederationOptions, FedMF, FedRAP, LocalOnly, Method, PFedCLR, PFedRec
 from ownview.engine.cost import DeclaredCost
 from ownview.runs.cost import Cost, cost_of
 from ownview.testing import federation, small_world
@@ -82,6 +82,16 @@ def test_every_shared_value_is_held_once_by_client_and_server_and_travels_both_w
     assert (cost.client_values, cost.client_bytes) == (127, 1016)
     assert (cost.server_values, cost.server_bytes, cost.server_bytes_with_uploads) == (71, 568, 2840)
     assert cost.bytes_down == cost.bytes_up == 568
+
+
+def test_only_what_training_moves_travels_back() -> None:
+    params = CoLR(embedding_size=16, rank=4).params(World(2, 10))
+    cost = DeclaredCost.of(params, World(num_clients=3, num_items=10), uploaded={"update"})
+    assert cost.bytes_down == cost.server_bytes == 4 * (160 + 40 + 64)
+    assert cost.bytes_up == 4 * 40
+    assert cost.server_bytes_with_uploads == 4 * (160 + 40 + 64) + 3 * 4 * 40
+    one = federation(CoLR(), small_world())
+    assert cost_of(one, 1, [{"seconds": one.round(1).seconds}]).declared.bytes_up == 8 * 60 * 4
 
 
 def measured(method: Method, engine: str = "vector", **options: object) -> tuple[Cost, float]:

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ownview import Adam, FedMF, Method, Param, Params, Phase, Step, World
+from ownview import Adam, FedMF, Method, Param, Params, Phase, ServerStep, Step, World
 from ownview.errors import SettingError, TrainingError
 from ownview.testing import federation, small_world
 from ownview.types import Batch, Context
@@ -99,3 +99,25 @@ def test_a_loss_that_fails_is_named_in_both_engines(engine: str, who: str) -> No
     one = federation(BadLoss(), small_world(), engine=engine)
     with pytest.raises(TrainingError, match=rf"fedmf failed .*{who}"):
         one.round(1)
+
+
+@dataclass(frozen=True)
+class ServerRewrites(FedMF):
+    target: str = "items"
+
+    @property
+    def server_step(self) -> ServerStep:
+        return lambda shared, draw: {self.target: shared["items"][:1] if self.target == "items" else shared["items"]}
+
+
+@pytest.mark.parametrize(
+    ("target", "fact"),
+    [
+        ("items", r"the server rewrites 'items' as \(1, 16\); expected shape \(3, 16\)"),
+        ("item", r"the server rewrites 'item', no shared parameter; did you mean 'items'\?"),
+        ("user", r"the server rewrites 'user', no shared parameter"),
+    ],
+)
+def test_a_server_rewrites_what_is_shared_in_its_own_shape(target: str, fact: str) -> None:
+    with pytest.raises(SettingError, match=fact):
+        federation(ServerRewrites(target=target), small_world())

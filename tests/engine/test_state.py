@@ -34,6 +34,8 @@ CLIENTS = (0, 1)
         ({"beside": "received", "shared": True, "kept": True}, "beside makes sense for kept tables only"),
         ({"rest": True}, "rest makes sense for tables only"),
         ({"rest": True, "shared": True, "kept": True}, "rest makes sense for tables only"),
+        ({"fresh": True, "shared": True}, "fresh makes sense for private parameters"),
+        ({"fresh": True, "rows": True}, "fresh makes sense for private parameters"),
     ],
 )
 def test_impossible_parameters_are_refused(words: dict[str, object], reason: str) -> None:

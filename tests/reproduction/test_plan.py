@@ -45,7 +45,7 @@ def test_a_run_that_two_tables_need_is_one_task(store: Path) -> None:
     one, two, ten = (lines_of("PFedRec", table, asked) for table in ("1", "2", "10"))
     assert one["PFedRec"].here == two["FedMF+DualPer"].here == ten["PFedRec inactive users"].here
     every = [*one.values(), *two.values(), *ten.values()]
-    assert len(tasks(every)) == 4, "FedMF and PFedRec, each under paper and honest"
+    assert len(tasks(every)) == 8, "FedMF, PFedRec, FedRecon and FedRecon+DualPer, each under paper and honest"
     assert lines_of("PFedRec", "8", asked)["PFedRec"].here != one["PFedRec"].here
 
 

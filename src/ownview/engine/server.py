@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor
 
 from ownview.engine.options import FederationOptions
+from ownview.engine.samples import Samples
 from ownview.engine.uploads import Upload
 from ownview.types import Params
 
@@ -17,27 +18,56 @@ class MeanChange:
 
     The mean of full tables equals x + sum_u w_u (x_u - x) / sum_u w_u, and rows a client did not touch add zero,
     so touched rows are all that is needed.
+
+    Of tables in `by_row` a row is divided by the weights of those clients alone whose samples of the round are about
+    it, and what others send of it, noise or an own table's row of earlier rounds, does not count. The mean change of a
+    row nobody touched is zero.
+
+    Args:
+        shared: what is averaged, as sent out.
+        by_row: names of tables averaged over the clients that touched a row.
     """
 
-    def __init__(self, shared: Params) -> None:
+    def __init__(self, shared: Params, by_row: Collection[str] = ()) -> None:
         self.sums = {name: torch.zeros_like(value) for name, value in shared.items()}
         self.weight: Tensor | None = None
+        self.by_row = frozenset(by_row)
+        counted = next((shared[name] for name in self.by_row), None)
+        self.row_weights = None if counted is None else counted.new_zeros(len(counted), dtype=torch.float64)
 
     def add(self, upload: Upload) -> None:
         """Take one block's changes."""
         total = upload.weights.sum(dtype=torch.float64)
         self.weight = total if self.weight is None else self.weight + total
+        if self.row_weights is not None:
+            touched = upload.samples.sampled_rows.to(self.row_weights.dtype)
+            add_rows(self.row_weights, upload.samples.items, _weighted(touched, upload.weights))
         for name, value in self.sums.items():
             if name in upload.rows:
                 add_rows(value, upload.samples.items, _weighted(upload.rows[name], upload.weights))
             else:
-                value.add_(_weighted(upload.whole[name], upload.weights).sum(0))
+                change = upload.whole[name]
+                counted = change * _touched(upload.samples, change) if name in self.by_row else change
+                value.add_(_weighted(counted, upload.weights).sum(0))
 
     def mean(self) -> Params:
         """The mean change; zero where nobody took part."""
         if self.weight is None:
             return self.sums
-        return {name: total / self.weight.to(total.dtype) for name, total in self.sums.items()}
+        return {name: total / self._divisor(name, total, self.weight) for name, total in self.sums.items()}
+
+    def _divisor(self, name: str, total: Tensor, weight: Tensor) -> Tensor:
+        if self.row_weights is None or name not in self.by_row:
+            return weight.to(total.dtype)
+        by_row = torch.where(self.row_weights > 0, self.row_weights, 1.0)  # sums of rows nobody touched are zero
+        return by_row.to(total.dtype).reshape(-1, *[1] * (total.dim() - 1))
+
+
+def _touched(samples: Samples, like: Tensor) -> Tensor:
+    """[B, m, 1, ...] 1 where a client's samples are about a row, else 0, as wide as `like` [B, m, ...]."""
+    here = torch.zeros(like.shape[:2], dtype=like.dtype, device=like.device)
+    here.scatter_add_(1, samples.items, samples.sampled_rows.to(like.dtype))
+    return here.reshape(*here.shape, *[1] * (like.dim() - 2))
 
 
 def _weighted(change: Tensor, weights: Tensor) -> Tensor:
