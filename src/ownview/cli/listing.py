@@ -14,12 +14,13 @@ from rich.table import Table
 
 from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir
+from ownview.engine.options import FederationOptions
 from ownview.errors import OwnviewError
 from ownview.experiment import Experiment
 from ownview.method import Method, own_settings
 from ownview.registry import BASELINES, METHODS, PLUGINS, Model
 from ownview.runs.folder import RunFolder
-from ownview.settings import Settings, declared
+from ownview.settings import Rule, Settings, declared
 from ownview.types import World
 
 _RUN_COLUMNS = ("name", "method", "data", "protocol", "seed", "rounds", "HR@10")
@@ -48,7 +49,8 @@ def command(
     if as_json:
         every: dict[str, type[Settings]] = {**METHODS, **BASELINES, **PLUGINS}
         detailed = [{**row, "settings": _settings(every[row["name"]])} if row["name"] in every else row for row in rows]
-        typer.echo(json.dumps({kind.value: detailed}, indent=2))
+        options = {"federation": _settings(FederationOptions)} if kind is Kind.METHODS else {}
+        typer.echo(json.dumps({kind.value: detailed, **options}, indent=2))
         return
     if not rows:
         typer.echo(f"no {kind.value} here" + (f" (looked in {folder})" if kind is Kind.RUNS else ""))
@@ -73,7 +75,12 @@ def _methods() -> list[dict[str, Any]]:
 def _settings(cls: type[Settings]) -> dict[str, dict[str, Any]]:
     own = own_settings(cls)
     fields = {one.name: one for one in declared(cls)}
-    return {name: {"default": fields[name].default, "help": fields[name].metadata["rule"].help} for name in own}
+    return {name: _setting(fields[name].default, fields[name].metadata["rule"]) for name in own}
+
+
+def _setting(default: Any, rule: Rule) -> dict[str, Any]:
+    search = None if rule.search is None else rule.search.to_dict()
+    return {"default": default, "help": rule.help, "search": search}
 
 
 def _leaves(cls: type[Model]) -> str:
