@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ownview.errors import DeviceError, OwnviewError, SettingError, TrainingError, suggestion
+from ownview.errors import OwnviewError, SettingError, suggestion
 from ownview.experiment import Experiment
 from ownview.runs.provenance import method_fingerprint
 from ownview.runs.training import SELECTED_BY, Signals
@@ -149,7 +149,7 @@ def _carry_out(
             if candidate.hopeless(number, value):
                 state = PRUNED
                 break
-    except (TrainingError, SettingError, DeviceError) as error:  # not finite; settings at odds; too large for memory
+    except OwnviewError as error:  # values that are not finite, settings at odds, too much for the memory or the data
         state, reason = FAILED, str(error)
     return Trial(
         number=candidate.number,
