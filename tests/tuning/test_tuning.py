@@ -171,7 +171,7 @@ def test_trials_that_blow_up_are_noted_and_never_chosen(world: Path, tmp_path: P
     assert "finite" in failed.reason
     assert best_of(ended).settings["learning_rate"] == "0.1"
     only = tuning_of(world, trials=2, settings=settings, search=["learning_rate=1e30,1e31"])
-    with pytest.raises(TrainingError, match="none of 2 trials came to an end: .*finite"):
+    with pytest.raises(TrainingError, match=r"none of 2 trials came to an end: .*finite"):
         tune(only, TuningFolder(tmp_path / "only"))
 
 
