@@ -41,4 +41,17 @@ class Constant:
         return torch.full(shape, self.value)
 
 
-Initial = Normal | Uniform | Constant
+@dataclass(frozen=True)
+class Orthonormal:
+    """Rows that are orthogonal and `length` long, in a random direction: r rows of d >= r values."""
+
+    length: float
+
+    def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Float32 values on the CPU."""
+        rows, width = shape
+        columns: Tensor = torch.linalg.qr(torch.randn((width, rows), generator=generator)).Q
+        return columns.T.contiguous() * self.length
+
+
+Initial = Normal | Uniform | Constant | Orthonormal

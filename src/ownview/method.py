@@ -21,7 +21,7 @@ from ownview.errors import SettingError, suggestion
 from ownview.mixing import Mixing
 from ownview.search import Between, OneOf
 from ownview.settings import Settings, declared, setting
-from ownview.types import Batch, Context, Param, Params, Phase, World
+from ownview.types import Batch, Context, Param, Params, Phase, ServerStep, World
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,24 @@ class Method(Settings):
     def weighting(self) -> str:
         """How the server weighs clients unless told otherwise: by training "samples", or "uniform"."""
         return "samples"
+
+    @property
+    def row_mean(self) -> str:
+        """Over whom the server averages a table's row unless told otherwise: "all" clients, or who "touched" it."""
+        return "all"
+
+    @property
+    def server_step(self) -> ServerStep | None:
+        """What the server does to the shared values after every round's mean; None for nothing."""
+        return None
+
+    def before_predicting(self, world: World) -> tuple[Phase, ...]:
+        """What a client trains on what it has, before it predicts: private parameters without rows only.
+
+        It runs on all training samples of the client with negatives of its own, sends nothing and keeps nothing. Phases
+        are numbered on from those of `phases`; rates that fall from round to round are those of the first.
+        """
+        return ()
 
     @property
     def server_mixing(self) -> Mixing | None:
@@ -139,9 +157,23 @@ class Plugin(Method):
         return self.wrapped.weighting
 
     @property
+    def row_mean(self) -> str:
+        """The inner method's, unless changed."""
+        return self.wrapped.row_mean
+
+    @property
     def server_mixing(self) -> Mixing | None:
         """The inner method's, unless changed."""
         return self.wrapped.server_mixing
+
+    @property
+    def server_step(self) -> ServerStep | None:
+        """The inner method's, unless changed."""
+        return self.wrapped.server_step
+
+    def before_predicting(self, world: World) -> tuple[Phase, ...]:
+        """The inner method's, unless changed."""
+        return self.wrapped.before_predicting(world)
 
     def params(self, world: World) -> dict[str, Param]:
         """The inner method's, unless changed."""

@@ -47,6 +47,8 @@ class Param:
         rest: (tables only) the client also sees, as NAME.rest, a number []: the sum of squares of the rows that are not
             at hand; of a table beside likewise. Padding rows are zero in training then, so that the sum of squares of
             NAME plus NAME.rest is that of the whole table.
+        fresh: (private, without rows) nothing of it outlives a round: a client begins every round, and everything it
+            does before it predicts (`Method.before_predicting`), with the initial values.
         initial: the values every client and the server start from.
     """
 
@@ -56,6 +58,7 @@ class Param:
     kept: bool = False
     beside: str = ""
     rest: bool = False
+    fresh: bool = False
     initial: Initial = Normal(1.0)
 
     def __post_init__(self) -> None:
@@ -65,11 +68,13 @@ class Param:
             raise ValueError("beside makes sense for kept tables only: others have no copy of their own to go on from")
         if self.rest and not self.rows:
             raise ValueError("rest makes sense for tables only: of other parameters everything is at hand")
+        if self.fresh and (self.shared or self.rows):
+            raise ValueError("fresh makes sense for private parameters without rows only")
 
     @property
     def own(self) -> bool:
         """Whether the client holds a value of its own between rounds."""
-        return self.kept or not self.shared
+        return (self.kept or not self.shared) and not self.fresh
 
 
 def visible(params: Mapping[str, Param]) -> dict[str, Param]:
@@ -148,6 +153,16 @@ class Step:
 Opening = Callable[[Params, Context], Params]
 """One client's values, and when -> new values for some of them."""
 
+Draw = Callable[[str], Tensor]
+"""A parameter's name -> its initial values drawn anew, others in every round; tables have all rows."""
+
+ServerStep = Callable[[Params, Draw], Params]
+"""Whole shared values by name, as the round's mean has left them -> new values for some of them. A pure function."""
+
+PARTS = ("all", "support", "query")
+"""Samples of a phase. Support is half of a client's positives, the larger half of an odd number, each with its own
+negatives; query is the other half, empty where there is one positive. The halves are drawn anew in every round."""
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -167,6 +182,7 @@ class Phase:
             client's samples of this round are about.
         tolerance: a client leaves the phase early, after the first epoch that changes its running mean loss (over the
             phase's epochs so far) relatively by less than this; 0 lets everybody take all epochs.
+        part: the samples it passes over, one of `PARTS`.
     """
 
     steps: tuple[Step, ...]
@@ -174,3 +190,8 @@ class Phase:
     opening: Opening | None = None
     everywhere: bool = True
     tolerance: float = 0.0
+    part: str = "all"
+
+    def __post_init__(self) -> None:
+        if self.part not in PARTS:
+            raise ValueError(f"a phase passes over one of {PARTS}, not {self.part!r}")

@@ -6,7 +6,7 @@ Decomposition", whose MB are 2^20 bytes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -22,15 +22,23 @@ class DeclaredCost:
         shared: values that client and server exchange, by parameter.
         num_clients: that may send at the same time.
         bytes_per_value: 4 for float32.
+        uploaded: names of the shared values that training moves; None for all.
     """
 
     private: Mapping[str, int]
     shared: Mapping[str, int]
     num_clients: int
     bytes_per_value: int = 4
+    uploaded: Collection[str] | None = None
 
     @classmethod
-    def of(cls, params: Mapping[str, Param], world: World, bytes_per_value: int = 4) -> DeclaredCost:
+    def of(
+        cls,
+        params: Mapping[str, Param],
+        world: World,
+        bytes_per_value: int = 4,
+        uploaded: Collection[str] | None = None,
+    ) -> DeclaredCost:
         """Count what a method declares for a world."""
         values = {name: prod(one.shape) * (world.num_items if one.rows else 1) for name, one in params.items()}
         beside = {one.beside: values[name] for name, one in params.items() if one.beside}
@@ -39,6 +47,7 @@ class DeclaredCost:
             {name: count for name, count in values.items() if params[name].shared},
             world.num_clients,
             bytes_per_value,
+            uploaded,
         )
 
     @property
@@ -64,7 +73,7 @@ class DeclaredCost:
     @property
     def server_bytes_with_uploads(self) -> int:
         """Bytes of a server that stores the upload of every client beside its own copy, which the paper counts."""
-        return (self.num_clients + 1) * self.server_bytes
+        return self.server_bytes + self.num_clients * self.bytes_up
 
     @property
     def bytes_down(self) -> int:
@@ -73,5 +82,6 @@ class DeclaredCost:
 
     @property
     def bytes_up(self) -> int:
-        """From one client in a round: all shared values."""
-        return self.server_bytes
+        """From one client in a round: the shared values that training moves."""
+        back = (count for name, count in self.shared.items() if self.uploaded is None or name in self.uploaded)
+        return sum(back) * self.bytes_per_value

@@ -24,14 +24,14 @@ from ownview.engine.privacy import privacy
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples, draw_samples
 from ownview.engine.server import MeanChange, ServerOptimizer
-from ownview.engine.soundness import require_sound
+from ownview.engine.soundness import names_moved, require_sound
 from ownview.engine.state import Received, State, planned_bytes
 from ownview.engine.uploads import Upload
 from ownview.engine.vector import VectorEngine
 from ownview.engine.wire import Traffic, sparsity
 from ownview.errors import SettingError, TrainingError
 from ownview.method import Method
-from ownview.random import bits, derive, unit
+from ownview.random import bits, derive, generator, unit
 from ownview.types import Context, Opening, Params, Phase, World
 
 
@@ -59,7 +59,7 @@ class RoundReport:
         seconds: by part.
         bytes_down: what one client downloaded.
         bytes_up: what one client uploaded, the mean over clients; see `engine.wire`.
-        bytes_dense: what either would be without regard to zeros.
+        bytes_dense: what the download would be without regard to zeros, and the upload of all of it.
         sparsity: of every shared parameter after the round, shares of zeros and of values nearly zero.
     """
 
@@ -102,8 +102,10 @@ class Federation:
         machine.require(needed, f"{method.name}'s standing values")
         steps = (step for phase in method.phases(self.world) for step in phase.steps)
         self.shrunk = {name for step in steps for part in step.parts if part.shrink for name in part.names}
+        self.uploaded = frozenset(name for name in names_moved(method, self.world) if params[name].shared)
         self.train = split.train.to(machine.device)
         self.state = State(params, self.world, seed, machine.device, machine.dtype, mixing, self.train.lengths)
+        self.by_row = self._averaged_by_row()
         self.server = ServerOptimizer(options, self.averaged)
         self.privacy = privacy(options.privacy)
         self.sampler = NegativeSampler(excluded.to(machine.device), split.num_items, method.negatives)
@@ -120,8 +122,8 @@ class Federation:
         self.engine.recorder.renew()
         clients = self.participants(number)
         self.state.begin_round(clients, number)
-        change = MeanChange(self.averaged)
-        traffic = Traffic(self.state.shared, self.shrunk)
+        change = MeanChange(self.averaged, self.by_row)
+        traffic = Traffic(self.state.shared, self.shrunk, self.uploaded)
         trained: list[tuple[Tensor, Tensor, Tensor]] = []
         for wave in self.waves(self.blocks(clients)):
             drawn = [self.samples(number, block) for block in wave]
@@ -132,6 +134,8 @@ class Federation:
         for name, mixtures in self.state.mixtures.items():
             mixtures.mix()
             self.state.shared[name] = mixtures.mean()
+        if self.method.server_step is not None:
+            self.state.shared |= self.method.server_step(self.state.shared, partial(self._draw, number))
         clock.lap("server")
         return RoundReport(
             number, len(clients), loss, clock.seconds(), traffic.down, traffic.up, traffic.dense,
@@ -140,8 +144,26 @@ class Federation:
 
     @property
     def averaged(self) -> Params:
-        """The shared values that are one mean for all."""
-        return {name: value for name, value in self.state.shared.items() if name not in self.state.mixtures}
+        """The shared values that are one mean for all; what training does not move stays as it is anyway."""
+        uploaded = {name: value for name, value in self.state.shared.items() if name in self.uploaded}
+        return {name: value for name, value in uploaded.items() if name not in self.state.mixtures}
+
+    def _averaged_by_row(self) -> frozenset[str]:
+        """Names of tables whose rows are averaged over the clients that touched them."""
+        chosen = self.options.row_mean
+        tables = frozenset(name for name in self.averaged if self.state.params[name].rows)
+        if chosen == "touched" and not tables:
+            raise SettingError(
+                f"federation setting row_mean='touched': the server averages no item table of {self.method.name}; "
+                "expected method or all"
+            )
+        return tables if (self.method.row_mean if chosen == "method" else chosen) == "touched" else frozenset()
+
+    def _draw(self, number: int, name: str) -> Tensor:
+        """A parameter's initial values, drawn anew after round `number`."""
+        param, drawn_by = self.state.params[name], generator(self.seed, "initial:" + name, number)
+        shape = (self.world.num_items, *param.shape) if param.rows else param.shape
+        return param.initial.draw(shape, drawn_by).to(self.machine.device, self.machine.dtype)
 
     def participants(self, number: int) -> Tensor:
         """Who takes part in a round."""

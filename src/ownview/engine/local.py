@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,12 +11,14 @@ from itertools import islice
 import torch
 from torch import Tensor
 
+from ownview.engine.parts import half_of
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.engine.stopping import EarlyStop
+from ownview.method import Method
 from ownview.optimizers import Run
 from ownview.random import bits, derive, sort_keys
-from ownview.types import Batch, Context, Params, Phase, Shrink, Step
+from ownview.types import Batch, Context, Params, Phase, Shrink, Step, World
 
 _PLACE = (1 << 25) - 1
 """The low bits of a sort key hold a sample's place; no client has 33 million samples."""
@@ -101,8 +104,10 @@ class Plan:
     """What local training does in a round.
 
     Args:
-        phases: of the method.
+        phases: of the method, and what it does before it predicts.
+        numbers: of the phases that run.
         batch_size: samples in a batch; the last batch of an epoch may be smaller.
+        group: samples that belong together, a positive and its negatives.
         seed: of the run; with the round, phase, epoch and client it gives the order of samples.
         round: its number.
         recorder: repeats epochs.
@@ -110,11 +115,26 @@ class Plan:
     """
 
     phases: tuple[Phase, ...]
+    numbers: range
     batch_size: int
+    group: int
     seed: int
     round: int
     recorder: Recorder
     tables: frozenset[str]
+
+
+def numbered_phases(method: Method, world: World, *, preparing: bool) -> tuple[tuple[Phase, ...], range]:
+    """A method's phases, those before it predicts behind the others, and the numbers of the ones that run.
+
+    Args:
+        method: whose.
+        world: of the clients.
+        preparing: whether the ones before it predicts run, or the others.
+    """
+    training, before = method.phases(world), method.before_predicting(world)
+    count = len(training)
+    return (*training, *before), range(count, count + len(before)) if preparing else range(count)
 
 
 def fit(
@@ -135,26 +155,37 @@ def fit(
     """
     losses = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
     opened: list[Opened] = []
-    for number, phase in enumerate(plan.phases):
+    for number in plan.numbers:
+        phase = plan.phases[number]
         if phase.opening is not None:
             rowless = {name: value.clone() for name, value in params.items() if name not in plan.tables}
             opened.append(Opened(number, rowless))
             for name, value in client.open_phase(params, number).items():
                 anywhere = phase.everywhere or name not in plan.tables
                 params[name].copy_(value if anywhere else torch.where(_sampled(samples, value), value, params[name]))
+        here, at_work = _part(phase.part, samples, runs, plan)
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
-        shuffled = replace(samples, rows=samples.rows.clone(), labels=samples.labels.clone())
+        shuffled = replace(here, rows=here.rows.clone(), labels=here.labels.clone())
         context = Context(plan.round, number)
-        epoch = _Epoch(partial(_in_phase, client.loss, number), params, shuffled, runs, phase, plan, context)
+        epoch = _Epoch(partial(_in_phase, client.loss, number), params, shuffled, at_work, phase, plan, context)
         once_more = plan.recorder.repeated(epoch.run, phase.epochs)
-        stop = EarlyStop(phase.tolerance, epoch.moved, epoch.total_loss, samples.sizes)
+        stop = EarlyStop(phase.tolerance, epoch.moved, epoch.total_loss, here.sizes)
         for count in range(phase.epochs):
-            if runs.batches[0] > 1:
-                _shuffle(samples, derive(plan.seed, "shuffle", plan.round, number, count), shuffled)
+            if at_work.batches[0] > 1:
+                _shuffle(here, derive(plan.seed, "shuffle", plan.round, number, count), shuffled)
             if not stop.run(once_more):
                 break
         losses = stop.mean_loss()
     return losses, tuple(opened)
+
+
+def _part(part: str, samples: Samples, runs: Runs, plan: Plan) -> tuple[Samples, Runs]:
+    """The samples of a phase and who works at which batch."""
+    if part == "all":
+        return samples, runs
+    half = half_of(samples, part, plan.group, derive(plan.seed, "parts", plan.round))
+    batches = [math.ceil(size / plan.batch_size) for size in half.host_sizes]
+    return half, Runs.alone(batches[0]) if runs.spans[0] is ... else Runs.of(batches)
 
 
 def _on_batch(shrink: Shrink, context: Context, *tensors: Tensor) -> Tensor:
@@ -180,7 +211,7 @@ class _Epoch:
     ) -> None:
         self.loss, self.params, self.samples, self.runs, self.phase = loss, params, samples, runs, phase
         self.batch_size, self.context = plan.batch_size, context
-        self.mask = _real_samples(samples).to(samples.labels.dtype)
+        self.mask = samples.real_samples.to(samples.labels.dtype)
         self.total_loss = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
         self.movers = [
             [part.optimizer.start([params[name] for name in part.names], runs.spans, plan.round) for part in step.parts]
@@ -232,7 +263,7 @@ def _shuffle(samples: Samples, key: int, out: Samples) -> None:
     """Write the samples into `out` in a random order of each client's own; padding stays behind."""
     place = torch.arange(samples.rows.shape[-1], device=samples.rows.device)
     random = bits(key, samples.clients[..., None], place) >> 1 & ~_PLACE
-    random = torch.where(_real_samples(samples), random, 1 << 62)
+    random = torch.where(samples.real_samples, random, 1 << 62)
     order = sort_keys(random | place) & _PLACE
     torch.gather(samples.rows, -1, order, out=out.rows)
     torch.gather(samples.labels, -1, order, out=out.labels)
@@ -240,15 +271,8 @@ def _shuffle(samples: Samples, key: int, out: Samples) -> None:
 
 def _sampled(samples: Samples, like: Tensor) -> Tensor:
     """[..., R, 1, ...] True for rows that a sample is about, as wide as `like` [..., R, ...]."""
-    counts = torch.zeros(samples.items.shape, dtype=torch.long, device=samples.items.device)
-    counts = counts.scatter_add(-1, samples.rows, _real_samples(samples).long())
-    return (counts > 0).reshape(counts.shape + (1,) * (like.dim() - counts.dim()))
-
-
-def _real_samples(samples: Samples) -> Tensor:
-    """[..., S] False for padding, which stands behind the samples in every order."""
-    place = torch.arange(samples.rows.shape[-1], device=samples.rows.device)
-    return place < samples.sizes[..., None]
+    here = samples.sampled_rows
+    return here.reshape(here.shape + (1,) * (like.dim() - here.dim()))
 
 
 def _batch(samples: Samples, mask: Tensor, here: Run, window: slice) -> Batch:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ownview.data.interactions import Interactions
-from ownview.engine.local import ClientSide, Opened, Plan, Runs, fit
+from ownview.engine.local import ClientSide, Opened, Plan, Runs, fit, numbered_phases
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.errors import OwnviewError, TrainingError
@@ -22,8 +22,18 @@ class LoopEngine:
 
     name = "loop"
 
-    def __init__(self, method: Method, world: World, seed: int, device: torch.device, data: Interactions) -> None:
-        self.method, self.phases, self.seed, self.data = method, method.phases(world), seed, data
+    def __init__(
+        self,
+        method: Method,
+        world: World,
+        seed: int,
+        device: torch.device,
+        data: Interactions,
+        *,
+        preparing: bool = False,
+    ) -> None:
+        self.method, self.seed, self.data = method, seed, data
+        self.phases, self.numbers = numbered_phases(method, world, preparing=preparing)
         self.recorder = Recorder(device)
 
     def train(
@@ -57,7 +67,16 @@ class LoopEngine:
             return {} if opening is None else opening(p, replace(context, phase=phase))
 
         try:
-            plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder, tables)
+            plan = Plan(
+                self.phases,
+                self.numbers,
+                self.method.batch_size,
+                1 + self.method.negatives,
+                self.seed,
+                context.round,
+                self.recorder,
+                tables,
+            )
             return fit(ClientSide(loss, open_phase), values, mine, Runs.alone(batches), plan)
         except OwnviewError:
             raise

@@ -28,6 +28,10 @@ class FederationOptions(Settings):
         "method", "weights of the server's mean: the method's own, samples or uniform",
         choices=("method", "samples", "uniform"), search=OneOf(("samples", "uniform")),
     )  # fmt: skip
+    row_mean: str = setting(
+        "method", "a table's row is averaged over: as the method says, all clients, or those whose samples touched it",
+        choices=("method", "all", "touched"),
+    )  # fmt: skip
     server_optimizer: str = setting(
         "plain", "how the server applies the mean change", choices=("plain", "momentum", "adam"),
         search=OneOf(("plain", "momentum", "adam")),

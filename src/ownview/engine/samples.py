@@ -44,6 +44,17 @@ class Samples:
         """[B, R] True where a row is no padding."""
         return torch.arange(self.items.shape[1], device=self.items.device) < self.num_rows[:, None]
 
+    @property
+    def real_samples(self) -> Tensor:
+        """[B, S] False for padding, which stands behind the samples in every order."""
+        return torch.arange(self.rows.shape[-1], device=self.rows.device) < self.sizes[..., None]
+
+    @property
+    def sampled_rows(self) -> Tensor:
+        """[B, R] True for rows that a sample is about: all but padding, unless every item is kept as a row."""
+        counts = torch.zeros(self.items.shape, dtype=torch.long, device=self.items.device)
+        return counts.scatter_add(-1, self.rows, self.real_samples.long()) > 0
+
     def alone(self, index: int) -> Samples:
         """One client without padding and without the client axis."""
         rows, size = int(self.num_rows[index]), self.host_sizes[index]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import torch
 from torch import Tensor
@@ -17,27 +17,56 @@ class MeanChange:
 
     The mean of full tables equals x + sum_u w_u (x_u - x) / sum_u w_u, and rows a client did not touch add zero,
     so touched rows are all that is needed.
+
+    Of tables in `by_row` a row is divided by the weights of those clients alone whose samples of the round are about
+    it, and what others send of it, noise or an own table's row of earlier rounds, does not count. The mean change of a
+    row nobody touched is zero.
+
+    Args:
+        shared: what is averaged, as sent out.
+        by_row: names of tables averaged over the clients that touched a row.
     """
 
-    def __init__(self, shared: Params) -> None:
+    def __init__(self, shared: Params, by_row: Collection[str] = ()) -> None:
         self.sums = {name: torch.zeros_like(value) for name, value in shared.items()}
         self.weight: Tensor | None = None
+        self.by_row = frozenset(by_row)
+        counted = next((shared[name] for name in self.by_row), None)
+        self.row_weights = None if counted is None else counted.new_zeros(len(counted), dtype=torch.float64)
 
     def add(self, upload: Upload) -> None:
         """Take one block's changes."""
         total = upload.weights.sum(dtype=torch.float64)
         self.weight = total if self.weight is None else self.weight + total
+        touched = None if self.row_weights is None else self._count(upload, self.row_weights)
         for name, value in self.sums.items():
             if name in upload.rows:
                 add_rows(value, upload.samples.items, _weighted(upload.rows[name], upload.weights))
             else:
-                value.add_(_weighted(upload.whole[name], upload.weights).sum(0))
+                change = upload.whole[name]
+                if touched is not None and name in self.by_row:
+                    change = change * touched.reshape(*touched.shape, *[1] * (change.dim() - 2)).to(change.dtype)
+                value.add_(_weighted(change, upload.weights).sum(0))
+
+    def _count(self, upload: Upload, row_weights: Tensor) -> Tensor:
+        """Add the clients' weights to the rows they touched; returns [B, m] 1 where a client touched a row, else 0."""
+        samples = upload.samples
+        touched = samples.sampled_rows.to(row_weights.dtype)
+        add_rows(row_weights, samples.items, _weighted(touched, upload.weights))
+        spread = torch.zeros(len(touched), len(row_weights), dtype=touched.dtype, device=touched.device)
+        return spread.scatter_add_(1, samples.items, touched)
 
     def mean(self) -> Params:
         """The mean change; zero where nobody took part."""
         if self.weight is None:
             return self.sums
-        return {name: total / self.weight.to(total.dtype) for name, total in self.sums.items()}
+        return {name: total / self._divisor(name, total, self.weight) for name, total in self.sums.items()}
+
+    def _divisor(self, name: str, total: Tensor, weight: Tensor) -> Tensor:
+        if self.row_weights is None or name not in self.by_row:
+            return weight.to(total.dtype)
+        by_row = torch.where(self.row_weights > 0, self.row_weights, 1.0)  # sums of rows nobody touched are zero
+        return by_row.to(total.dtype).reshape(-1, *[1] * (total.dim() - 1))
 
 
 def _weighted(change: Tensor, weights: Tensor) -> Tensor:

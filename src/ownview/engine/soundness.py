@@ -34,6 +34,16 @@ def require_sound(method: Method, world: World) -> None:
     _require_scores(method, name, params)
     for phase in phases:
         _require_opening(phase, name, params)
+    _require_preparation(method.before_predicting(world), name, params)
+    _require_server_step(method, name, params)
+
+
+def names_moved(method: Method, world: World) -> frozenset[str]:
+    """The names of the parameters that a step moves or an opening rewrites: the others end a round as they began it."""
+    params, phases = method.params(world), method.phases(world)
+    moved = {name for phase in phases for step in phase.steps for part in step.parts for name in part.names}
+    openings = [phase.opening for phase in phases if phase.opening is not None]
+    return frozenset(moved.union(*(opening(_drawn(params), Context(1)) for opening in openings)))
 
 
 def names_read(method: Method, world: World) -> frozenset[str]:
@@ -106,4 +116,38 @@ def _require_opening(phase: Phase, name: str, params: dict[str, Param]) -> None:
             raise SettingError(
                 f"method {name}: an opening rewrites every row of {table!r}, and {table}.rest would still be of the "
                 "rows as they were; expected everywhere=False, or no rest"
+            )
+
+
+def _require_preparation(phases: tuple[Phase, ...], name: str, params: dict[str, Param]) -> None:
+    """What is trained before predicting is thrown away afterwards, so it may be large for nobody."""
+    for phase in phases:
+        moved = [n for step in phase.steps for part in step.parts for n in part.names]
+        unfit = [n for n in moved if n not in params or params[n].shared or params[n].rows]
+        if unfit or phase.opening is not None or phase.part != "all":
+            found = f"moves {unfit[0]!r}" if unfit else "has an opening" if phase.opening else f"is on {phase.part}"
+            raise SettingError(
+                f"method {name}: a phase before predicting {found}; expected private parameters without rows, trained "
+                "on all samples without an opening"
+            )
+
+
+def _require_server_step(method: Method, name: str, params: dict[str, Param]) -> None:
+    if method.server_step is None:
+        return
+    drawn = _drawn(params)
+    shared = {n: value for n, value in drawn.items() if n in params and params[n].shared}
+    try:
+        rewritten = method.server_step(shared, lambda wanted: drawn[wanted].clone())
+    except Exception as error:
+        raise SettingError(f"method {name}: the server's step fails: {type(error).__name__}: {error}") from error
+    for one, value in rewritten.items():
+        if one not in shared:
+            raise SettingError(
+                f"method {name}: the server rewrites {one!r}, no shared parameter{suggestion(one, shared)}"
+            )
+        if value.shape != shared[one].shape:
+            raise SettingError(
+                f"method {name}: the server rewrites {one!r} as {tuple(value.shape)}; "
+                f"expected shape {tuple(shared[one].shape)}"
             )

@@ -58,6 +58,7 @@ class State:
         self.params, self.world = dict(params), world
         self.shared: Params = {}
         self.own: Params = {}
+        self.starts: Params = {}
         self.tables: dict[str, PersonalTables] = {}
         self.mixtures: dict[str, Mixtures] = {}
         for name, param in params.items():
@@ -69,6 +70,8 @@ class State:
                 self.tables[name] = PersonalTables(world.num_clients, start.clone())
             elif param.own:
                 self.own[name] = start.expand(world.num_clients, *start.shape).clone()
+            elif param.fresh:
+                self.starts[name] = start
             if param.beside and mixing is not None and sizes is not None:
                 self.mixtures[name] = Mixtures(mixing, start, sizes.to(device))
 
@@ -94,10 +97,10 @@ class State:
             elif param.rows:
                 flat = self.shared[name].index_select(0, samples.items.reshape(-1))
                 values[name] = flat.reshape(*samples.items.shape, *param.shape)
-            elif param.shared:
-                values[name] = self.shared[name].expand(count, *param.shape).clone()
-            else:
+            elif name in self.own and not param.shared:
                 values[name] = self.own[name][samples.clients]
+            else:
+                values[name] = (self.starts if param.fresh else self.shared)[name].expand(count, *param.shape).clone()
             if param.beside:
                 offered[name] = self._sent(name, samples.clients)
                 beside[name] = offered[name]
@@ -196,7 +199,20 @@ class State:
             return self.own[name][clients], 0
         if param.rows and items is not None:
             return self.shared[name][items], 0
-        return self.shared[name], None
+        return (self.starts if param.fresh else self.shared)[name], None
+
+    def preparing(self, samples: Samples) -> Params:
+        """What clients have before they predict, by name [B, ...]; tables hold the touched rows, [B, R, ...]."""
+        clients, count = samples.clients, len(samples.clients)
+        values, axes = self.predicting(clients, samples.items)
+        values = {
+            n: value.clone() if axes[n] == 0 else value.expand(count, *value.shape).clone()
+            for n, value in values.items()
+        }
+        for name, param in self.params.items():
+            if param.rest:
+                self._leave_rest(values, name, samples, {name: self._sent(name, clients)} if param.beside else {})
+        return values
 
     def pack(self) -> dict[str, Tensor]:
         """Everything by name, for a checkpoint."""
@@ -228,7 +244,7 @@ def planned_bytes(params: Mapping[str, Param], world: World, bytes_per_value: in
     total = 0
     for param in params.values():
         values = prod(param.shape) * (world.num_items if param.rows else 1)
-        copies = int(param.shared) + (world.num_clients if param.own else 0)
+        copies = int(param.shared or param.fresh) + (world.num_clients if param.own else 0)
         marks = world.num_clients * world.num_items if param.own and param.rows else 0
         total += values * copies * bytes_per_value + marks
         if param.beside and mixed:

@@ -46,5 +46,5 @@ class EarlyStop:
         return mean.device.type != "cpu" or bool(self.working.any())
 
     def mean_loss(self) -> Tensor:
-        """[B] or [] mean over the samples of the epochs a client took part in."""
-        return self.total_loss / (self.sizes * self.epochs)
+        """[B] or [] mean over the samples of the epochs a client took part in; 0 for a client without samples."""
+        return self.total_loss / (self.sizes * self.epochs).clamp(min=1)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ownview.engine.allocator import keep_freed_memory
-from ownview.engine.local import ClientSide, Loss, Opened, Plan, Runs, fit
+from ownview.engine.local import ClientSide, Loss, Opened, Plan, Runs, fit, numbered_phases
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.errors import TrainingError
@@ -23,8 +23,11 @@ class VectorEngine:
 
     name = "vector"
 
-    def __init__(self, method: Method, world: World, seed: int, device: torch.device) -> None:
-        self.method, self.phases, self.seed = method, method.phases(world), seed
+    def __init__(
+        self, method: Method, world: World, seed: int, device: torch.device, *, preparing: bool = False
+    ) -> None:
+        self.method, self.seed = method, seed
+        self.phases, self.numbers = numbered_phases(method, world, preparing=preparing)
         self.recorder = Recorder(device)
         keep_freed_memory()
 
@@ -35,7 +38,16 @@ class VectorEngine:
 
         Clients come with the busiest first.
         """
-        plan = Plan(self.phases, self.method.batch_size, self.seed, context.round, self.recorder, tables)
+        plan = Plan(
+            self.phases,
+            self.numbers,
+            self.method.batch_size,
+            1 + self.method.negatives,
+            self.seed,
+            context.round,
+            self.recorder,
+            tables,
+        )
         batches = [math.ceil(size / self.method.batch_size) for size in samples.host_sizes]
         client = ClientSide(self._stacked_loss(tuple(params), context), partial(self._open_phase, context))
         try:

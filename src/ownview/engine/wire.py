@@ -67,7 +67,7 @@ def message_size(table: Tensor, nonzero: Tensor) -> Tensor:
 
 
 class Traffic:
-    """Weighs a round's messages: every shared table goes to each client and comes back, whole.
+    """Weighs a round's messages: every shared table goes to each client; those that training moves come back, whole.
 
     A client changes only rows it touches, so what it sends back has nnz(all rows) - nnz(touched rows before) +
     nnz(touched rows after) values that are not 0. Tables without any zero that nothing makes sparse are not looked at:
@@ -76,12 +76,15 @@ class Traffic:
     Args:
         shared: the values sent out.
         shrunk: names of values that training makes exactly 0.
+        uploaded: names of values that come back; None for all.
     """
 
-    def __init__(self, shared: Params, shrunk: Collection[str]) -> None:
+    def __init__(self, shared: Params, shrunk: Collection[str], uploaded: Collection[str] | None = None) -> None:
         nonzero = {name: torch.count_nonzero(value) for name, value in shared.items()}
         self.shared, self.clients = shared, 0
         self.dense = sum(dense_size(value) for value in shared.values())
+        back = [value for name, value in shared.items() if uploaded is None or name in uploaded]
+        self.dense_up = sum(dense_size(value) for value in back)
         self.down = sum(int(message_size(value, nonzero[name])) for name, value in shared.items())
         self.nonzero = {n: count for n, count in nonzero.items() if n in shrunk or int(count) < shared[n].numel()}
         self.saved: list[Tensor] = []
@@ -107,7 +110,7 @@ class Traffic:
     def up(self) -> int:
         """Mean bytes that a client sent back, rounded; 0 where there was no client."""
         saved = int(torch.stack(self.saved).sum()) if self.saved else 0
-        return round(self.dense - saved / self.clients) if self.clients else 0
+        return round(self.dense_up - saved / self.clients) if self.clients else 0
 
 
 def sparsity(shared: Params) -> dict[str, dict[str, float]]:

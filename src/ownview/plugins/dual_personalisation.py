@@ -42,6 +42,11 @@ class DualPersonalisation(Plugin):
                 f"plug-in {self.name} lets a client keep the table it received; {inner.name}'s clients go on from a "
                 "table of their own already"
             )
+        if inner.server_step is not None:
+            raise SettingError(
+                f"plug-in {self.name} leaves nothing shared but kept item tables; {inner.name}'s server rewrites "
+                "shared values after every round, and clients that predict with what they trained would not see it"
+            )
         if not any(param.rows and param.shared for param in some):
             raise SettingError(
                 f"plug-in {self.name} needs a method that shares an item table; {inner.name} shares none"

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from ownview.errors import SettingError
 from ownview.merging import MERGED_ROWS, MERGES, Merging
 from ownview.method import Method, Plugin
 from ownview.optimizers import Adam
@@ -42,8 +43,14 @@ class ElasticMerging(Plugin):
     rho: float = setting(0.5, "weight of the received table in static merging", low=0, high=1)
 
     def check(self, inner: Method) -> None:
-        """There must be one shared item table to merge with."""
+        """There must be one shared item table to merge with, and something learnt to merge by."""
         shared_table(inner, self.name)
+        fresh = [name for name, param in inner.params(World(2, 4)).items() if param.fresh]
+        if fresh:
+            raise SettingError(
+                f"plug-in {self.name} trains its adapter before anything else, when {fresh[0]!r} of {inner.name}, "
+                "which begins every round anew, has learnt nothing"
+            )
 
     @classmethod
     def neutral(cls, inner: Method) -> Plugin:

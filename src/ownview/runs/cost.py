@@ -120,7 +120,7 @@ def cost_of(federation: Federation, number: int, rounds: Sequence[Mapping[str, A
         client_seconds=_seconds_alone(federation, client, number),
         server_seconds=sum(line["seconds"]["server"] for line in rounds) / len(rounds),
     )
-    declared = DeclaredCost.of(params, federation.world, federation.machine.bytes_per_value)
+    declared = DeclaredCost.of(params, federation.world, federation.machine.bytes_per_value, federation.uploaded)
     return Cost(declared, measured, str(federation.machine.device))
 
 

@@ -15,7 +15,7 @@ from ownview.data.splits import Split
 from ownview.engine.federation import Federation, RoundReport
 from ownview.engine.machine import Machine
 from ownview.engine.options import FederationOptions
-from ownview.engine.scoring import ClientScorer
+from ownview.engine.scoring import scorer_of
 from ownview.evaluation.protocol import Protocol
 from ownview.registry import Model
 from ownview.types import Params
@@ -52,7 +52,7 @@ class FederatedTrainer:
 
     def __init__(self, federation: Federation) -> None:
         self.federation = federation
-        self.scorer = ClientScorer(federation.method, federation.state, federation.machine)
+        self.scorer = scorer_of(federation)
 
     def round(self, number: int) -> RoundReport:
         """Train one round."""

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ownview.engine.federation import Federation
+from ownview.engine.preparation import Preparation
 from ownview.errors import SettingError
 
 if TYPE_CHECKING:
@@ -62,9 +63,11 @@ class Watch:
     def _each(self) -> list[tuple[str, dict[str, Tensor]]]:
         place = torch.tensor(self.positions, device=self.federation.machine.device)
         values, axes = self.federation.state.predicting(place, None)
+        prepared = Preparation(self.federation).values(place)
         each = []
         for k, user in enumerate(self.users):
             mine = {name: value if axes[name] is None else value[k] for name, value in values.items()}
+            mine |= {name: value[k] for name, value in prepared.items()}
             read = self.federation.method.readings(mine)
             each.append((user, {n: value for n, value in (mine | read).items() if not n.endswith(".rest")}))
         return each

@@ -11,7 +11,7 @@ from torch import Tensor
 from ownview.data.splits import Split
 from ownview.engine.federation import Federation
 from ownview.engine.options import FederationOptions
-from ownview.engine.scoring import ClientScorer
+from ownview.engine.scoring import scorer_of
 from ownview.evaluation.metrics import hit_rate
 from ownview.evaluation.protocol import HONEST
 from ownview.evaluation.ranking import rankers
@@ -73,7 +73,8 @@ def only_shared_leaves(method: Method) -> None:
     one = federation(method, split)
     declared = {name for name, param in method.params(one.world).items() if param.shared}
     assert set(one.state.shared) == declared, f"the server holds {set(one.state.shared)}, declared are {declared}"
-    assert set(one.state.own) | set(one.state.tables) | declared == set(method.params(one.world))
+    at_clients = {*one.state.own, *one.state.tables, *one.state.starts}
+    assert at_clients | declared == set(method.params(one.world))
 
 
 def resumes_exactly(method: Method) -> None:
@@ -164,7 +165,7 @@ def _trained(one: Federation, rounds: int = _ROUNDS) -> dict[str, Tensor]:
 def _predictions(one: Federation) -> dict[str, Tensor]:
     """Everything that may be compared: scores of all items for all clients, shared and private values."""
     everybody = torch.arange(one.world.num_clients, device=one.machine.device)
-    scores = ClientScorer(one.method, one.state, one.machine).scores(everybody, None)
+    scores = scorer_of(one).scores(everybody, None)
     values, _ = one.state.predicting(everybody, None)
     found = {"scores": scores, **{f"value {k}": v for k, v in values.items()}}
     found |= {f"shared {k}": v for k, v in one.state.shared.items()}
@@ -185,5 +186,5 @@ def _scale(value: Tensor) -> float:
 
 def _hit_rate(one: Federation, split: Split) -> float:
     _, test = rankers(HONEST, split, seed=0, device=one.machine.device, memory=10**8)
-    standing = test.rank(ClientScorer(one.method, one.state, one.machine))
+    standing = test.rank(scorer_of(one))
     return float(np.mean(hit_rate(standing, 10)))
