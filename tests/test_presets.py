@@ -88,9 +88,7 @@ def test_the_preset_of_the_data_is_taken_and_brings_its_rounds(ownview: Callable
         (("--resume", "one", "--preset", "tuned"), "--preset: not with --resume"),
     ],
 )
-def test_bad_combinations_are_one_line(
-    ownview: Callable[..., Outcome], arguments: tuple[str, ...], fact: str
-) -> None:
+def test_bad_combinations_are_one_line(ownview: Callable[..., Outcome], arguments: tuple[str, ...], fact: str) -> None:
     outcome = ownview("run", *arguments)
     assert (outcome.code, outcome.out) == (2, "")
     assert fact in outcome.err

@@ -30,7 +30,7 @@ class FederationOptions(Settings):
     )  # fmt: skip
     row_mean: str = setting(
         "method", "a table's row is averaged over: as the method says, all clients, or those whose samples touched it",
-        choices=("method", "all", "touched"),
+        choices=("method", "all", "touched"), search=OneOf(("all", "touched")),
     )  # fmt: skip
     server_optimizer: str = setting(
         "plain", "how the server applies the mean change", choices=("plain", "momentum", "adam"),
