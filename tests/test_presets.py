@@ -8,14 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.outcome import Outcome
-from tests.tuning.worlds import write_world
 
 from ownview.engine.options import FederationOptions
 from ownview.errors import SettingError
 from ownview.experiment import Experiment
 from ownview.presets.loading import DEFAULT, preset, presets
 from ownview.registry import METHODS
+from tests.outcome import Outcome
+from tests.tuning.worlds import write_world
 
 
 @pytest.fixture(autouse=True)

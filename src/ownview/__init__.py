@@ -33,14 +33,16 @@ from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
 from ownview.runs.run import Run, open_run, resume
 from ownview.runs.watching import skew
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Batch, Context, Opening, Param, Params, Phase, Shrink, Step, World
 from ownview.version import __version__
 
 __all__ = [
-    "HONEST", "PAPER", "PLGC", "Adam", "Batch", "CentRAP", "Constant", "Context", "DualPersonalisation",
+    "HONEST", "PAPER", "PLGC", "Adam", "Batch", "Between", "CentRAP", "Constant", "Context", "DualPersonalisation",
     "ElasticMerging", "Experiment", "FedEM", "FedMF", "FedNCF", "FedRAP", "FederationOptions", "Interactions",
-    "LateAggregation", "LocalOnly", "Method", "Mixing", "Normal", "Opening", "OwnviewError", "PFedCLR", "PFedRec",
-    "Param", "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Shrink", "Step", "Uniform", "World",
-    "__version__", "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting", "skew",
+    "LateAggregation", "LocalOnly", "Method", "Mixing", "Normal", "OneOf", "Opening", "OwnviewError", "PFedCLR",
+    "PFedRec", "Param", "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Shrink", "Step",
+    "Uniform", "World", "__version__", "compare", "cross_entropy", "load", "open_run", "read", "resume", "run",
+    "setting", "skew",
 ]  # fmt: skip

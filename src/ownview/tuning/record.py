@@ -62,7 +62,8 @@ class TuningFolder:
         """Make the folder if need be and keep other processes out of it; a killed process lets go of it."""
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        with writing(self.path / "lock"), (self.path / "lock").open("w") as lock:
+            lock = (self.path / "lock").open("w")
+        with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
