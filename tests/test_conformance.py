@@ -58,6 +58,7 @@ OPTIONS: dict[str, Method] = {
     "shrinks at one rate": FedRAP(
         update="proximal", sparse=2.0, table_rate=20.0, step_decay=1.0, batch_size=32, local_epochs=3
     ),
+    "regularised": FedMF(regularization=0.05, initial_scale=0.1, batch_size=32, local_epochs=3),
     "stops early": FedRAP(stop_below=0.05, network_rate=0.3, table_rate=5.0, batch_size=32, embedding_size=4),
     "halves of several batches": FedRecon(batch_size=16, reconstruction_epochs=3, local_epochs=2, embedding_size=4),
     "no halves": FedRecon(split=False, batch_size=32, embedding_size=4, user_scale=1.0),

@@ -19,6 +19,7 @@ from torch.nn.functional import softplus
 
 from ownview.errors import SettingError, suggestion
 from ownview.mixing import Mixing
+from ownview.search import Between, OneOf
 from ownview.settings import Settings, declared, setting
 from ownview.types import Batch, Context, Param, Params, Phase, ServerStep, World
 
@@ -31,9 +32,11 @@ class Method(Settings):
     summary: ClassVar[str]
     paper: ClassVar[str]
     federated: ClassVar[bool] = True
-    negatives: int = setting(4, "negatives drawn for every positive, anew each round", low=1, high=100)
+    negatives: int = setting(
+        4, "negatives drawn for every positive, anew each round", low=1, high=100, search=Between(1, 10)
+    )
     batch_size: int = setting(256, "samples in a batch", low=1)
-    local_epochs: int = setting(10, "passes over the client's samples in a round", low=1)
+    local_epochs: int = setting(10, "passes over the client's samples in a round", low=1, search=OneOf((1, 2, 5, 10)))
 
     @abstractmethod
     def params(self, world: World) -> dict[str, Param]:

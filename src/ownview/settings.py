@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from ownview.errors import SettingError, suggestion
+from ownview.search import Space
 
 Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...]
@@ -21,13 +22,17 @@ Value = Scalar | tuple[Scalar, ...]
 
 @dataclass(frozen=True)
 class Rule:
-    """What a setting may be: bounds are inclusive, `above` is exclusive, `choices` lists all values."""
+    """What a setting may be: bounds are inclusive, `above` is exclusive, `choices` lists all values.
+
+    `search` is where `ownview tune` looks for the best value; None for a setting that is not for tuning.
+    """
 
     help: str
     low: float | None = None
     above: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    search: Space | None = None
 
     def expected(self, kind: str) -> str:
         """The rule in words, for help texts and errors."""
@@ -60,9 +65,10 @@ def setting(
     above: float | None = None,
     high: float | None = None,
     choices: tuple[str, ...] = (),
+    search: Space | None = None,
 ) -> Any:
-    """Declare a field of a `Settings` class with its default, meaning and range."""
-    return field(default=default, metadata={"rule": Rule(help, low, above, high, choices)})
+    """Declare a field of a `Settings` class with its default, meaning, range, and where its best value may lie."""
+    return field(default=default, metadata={"rule": Rule(help, low, above, high, choices, search)})
 
 
 @dataclass(frozen=True)

@@ -14,13 +14,23 @@ from ownview.engine.federation import Federation
 from tests.engine.golden import ITEMS, POSITIVES, AdamByHand, dot, error, federation, golden_split, sigmoid
 
 
-def _fedmf_client(client: int, user: list[float], table: list[list[float]], epochs: int, rate: float) -> None:
-    """FedMF's local training: user vector and item rows move together by Adam, in place."""
+def _fedmf_client(
+    client: int, user: list[float], table: list[list[float]], epochs: int, rate: float, weight: float = 0.0
+) -> None:
+    """FedMF's local training: user vector and item rows move together by Adam, in place.
+
+    Of the six samples one is about each positive and two about each negative; weight (|u|^2 + their mean |q|^2) is
+    added to the loss.
+    """
+    shares = [(1 if i in POSITIVES[client] else 2) / 6 for i in range(ITEMS)]
     moments = {(k, j): AdamByHand() for k in range(-1, ITEMS) for j in range(2)}
     for _ in range(epochs):
         errors = [error(client, i, dot(user, table[i])) for i in range(ITEMS)]
-        user_gradient = [sum(errors[i] * table[i][j] for i in range(ITEMS)) for j in range(2)]
-        row_gradient = [[errors[i] * user[j] for j in range(2)] for i in range(ITEMS)]
+        pull = [sum(errors[i] * table[i][j] for i in range(ITEMS)) for j in range(2)]
+        user_gradient = [pull[j] + 2 * weight * user[j] for j in range(2)]
+        row_gradient = [
+            [errors[i] * user[j] + 2 * weight * shares[i] * table[i][j] for j in range(2)] for i in range(ITEMS)
+        ]
         for j in range(2):
             user[j] = moments[-1, j].move(user[j], user_gradient[j], rate)
             for i in range(ITEMS):
@@ -33,15 +43,16 @@ def _start(one: Federation, name: str) -> list[list[float]]:
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
 @pytest.mark.parametrize("weighting", ["samples", "uniform"])
-def test_fedmf(engine: str, weighting: str) -> None:
-    method = FedMF(embedding_size=2, negatives=2, local_epochs=3, learning_rate=0.05)
+@pytest.mark.parametrize("weight", [0.0, 0.3])
+def test_fedmf(engine: str, weighting: str, weight: float) -> None:
+    method = FedMF(embedding_size=2, negatives=2, local_epochs=3, learning_rate=0.05, regularization=weight)
     one = federation(method, engine, weighting=weighting)
     table, users = _start(one, "items"), one.state.own["user"].tolist()
     for number in (1, 2):
         one.round(number)
         trained = [[list(row) for row in table] for _ in range(2)]
         for client in range(2):
-            _fedmf_client(client, users[client], trained[client], epochs=3, rate=0.05)
+            _fedmf_client(client, users[client], trained[client], epochs=3, rate=0.05, weight=weight)
         # Both clients have two positives, so both weightings are the plain mean.
         table = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(2)] for i in range(ITEMS)]
         assert one.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)

@@ -22,6 +22,7 @@ from ownview.data.splits import Split
 from ownview.initial import Normal, Uniform
 from ownview.methods.fedrap import CURRICULA, strength
 from ownview.random import derive, generator
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Params
 
@@ -46,16 +47,28 @@ class CentRAP(Central):
     summary: ClassVar[str] = "FedRAP's model trained on everybody's data at once"
     paper: ClassVar[str] = "Li et al., ICLR 2024"
 
-    embedding_size: int = setting(32, "length of item vectors", low=1)
-    epochs: int = setting(50, "passes over all samples", low=1)
+    embedding_size: int = setting(32, "length of item vectors", low=1, search=OneOf((8, 16, 32, 64)))
+    epochs: int = setting(50, "passes over all samples", low=1, search=Between(10, 100))
     batch_size: int = setting(2048, "samples in a batch", low=1)
-    negatives: int = setting(4, "negatives drawn for every positive, anew each epoch", low=1, high=100)
-    network_rate: float = setting(0.005, "SGD's rate for w and b, per sample", above=0)
-    own_rate: float = setting(0.15, "SGD's rate for the private tables, per sample", above=0)
-    common_rate: float = setting(0.15, "SGD's rate for the common table, per sample", above=0)
+    negatives: int = setting(
+        4, "negatives drawn for every positive, anew each epoch", low=1, high=100, search=Between(1, 10)
+    )
+    network_rate: float = setting(
+        0.005, "SGD's rate for w and b, per sample", above=0, search=Between(1e-4, 0.1, log=True)
+    )
+    own_rate: float = setting(
+        0.15, "SGD's rate for the private tables, per sample", above=0, search=Between(0.01, 1.0, log=True)
+    )
+    common_rate: float = setting(
+        0.15, "SGD's rate for the common table, per sample", above=0, search=Between(0.01, 1.0, log=True)
+    )
     epoch_decay: float = setting(0.97, "factor on all rates after every epoch", above=0, high=1)
-    apart: float = setting(1e-3, "v1, the most weight of the tables' difference", low=0)
-    sparse: float = setting(1e-3, "v2, the most weight of the common table's norm", low=0)
+    apart: float = setting(
+        1e-3, "v1, the most weight of the tables' difference", low=0, search=Between(1e-5, 1.0, log=True)
+    )
+    sparse: float = setting(
+        1e-3, "v2, the most weight of the common table's norm", low=0, search=Between(1e-5, 1.0, log=True)
+    )
     curriculum: str = setting("tanh", "how both weights go with the epochs", choices=CURRICULA)
 
     def standing_bytes(self, num_users: int, num_items: int) -> int:

@@ -1,4 +1,4 @@
-"""`ownview ls`: methods, plug-ins, datasets and runs."""
+"""`ownview ls`: methods, plug-ins, presets, datasets and runs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from rich.table import Table
 
 from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir
+from ownview.engine.options import FederationOptions
 from ownview.errors import OwnviewError
 from ownview.experiment import Experiment
 from ownview.method import Method, own_settings
+from ownview.presets.loading import presets
 from ownview.registry import BASELINES, METHODS, PLUGINS, Model
 from ownview.runs.folder import RunFolder
-from ownview.settings import Settings, declared
+from ownview.settings import Rule, Settings, declared
 from ownview.types import World
 
 _RUN_COLUMNS = ("name", "method", "data", "protocol", "seed", "rounds", "HR@10")
@@ -30,6 +32,7 @@ class Kind(StrEnum):
 
     METHODS = "methods"
     PLUGINS = "plugins"
+    PRESETS = "presets"
     DATASETS = "datasets"
     RUNS = "runs"
 
@@ -40,15 +43,18 @@ def command(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """List methods, plug-ins, datasets or runs."""
+    """List methods, plug-ins, presets, datasets or runs."""
     if kind is Kind.DATASETS:
         list_datasets(data_dir, as_json)
         return
-    rows = _runs(folder) if kind is Kind.RUNS else _methods() if kind is Kind.METHODS else _plugins()
+    listed = {Kind.METHODS: _methods, Kind.PLUGINS: _plugins, Kind.PRESETS: _presets}
+    rows = _runs(folder) if kind is Kind.RUNS else listed[kind]()
     if as_json:
         every: dict[str, type[Settings]] = {**METHODS, **BASELINES, **PLUGINS}
         detailed = [{**row, "settings": _settings(every[row["name"]])} if row["name"] in every else row for row in rows]
-        typer.echo(json.dumps({kind.value: detailed}, indent=2))
+        detailed = _whole_presets() if kind is Kind.PRESETS else detailed
+        options = {"federation": _settings(FederationOptions)} if kind is Kind.METHODS else {}
+        typer.echo(json.dumps({kind.value: detailed, **options}, indent=2))
         return
     if not rows:
         typer.echo(f"no {kind.value} here" + (f" (looked in {folder})" if kind is Kind.RUNS else ""))
@@ -73,7 +79,12 @@ def _methods() -> list[dict[str, Any]]:
 def _settings(cls: type[Settings]) -> dict[str, dict[str, Any]]:
     own = own_settings(cls)
     fields = {one.name: one for one in declared(cls)}
-    return {name: {"default": fields[name].default, "help": fields[name].metadata["rule"].help} for name in own}
+    return {name: _setting(fields[name].default, fields[name].metadata["rule"]) for name in own}
+
+
+def _setting(default: Any, rule: Rule) -> dict[str, Any]:
+    search = None if rule.search is None else rule.search.to_dict()
+    return {"default": default, "help": rule.help, "search": search}
 
 
 def _leaves(cls: type[Model]) -> str:
@@ -85,6 +96,14 @@ def _leaves(cls: type[Model]) -> str:
 
 def _plugins() -> list[dict[str, Any]]:
     return [{"name": cls.name, "what": cls.summary, "paper": cls.paper} for cls in PLUGINS.values()]
+
+
+def _presets() -> list[dict[str, Any]]:
+    return [{"name": one.name, "method": one.method, "data": one.data, "about": one.about} for one in presets()]
+
+
+def _whole_presets() -> list[dict[str, Any]]:
+    return [{**row, **one.experiment()} for row, one in zip(_presets(), presets(), strict=True)]
 
 
 def _runs(folder: Path) -> list[dict[str, Any]]:

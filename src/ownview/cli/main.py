@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ownview.cli import audit, compare, data, doctor, listing, recommend, reproduce, run
+from ownview.cli import audit, compare, data, doctor, listing, recommend, reproduce, run, tune
 from ownview.errors import OwnviewError
 from ownview.version import __version__
 
@@ -20,6 +20,7 @@ app = typer.Typer(
 )
 app.command("run")(run.command)
 app.command("compare")(compare.command)
+app.command("tune")(tune.command)
 app.command("reproduce")(reproduce.command)
 app.command("audit")(audit.command)
 app.command("recommend")(recommend.command)

@@ -34,11 +34,15 @@ from ownview.errors import SettingError
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.experiment import Experiment
+from ownview.presets.loading import preset
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run, resume, run
 
 Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
 Config = Annotated[Path | None, typer.Option("--config", help="An experiment as a TOML file; options override it.")]
+PresetName = Annotated[
+    str | None, typer.Option("--preset", help="Settings found for the method (`ownview ls presets`); --set overrides.")
+]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the run; must not exist.")]
 Inactive = Annotated[
     str, typer.Option("--inactive", help="Also measure users with so many interactions: 20:30 is 20 up to 29.")
@@ -63,6 +67,7 @@ def command(
     sets: Sets = None,
     plugin: Plugins = None,
     config: Config = None,
+    preset_name: PresetName = None,
     out: Out = None,
     resume_from: Resume = None,
     engine: EngineName = "vector",
@@ -80,7 +85,7 @@ def command(
     sets = [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
     asked = {name: value for name, value in asked.items() if name in given}
     if resume_from is not None:
-        _refuse(given & {"config", "out", "plugin", "columns"}, sets)
+        _refuse(given & {"config", "out", "plugin", "columns", "preset_name"}, sets)
         written = RunFolder.open(resume_from).read_experiment()
         total = Experiment.from_toml(written, str(resume_from / "experiment.toml")).rounds
         with progress(f"resuming {resume_from.name}", total, quiet=as_json) as advance:
@@ -89,7 +94,8 @@ def command(
                 on_round=lambda number, metrics: advance(_words(metrics)),
             )  # fmt: skip
     else:
-        experiment = _experiment(method, asked, parse_columns(columns), sets, plugin or [], config)
+        base = _base(method, asked.get("data", data), config, preset_name)
+        experiment = _experiment(base, method, asked, parse_columns(columns), sets, plugin or [])
         folder = out or new_folder(
             f"{experiment.label()}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
         )
@@ -156,17 +162,27 @@ def _show_cost(console: Console, result: dict[str, Any]) -> None:
     )
 
 
+def _base(method: str | None, data: str, config: Path | None, preset_name: str | None) -> Experiment:
+    """What options change: an experiment file, a preset, or the defaults."""
+    if method is None and config is None:
+        raise SettingError("name a method (`ownview ls methods`), or give --config FILE or --resume DIR")
+    if config is not None:
+        if preset_name is not None:
+            raise SettingError(f"--preset {preset_name}: not with --config, which has settings of its own")
+        return Experiment.load(config)
+    if preset_name is not None:
+        return Experiment.from_dict(preset(str(method), preset_name, data).experiment())
+    return Experiment(method=str(method))
+
+
 def _experiment(
+    base: Experiment,
     method: str | None,
     asked: dict[str, Any],
     columns: dict[str, str] | None,
     sets: Sequence[str],
     plugins: Sequence[str],
-    config: Path | None,
 ) -> Experiment:
-    if method is None and config is None:
-        raise SettingError("name a method (`ownview ls methods`), or give --config FILE or --resume DIR")
-    base = Experiment.load(config) if config is not None else Experiment(method=str(method))
     name = method or base.method
     wrapped = {**dict(base.plugins if not plugins else ()), **{plugin: {} for plugin in plugins}}
     settings, of_plugins, federation = read_sets(name, list(wrapped), sets)
@@ -177,7 +193,7 @@ def _experiment(
         base,
         **changes,
         method=name,
-        settings={**(base.settings if name == base.method else {}), **settings},
+        settings={**(base.settings if name.lower() == base.method.lower() else {}), **settings},
         plugins=tuple((plugin, {**wrapped[plugin], **changed}) for plugin, changed in of_plugins),
         columns=columns or base.columns,
         federation=FederationOptions.of({**base.federation.values(), **federation}),
@@ -204,7 +220,7 @@ def _comparable(asked: dict[str, Any], method: str | None) -> dict[str, Any]:
 
 
 def _refuse(given: set[str], sets: Sequence[str]) -> None:
-    names = [f"--{name}" for name in sorted(given)] + [f"--set {pair}" for pair in sets]
+    names = [f"--{name.removesuffix('_name')}" for name in sorted(given)] + [f"--set {pair}" for pair in sets]
     if names:
         raise SettingError(f"{', '.join(names)}: not with --resume, which keeps the settings the run began with")
 

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from ownview.engine.privacy import privacy
 from ownview.errors import SettingError
+from ownview.search import Between, OneOf
 from ownview.settings import Settings, setting
 
 
@@ -16,23 +17,31 @@ class FederationOptions(Settings):
 
     title: ClassVar[str] = "federation"
 
-    clients: str = setting("all", "clients of a round: all, a share such as 0.6, a number such as 100, or poisson:0.6")
+    clients: str = setting(
+        "all", "clients of a round: all, a share such as 0.6, a number such as 100, or poisson:0.6",
+        search=OneOf(("all", "0.6", "0.3", "0.1")),
+    )  # fmt: skip
     receiving: float = setting(
         1.0, "share of a round's clients that receive; the others go on from their own table", above=0, high=1
     )
     weighting: str = setting(
         "method", "weights of the server's mean: the method's own, samples or uniform",
-        choices=("method", "samples", "uniform"),
+        choices=("method", "samples", "uniform"), search=OneOf(("samples", "uniform")),
     )  # fmt: skip
     row_mean: str = setting(
         "method", "a table's row is averaged over: as the method says, all clients, or those whose samples touched it",
-        choices=("method", "all", "touched"),
+        choices=("method", "all", "touched"), search=OneOf(("all", "touched")),
     )  # fmt: skip
     server_optimizer: str = setting(
-        "plain", "how the server applies the mean change", choices=("plain", "momentum", "adam")
+        "plain", "how the server applies the mean change", choices=("plain", "momentum", "adam"),
+        search=OneOf(("plain", "momentum", "adam")),
+    )  # fmt: skip
+    server_learning_rate: float = setting(
+        1.0, "factor on the mean change", above=0, search=Between(1e-3, 10.0, log=True)
     )
-    server_learning_rate: float = setting(1.0, "factor on the mean change", above=0)
-    server_momentum: float = setting(0.9, "momentum, or Adam's first decay", low=0, high=0.9999)
+    server_momentum: float = setting(
+        0.9, "momentum, or Adam's first decay", low=0, high=0.9999, search=Between(0.0, 0.99)
+    )
     privacy: str = setting("none", "noise on uploads: none, laplace:SCALE or gaussian:clip=C,noise=Z")
 
     def __post_init__(self) -> None:

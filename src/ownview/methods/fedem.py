@@ -16,6 +16,7 @@ from ownview.merging import MERGED_ROWS, MERGES, Merging
 from ownview.method import Method, cross_entropy
 from ownview.mixing import ComponentSimilarity, Mixing, Similarity
 from ownview.optimizers import Adam
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
@@ -40,12 +41,14 @@ class FedEM(Method):
     aggregation: str = setting(
         "similarity", "a global table for each client, or a mean", choices=("similarity", "mean")
     )
-    alpha: float = setting(0.9, "weight of the similarity of two clients", low=0)
-    embedding_size: int = setting(16, "length of user and item vectors", low=1)
+    alpha: float = setting(0.9, "weight of the similarity of two clients", low=0, search=Between(0.1, 1.0))
+    embedding_size: int = setting(16, "length of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
     adapter_layers: tuple[int, ...] = setting((16, 8), "widths of the adapter's hidden layers", low=1)
     rho: float = setting(0.5, "weight of the global table in static merging", low=0, high=1)
-    learning_rate: float = setting(0.1, "Adam's rate for user vector and item table", above=0)
-    adapter_rate: float = setting(0.1, "Adam's rate for the adapter", above=0)
+    learning_rate: float = setting(
+        0.1, "Adam's rate for user vector and item table", above=0, search=Between(1e-3, 0.3, log=True)
+    )
+    adapter_rate: float = setting(0.1, "Adam's rate for the adapter", above=0, search=Between(1e-3, 0.3, log=True))
     similarity: str = setting("tables", "of whole tables, or of their components", choices=("tables", "components"))
     stop_below: float = setting(0.0, "a client ends a phase when its mean loss changes relatively by less", low=0)
     merged_rows: str = setting("all", "rows that are merged: all, or the ones a client trains", choices=MERGED_ROWS)

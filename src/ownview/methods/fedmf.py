@@ -12,10 +12,11 @@ from typing import ClassVar
 from torch import Tensor
 
 from ownview.initial import Normal
-from ownview.method import Method
+from ownview.method import Method, cross_entropy
 from ownview.optimizers import Adam, Optimizer, Sgd
+from ownview.search import Between, OneOf
 from ownview.settings import setting
-from ownview.types import Param, Params, Phase, Step, World
+from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,18 @@ class FedMF(Method):
     summary: ClassVar[str] = "matrix factorisation: private user vector, shared item table"
     paper: ClassVar[str] = "Chai et al. 2020"
 
-    embedding_size: int = setting(16, "length of user and item vectors", low=1)
+    embedding_size: int = setting(16, "length of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
     optimizer: str = setting("adam", "of user vector and item table", choices=("adam", "sgd"))
-    learning_rate: float = setting(0.01, "the optimiser's rate", above=0)
+    learning_rate: float = setting(0.01, "the optimiser's rate", above=0, search=Between(1e-3, 0.3, log=True))
     table_rate: float = setting(0.0, "rate of the item table where it differs; 0 for the same", low=0)
     step_decay: float = setting(1.0, "factor on SGD's rates after every batch of a round", above=0, high=1)
     round_decay: float = setting(1.0, "factor on SGD's rates after every round", above=0, high=1)
-    initial_scale: float = setting(1.0, "standard deviation of the initial values", low=0)
+    initial_scale: float = setting(
+        1.0, "standard deviation of the initial values", low=0, search=Between(0.01, 1.0, log=True)
+    )
+    regularization: float = setting(
+        0.0, "weight of |u|^2 + |q_i|^2 in the loss of every sample", low=0, search=Between(1e-6, 0.1, log=True)
+    )
 
     def params(self, world: World) -> dict[str, Param]:
         """U private, Q shared."""
@@ -54,3 +60,14 @@ class FedMF(Method):
     def scores(self, p: Params) -> Tensor:
         """[R] u . q_i."""
         return p["items"] @ p["user"]
+
+    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+        """[] mean over the batch's samples of cross-entropy + regularization (|u|^2 + |q_i|^2).
+
+        Rows that stand c times in the batch weigh c times; rows outside it are left alone.
+        """
+        plain = cross_entropy(self.scores(p), batch)
+        if self.regularization == 0:
+            return plain
+        rows = (batch.counts * p["items"].square().sum(-1)).sum() / batch.mask.sum()
+        return plain + self.regularization * (p["user"].square().sum() + rows)

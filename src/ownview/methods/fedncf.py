@@ -17,6 +17,7 @@ from torch import Tensor
 from ownview.initial import Normal, Uniform
 from ownview.method import Method
 from ownview.optimizers import Adam
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Param, Params, Phase, Step, World
 
@@ -33,9 +34,9 @@ class FedNCF(Method):
     summary: ClassVar[str] = "private user vector; item table and a network over both shared"
     paper: ClassVar[str] = "Perifanis and Efraimidis 2022"
 
-    embedding_size: int = setting(16, "d, length of user and item vectors", low=4)
+    embedding_size: int = setting(16, "d, length of user and item vectors", low=4, search=OneOf((8, 16, 32, 64)))
     hidden_layers: tuple[int, ...] = setting((), "widths of hidden layers; none given: d, d/2, d/4", low=1)
-    learning_rate: float = setting(0.01, "Adam's rate", above=0)
+    learning_rate: float = setting(0.01, "Adam's rate", above=0, search=Between(1e-4, 0.1, log=True))
 
     @property
     def widths(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from ownview.errors import SettingError
 from ownview.initial import Normal, Uniform
 from ownview.method import Method, cross_entropy
 from ownview.optimizers import Sgd
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
@@ -40,14 +41,22 @@ class FedRAP(Method):
     paper: ClassVar[str] = "Li et al., ICLR 2024"
 
     variant: str = setting("full", "both tables, or only one of them", choices=("full", "c", "d"))
-    embedding_size: int = setting(32, "length of item vectors", low=1)
+    embedding_size: int = setting(32, "length of item vectors", low=1, search=OneOf((8, 16, 32, 64)))
     batch_size: int = setting(2048, "samples in a batch", low=1)
-    network_rate: float = setting(1e-4, "SGD's rate for w and b", above=0)
-    table_rate: float = setting(1e3, "SGD's rate for the tables", above=0)
-    step_decay: float = setting(0.95, "factor on both rates after every batch of a round", above=0, high=1)
-    round_decay: float = setting(0.97, "factor on both rates after every round", above=0, high=1)
-    apart: float = setting(1e-3, "v1, the most weight of the tables' difference", low=0)
-    sparse: float = setting(1e-3, "v2, the most weight of the shared table's norm", low=0)
+    network_rate: float = setting(1e-4, "SGD's rate for w and b", above=0, search=Between(1e-5, 1.0, log=True))
+    table_rate: float = setting(1e3, "SGD's rate for the tables", above=0, search=Between(1.0, 1e4, log=True))
+    step_decay: float = setting(
+        0.95, "factor on both rates after every batch of a round", above=0, high=1, search=Between(0.9, 1.0)
+    )
+    round_decay: float = setting(
+        0.97, "factor on both rates after every round", above=0, high=1, search=Between(0.9, 1.0)
+    )
+    apart: float = setting(
+        1e-3, "v1, the most weight of the tables' difference", low=0, search=Between(1e-5, 1.0, log=True)
+    )
+    sparse: float = setting(
+        1e-3, "v2, the most weight of the shared table's norm", low=0, search=Between(1e-5, 1.0, log=True)
+    )
     norm: str = setting("l1", "of the shared table: |c|, c^2, or no penalty", choices=("l1", "l2", "none"))
     update: str = setting("subgradient", "how |c| is made small", choices=("subgradient", "proximal"))
     common_scale: float = setting(1.0, "spread of the initial C; with 0, thresholding can keep C sparse", low=0)

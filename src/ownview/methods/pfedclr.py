@@ -14,6 +14,7 @@ from torch import Tensor
 from ownview.initial import Constant, Normal
 from ownview.method import Method, cross_entropy
 from ownview.optimizers import Adam
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
@@ -40,10 +41,12 @@ class PFedCLR(Method):
     variant: str = setting(
         "clr", "the buffer: low-rank, full, or full without calibration", choices=("clr", "cf", "af")
     )
-    embedding_size: int = setting(16, "length of user and item vectors", low=1)
-    rank: int = setting(2, "rank r of the buffer A B", low=1)
-    learning_rate: float = setting(0.01, "Adam's rate for user vector and item table", above=0)
-    buffer_rate: float = setting(0.01, "Adam's rate for the buffer", above=0)
+    embedding_size: int = setting(16, "length of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
+    rank: int = setting(2, "rank r of the buffer A B", low=1, search=Between(1, 8))
+    learning_rate: float = setting(
+        0.01, "Adam's rate for user vector and item table", above=0, search=Between(1e-4, 0.1, log=True)
+    )
+    buffer_rate: float = setting(0.01, "Adam's rate for the buffer", above=0, search=Between(1e-4, 0.1, log=True))
     fresh_buffer: bool = setting(False, "the buffer starts anew in every round instead of going on")
 
     def params(self, world: World) -> dict[str, Param]:

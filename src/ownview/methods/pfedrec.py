@@ -16,6 +16,7 @@ from torch import Tensor
 from ownview.initial import Normal, Uniform
 from ownview.method import Method
 from ownview.optimizers import Sgd
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Param, Params, Phase, Step, World
 
@@ -33,12 +34,17 @@ class PFedRec(Method):
     summary: ClassVar[str] = "private score function, item table fine-tuned by every client"
     paper: ClassVar[str] = "Zhang et al., IJCAI 2023"
 
-    local_epochs: int = setting(1, "passes over the client's samples in a round", low=1)
-    embedding_size: int = setting(32, "length of item vectors", low=1)
+    local_epochs: int = setting(1, "passes over the client's samples in a round", low=1, search=OneOf((1, 2, 5, 10)))
+    embedding_size: int = setting(32, "length of item vectors", low=1, search=OneOf((8, 16, 32, 64)))
     hidden_layers: tuple[int, ...] = setting((), "widths of hidden layers of the score function", low=1)
-    learning_rate: float = setting(0.1, "SGD's rate for the score function", above=0)
+    learning_rate: float = setting(
+        0.1, "SGD's rate for the score function", above=0, search=Between(0.01, 1.0, log=True)
+    )
     table_rate_factor: float = setting(
-        80.0, "the table's rate is learning_rate * number of items * this factor", above=0
+        80.0,
+        "the table's rate is learning_rate * number of items * this factor",
+        above=0,
+        search=Between(1.0, 1000.0, log=True),
     )
 
     @property

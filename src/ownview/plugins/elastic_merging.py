@@ -16,6 +16,7 @@ from ownview.merging import MERGED_ROWS, MERGES, Merging
 from ownview.method import Method, Plugin
 from ownview.optimizers import Adam
 from ownview.plugins.tables import shared_table
+from ownview.search import Between
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
@@ -36,7 +37,7 @@ class ElasticMerging(Plugin):
 
     variant: str = setting("em", "elastic, dynamic or static merging, or replacement", choices=MERGES)
     adapter_layers: tuple[int, ...] = setting((16, 8), "widths of the adapter's hidden layers", low=1)
-    adapter_rate: float = setting(0.1, "Adam's rate for the adapter", above=0)
+    adapter_rate: float = setting(0.1, "Adam's rate for the adapter", above=0, search=Between(1e-3, 0.3, log=True))
     adapter_epochs: int = setting(0, "passes that train the adapter; 0 for as many as the method's own", low=0)
     merged_rows: str = setting("all", "rows that are merged: all, or the ones a client trains", choices=MERGED_ROWS)
     rho: float = setting(0.5, "weight of the received table in static merging", low=0, high=1)

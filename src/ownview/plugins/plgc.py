@@ -18,6 +18,7 @@ from ownview.method import Method, Plugin
 from ownview.optimizers import Sgd
 from ownview.plugins.redundancy import REDUCTIONS
 from ownview.plugins.tables import shared_table
+from ownview.search import Between
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
@@ -40,9 +41,13 @@ class PLGC(Plugin):
 
     mixing: bool = setting(True, "mix local and global table; off: the client trains its own, as it received it")
     redundancy: str = setting("err", "the penalty", choices=(*REDUCTIONS, "none"))
-    beta: float = setting(0.1, "weight of the penalty", low=0)
-    gamma: float = setting(0.01, "weight of eRR's correlations between dimensions", low=0)
-    network_rate: float = setting(0.01, "SGD's rate for projector and predictor", above=0)
+    beta: float = setting(0.1, "weight of the penalty", low=0, search=Between(1e-4, 1.0, log=True))
+    gamma: float = setting(
+        0.01, "weight of eRR's correlations between dimensions", low=0, search=Between(1e-4, 1.0, log=True)
+    )
+    network_rate: float = setting(
+        0.01, "SGD's rate for projector and predictor", above=0, search=Between(1e-4, 0.1, log=True)
+    )
 
     def check(self, inner: Method) -> None:
         """There must be one shared item table."""

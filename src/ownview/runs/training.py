@@ -23,7 +23,7 @@ from ownview.runs.provenance import peak_memory
 from ownview.runs.trainers import Trainer
 from ownview.runs.watching import Watch
 
-_SELECTED_BY = ("HR@10", "NDCG@10")
+SELECTED_BY = ("HR@10", "NDCG@10")
 """The round is chosen by the first; the second decides among equals; then the earliest round wins."""
 
 _CHECKPOINT_SHARE = 0.05
@@ -123,7 +123,7 @@ class Training:
             raise TrainingError(f"after round {number} {error}; lower the learning rate") from error
 
     def _choose(self, number: int, metrics: dict[str, float]) -> None:
-        score = tuple(metrics[name] for name in _SELECTED_BY)
+        score = tuple(metrics[name] for name in SELECTED_BY)
         if self.protocol.selection == "last":
             if number == self.rounds:
                 self.best = Best(number, score, metrics, _copy(self.trainer.pack()))

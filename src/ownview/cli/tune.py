@@ -1,0 +1,185 @@
+"""`ownview tune`: find settings by validation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ownview.cli.options import (
+    RUNS,
+    AsJson,
+    Columns,
+    Data,
+    DataDir,
+    Device,
+    EngineName,
+    Memory,
+    Privacy,
+    Rounds,
+    read_sets,
+)
+from ownview.data.columns import parse_columns
+from ownview.engine.options import FederationOptions
+from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.experiment import Experiment
+from ownview.tuning.best import best_of, ranked
+from ownview.tuning.knobs import searched
+from ownview.tuning.record import COMPLETE, Trial, TuningFolder
+from ownview.tuning.tune import METRICS, OnRound, OnTrial, Tuning, tune
+
+_SHOWN = 10
+
+Trials = Annotated[int, typer.Option("--trials", help="Trials in all, those of earlier starts included.")]
+Searches = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--search",
+        help="NAME=LOW:HIGH[:log] or NAME=a,b,c; NAME alone adds a setting of the federation. May be repeated.",
+    ),
+]
+Pins = Annotated[
+    list[str] | None, typer.Option("--set", help="NAME=VALUE pins a setting instead of searching it; may be repeated.")
+]
+
+
+def command(
+    method: Annotated[str, typer.Argument(help="A method (`ownview ls methods`) or a .py file.")],
+    data: Data = "goodbooks",
+    trials: Trials = 30,
+    columns: Columns = None,
+    protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
+    metric: Annotated[str, typer.Option("--metric", help=" or ".join(METRICS) + ", on validation.")] = METRICS[0],
+    rounds: Rounds = 100,
+    seed: Annotated[int, typer.Option("--seed", help="Of the search and of every trial.")] = 0,
+    search: Searches = None,
+    sets: Pins = None,
+    privacy: Privacy = None,
+    plugin: Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")] = None,
+    pruner: Annotated[str, typer.Option("--pruner", help="Who ends poor trials early: median, halving or none.")] = (
+        "median"
+    ),
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the tuning; one that exists goes on.")] = None,
+    engine: EngineName = "vector",
+    device: Device = "auto",
+    memory: Memory = "auto",
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Find a method's best settings on validation; test is not looked at. The same command goes on where it stopped."""
+    pairs = [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
+    plugins = list(dict.fromkeys(plugin or []))
+    settings, of_plugins, federation = read_sets(method, plugins, pairs)
+    base = Experiment(
+        method=method, data=data, settings=settings, plugins=tuple(of_plugins), columns=parse_columns(columns) or {},
+        protocol=protocol_by_name(protocol), federation=FederationOptions.of(federation), rounds=rounds, seed=seed,
+        engine=engine, device=device,
+    )  # fmt: skip
+    base.model()
+    pinned = [pair.partition("=")[0] for pair in pairs]
+    tuning = Tuning(base, searched(method, plugins, pinned, search or []), trials, metric, pruner)
+    folder = TuningFolder(out or _folder(base))
+    with _live(tuning, quiet=as_json) as (on_round, on_trial):
+        ended = tune(tuning, folder, memory=memory, data_dir=data_dir, on_round=on_round, on_trial=on_trial)
+    if as_json:
+        typer.echo(json.dumps(_summary(tuning, ended, folder), indent=2))
+        return
+    _show(tuning, ended, folder)
+
+
+def _folder(base: Experiment) -> Path:
+    name = f"tune-{base.label()}-{Path(base.data).stem}-{base.protocol.name}-seed{base.seed}"
+    return RUNS / name.replace("/", "-").replace(" ", "")
+
+
+@contextmanager
+def _live(tuning: Tuning, *, quiet: bool) -> Iterator[tuple[OnRound, OnTrial]]:
+    """Two bars on stderr, trials and rounds of the one in progress; nothing where that is no terminal."""
+    console = Console(stderr=True)
+    if quiet or not console.is_terminal:
+        yield lambda trial, number, value: None, lambda trial: None
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
+        trials = bar.add_task(f"tuning {tuning.base.label()}", total=tuning.trials, words="")
+        rounds = bar.add_task("trial", total=tuning.base.rounds, words="")
+        best: list[float] = []
+
+        def on_round(trial: int, number: int, value: float) -> None:
+            bar.update(trials, completed=trial - 1)
+            bar.update(rounds, description=f"trial {trial}", completed=number, words=f"{tuning.metric} {value:.4f}")
+
+        def on_trial(trial: Trial) -> None:
+            best.extend([trial.value] if trial.state == COMPLETE and trial.value is not None else [])
+            words = f"best {max(best):.4f}" if best else ""
+            bar.update(trials, completed=trial.number, words=words)
+            bar.console.print(_one_line(trial, tuning.metric), style="dim", markup=False, highlight=False)
+
+        yield on_round, on_trial
+
+
+def _one_line(trial: Trial, metric: str) -> str:
+    found = "failed" if trial.value is None else f"{metric} {trial.value:.4f}"
+    return f"trial {trial.number}: {found} at round {trial.round}, {trial.state}"
+
+
+def _show(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> None:
+    console = Console(highlight=False)
+    base, best = tuning.base, best_of(ended)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for column in ("trial", tuning.metric, "round", "state"):
+        table.add_column(column, justify="left" if column == "state" else "right", no_wrap=True)
+    table.add_column("settings", overflow="fold")
+    for trial in ranked(ended)[:_SHOWN]:
+        value = "" if trial.value is None else f"{trial.value:.4f}"
+        settings = ", ".join(f"{name}={_short(text)}" for name, text in trial.settings.items())
+        table.add_row(str(trial.number), value, str(trial.round), trial.state, escape(settings))
+    console.print(
+        f"[bold]{escape(base.label())}[/] on {escape(base.data_label())}, "
+        f"protocol [bold]{escape(base.protocol.name)}[/], seed {base.seed}: {len(ended)} trials of at most "
+        f"{base.rounds} rounds, on validation; test was not looked at"
+    )
+    console.print(table)
+    if len(ended) > _SHOWN:
+        console.print(f"and {len(ended) - _SHOWN} more in {folder.path / 'trials.jsonl'}", soft_wrap=True, markup=False)
+    console.print(f"Best: trial {best.number}. Run it with:", markup=False)
+    console.print(f"  ownview run --config {folder.best}", soft_wrap=True, markup=False)
+
+
+def _summary(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> dict[str, Any]:
+    return {
+        "method": tuning.base.label(),
+        "data": tuning.base.data_label(),
+        "protocol": tuning.base.protocol.name,
+        "seed": tuning.base.seed,
+        "metric": tuning.metric,
+        "measured_on": "validation",
+        "search": {name: str(knob.space) for name, knob in tuning.chosen.items()},
+        "best": _fields(best_of(ended)),
+        "trials": [_fields(trial) for trial in ended],
+        "config": str(folder.best),
+        "folder": str(folder.path),
+    }
+
+
+def _fields(trial: Trial) -> dict[str, Any]:
+    return {
+        "trial": trial.number, "state": trial.state, "value": trial.value, "round": trial.round,
+        "settings": trial.settings, "seconds": trial.seconds, "reason": trial.reason,
+    }  # fmt: skip
+
+
+def _short(text: str) -> str:
+    """A number with four digits; anything else as it is."""
+    try:
+        return f"{float(text):.4g}"
+    except ValueError:
+        return text
