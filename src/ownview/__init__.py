@@ -9,8 +9,17 @@ run.recommend(user=data.users[0], k=10)
 """
 
 from ownview.api import compare, run
+from ownview.baselines.bpr import BPR
 from ownview.baselines.centrap import CentRAP
+from ownview.baselines.ease import EASE
+from ownview.baselines.ials import IALS
+from ownview.baselines.itemknn import ItemKNN
+from ownview.baselines.lightgcn import LightGCN
+from ownview.baselines.mf import MF
+from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
+from ownview.baselines.rp3beta import RP3Beta
+from ownview.baselines.slim import SLIM
 from ownview.data import Interactions, load, read
 from ownview.engine.options import FederationOptions
 from ownview.errors import OwnviewError
@@ -38,9 +47,10 @@ from ownview.types import Batch, Context, Opening, Param, Params, Phase, Shrink,
 from ownview.version import __version__
 
 __all__ = [
-    "HONEST", "PAPER", "PLGC", "Adam", "Batch", "CentRAP", "Constant", "Context", "DualPersonalisation",
-    "ElasticMerging", "Experiment", "FedEM", "FedMF", "FedNCF", "FedRAP", "FederationOptions", "Interactions",
-    "LateAggregation", "LocalOnly", "Method", "Mixing", "Normal", "Opening", "OwnviewError", "PFedCLR", "PFedRec",
-    "Param", "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Shrink", "Step", "Uniform", "World",
-    "__version__", "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting", "skew",
+    "BPR", "EASE", "HONEST", "IALS", "MF", "NCF", "PAPER", "PLGC", "SLIM", "Adam", "Batch", "CentRAP", "Constant",
+    "Context", "DualPersonalisation", "ElasticMerging", "Experiment", "FedEM", "FedMF", "FedNCF", "FedRAP",
+    "FederationOptions", "Interactions", "ItemKNN", "LateAggregation", "LightGCN", "LocalOnly", "Method", "Mixing",
+    "Normal", "Opening", "OwnviewError", "PFedCLR", "PFedRec", "Param", "Params", "Phase", "Plugin", "Popularity",
+    "Protocol", "RP3Beta", "Run", "Sgd", "Shrink", "Step", "Uniform", "World", "__version__", "compare",
+    "cross_entropy", "load", "open_run", "read", "resume", "run", "setting", "skew",
 ]  # fmt: skip

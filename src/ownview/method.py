@@ -31,6 +31,7 @@ class Method(Settings):
     summary: ClassVar[str]
     paper: ClassVar[str]
     federated: ClassVar[bool] = True
+    in_rounds: ClassVar[bool] = True
     negatives: int = setting(4, "negatives drawn for every positive, anew each round", low=1, high=100)
     batch_size: int = setting(256, "samples in a batch", low=1)
     local_epochs: int = setting(10, "passes over the client's samples in a round", low=1)

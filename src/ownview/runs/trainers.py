@@ -9,7 +9,7 @@ from typing import Protocol as Interface
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Central
+from ownview.baselines.central import Central, InEpochs, Lessons, OneShot
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.federation import Federation, RoundReport
@@ -73,30 +73,42 @@ class FederatedTrainer:
 
 
 class CentralTrainer:
-    """A central model, fitted in its only round."""
+    """A central model: trained an epoch a round, or fitted in its only round."""
 
     def __init__(self, model: Central, split: Split, excluded: Ragged, seed: int, machine: Machine) -> None:
         needed = model.standing_bytes(split.num_users, split.num_items)
-        machine.require(needed, f"{model.name}'s standing values")
+        remedy = " or lower embedding_size" if "embedding_size" in model.values() else ""
+        machine.require(needed, f"{model.name}'s standing values", remedy)
         self.model, self.split, self.excluded, self.seed, self.machine = model, split, excluded, seed, machine
+        self.lessons = Lessons.of(split, excluded, seed, machine.device)
+        self.values: Params = {}
         self.learned: Params = {}
+        if isinstance(model, InEpochs):
+            self.unpack(model.start(self.lessons))
 
     def round(self, number: int) -> RoundReport:
-        """Fit."""
-        start = time.perf_counter()
-        learned = self.model.fit(self.split, self.excluded, self.seed)
-        self.learned = {name: value.to(self.machine.device) for name, value in learned.items()}
-        return RoundReport(number, self.split.num_users, None, {"train": time.perf_counter() - start})
+        """Train one epoch, or fit."""
+        start, loss = time.perf_counter(), None
+        if isinstance(self.model, InEpochs):
+            loss = self.model.epoch(self.values, self.lessons, number)
+            self.learned = {}
+        elif isinstance(self.model, OneShot):
+            self.unpack(self.model.fit(self.split, self.excluded, self.seed))
+        return RoundReport(number, self.split.num_users, loss, {"train": time.perf_counter() - start})
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] scores."""
+        if not self.learned:  # worked out once for all users that are ranked after a round
+            model = self.model
+            self.learned = model.learned(self.values, self.lessons) if isinstance(model, InEpochs) else self.values
         every = self.model.scores(self.learned, users)
         return every if items is None else every.gather(1, items)
 
     def pack(self) -> dict[str, Tensor]:
-        """What was learnt."""
-        return dict(self.learned)
+        """What was learnt, and what an optimiser remembers."""
+        return dict(self.values)
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
-        """Restore what was learnt."""
-        self.learned = {name: torch.as_tensor(value).to(self.machine.device) for name, value in packed.items()}
+        """Restore what `pack` returned."""
+        self.values = {name: torch.as_tensor(value).to(self.machine.device) for name, value in packed.items()}
+        self.learned = {}
