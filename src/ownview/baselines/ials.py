@@ -37,7 +37,7 @@ class IALS(OneShot):
     paper: ClassVar[str] = "Hu et al., ICDM 2008; Rendle et al., RecSys 2022"
 
     embedding_size: int = setting(64, "length of user and item vectors", low=1)
-    unobserved: float = setting(0.1, "weight of a pair that is not observed; one that is has 1 more", above=0)
+    unobserved: float = setting(1.0, "weight of a pair that is not observed; one that is has 1 more", above=0)
     strength: float = setting(0.003, "of the penalty on vectors", above=0)
     nu: float = setting(1.0, "how the penalty grows with a user's or item's number of pairs", low=0)
     epochs: int = setting(16, "passes over users and items", low=1)
