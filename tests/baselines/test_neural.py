@@ -21,7 +21,7 @@ from ownview.engine.machine import Machine
 from ownview.engine.options import FederationOptions
 from ownview.evaluation.protocol import HONEST, PAPER
 from ownview.random import derive
-from ownview.runs.trainers import CentralTrainer, trainer
+from ownview.runs.trainers import EpochTrainer, trainer
 from ownview.testing import block_world, small_world
 from tests.engine.golden import ITEMS, POSITIVES, dot, error, golden_split
 
@@ -174,7 +174,7 @@ def test_negatives_are_those_a_federation_draws(model: Central) -> None:
     split = small_world()
     for protocol, drawn_at_all in ((PAPER, False), (HONEST, True)):
         at_work = trainer(model, split, protocol, FederationOptions(), 0, Machine(CPU))
-        assert isinstance(at_work, CentralTrainer)
+        assert isinstance(at_work, EpochTrainer)
         held_out, trained = 0, 0
         for number in range(1, 30):
             for users, _, others in paired_batches(at_work.lessons, number, 64):

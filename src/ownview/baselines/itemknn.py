@@ -16,14 +16,14 @@ WEIGHTINGS = ("none", "tf-idf", "bm25")
 
 @dataclass(frozen=True)
 class ItemKNN(ItemSimilarity):
-    """W[j, i] = x_j . x_i / (|x_j| |x_i| + shrinkage), the k greatest of every column i, the diagonal left out."""
+    """W[j, i] = x_j . x_i / (|x_j| |x_i| + shrinkage) for the k items i nearest to j, j itself left out."""
 
     name: ClassVar[str] = "itemknn"
     title: ClassVar[str] = "ItemKNN"
     summary: ClassVar[str] = "cosine between items by the users they share"
     paper: ClassVar[str] = "Sarwar et al., WWW 2001"
 
-    neighbours: int = setting(100, "k, how many other items count for an item", low=1)
+    neighbours: int = setting(100, "k, how many others an item speaks for", low=1)
     shrinkage: float = setting(10.0, "takes weight from items that few users share", low=0)
     weighting: str = setting("none", "of a user's items, before the cosine", choices=WEIGHTINGS)
 
@@ -33,7 +33,7 @@ class ItemKNN(ItemSimilarity):
             matrix,
             shrinkage=self.shrinkage,
             normalize=True,
-            top_k=self.neighbours,
+            top_k=self.neighbours + 1,  # the package counts the item itself, and then leaves it out
             feature_weighting={"none": "NONE", "tf-idf": "TF_IDF", "bm25": "BM_25"}[self.weighting],
             n_threads=1,
         )

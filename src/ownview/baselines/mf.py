@@ -37,7 +37,7 @@ class MF(InEpochs):
     paper: ClassVar[str] = "Koren et al. 2009"
 
     embedding_size: int = setting(32, "length of user and item vectors", low=1)
-    learning_rate: float = setting(0.001, "Adam's rate", above=0)
+    learning_rate: float = setting(0.005, "Adam's rate", above=0)
     decay: float = setting(0.01, "weight of the squared vectors of a sample", low=0)
     negatives: int = setting(4, "negatives drawn for every positive, anew each epoch", low=1, high=100)
     batch_size: int = setting(2048, "samples in a batch", low=1)

@@ -38,7 +38,7 @@ class NCF(InEpochs):
 
     embedding_size: int = setting(32, "d, length of user and item vectors", low=4)
     hidden_layers: tuple[int, ...] = setting((), "widths of hidden layers; none given: d, d/2, d/4", low=1)
-    learning_rate: float = setting(0.001, "Adam's rate", above=0)
+    learning_rate: float = setting(0.003, "Adam's rate", above=0)
     decay: float = setting(0.0, "weight of the squared vectors of a sample", low=0)
     negatives: int = setting(4, "negatives drawn for every positive, anew each epoch", low=1, high=100)
     batch_size: int = setting(2048, "samples in a batch", low=1)

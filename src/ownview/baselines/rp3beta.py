@@ -22,7 +22,7 @@ class RP3Beta(ItemSimilarity):
     summary: ClassVar[str] = "random walk over users to other items, popular ones played down"
     paper: ClassVar[str] = "Paudel et al., TiiS 2017"
 
-    neighbours: int = setting(100, "k, how many other items count for an item", low=1)
+    neighbours: int = setting(100, "k, how many items speak for an item, itself among them", low=1)
     beta: float = setting(0.6, "how much popularity is played down", low=0)
 
     def recommender(self, irspack: Any, matrix: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Protocol as Interface
 
@@ -42,8 +43,12 @@ def trainer(
 ) -> Trainer:
     """The trainer of a federated method or of a central model."""
     excluded = protocol.training_exclusions(split)
+    if isinstance(model, InEpochs):
+        return EpochTrainer(model, split, excluded, seed, machine)
+    if isinstance(model, OneShot):
+        return OneShotTrainer(model, split, excluded, seed, machine)
     if isinstance(model, Central):
-        return CentralTrainer(model, split, excluded, seed, machine)
+        raise TypeError(f"{type(model).__name__} is neither OneShot nor InEpochs")
     return FederatedTrainer(Federation(model, split, excluded, options, seed, machine))
 
 
@@ -72,36 +77,37 @@ class FederatedTrainer:
         self.federation.server.unpack(packed)
 
 
-class CentralTrainer:
-    """A central model: trained an epoch a round, or fitted in its only round."""
+class CentralTrainer(ABC):
+    """A central model and its values."""
 
-    def __init__(self, model: Central, split: Split, excluded: Ragged, seed: int, machine: Machine) -> None:
+    def __init__(self, model: Central, split: Split, machine: Machine) -> None:
         needed = model.standing_bytes(split.num_users, split.num_items)
         remedy = " or lower embedding_size" if "embedding_size" in model.values() else ""
         machine.require(needed, f"{model.name}'s standing values", remedy)
-        self.model, self.split, self.excluded, self.seed, self.machine = model, split, excluded, seed, machine
-        self.lessons = Lessons.of(split, excluded, seed, machine.device)
+        self.central, self.num_users, self.device = model, split.num_users, machine.device
         self.values: Params = {}
         self.learned: Params = {}
-        if isinstance(model, InEpochs):
-            self.unpack(model.start(self.lessons))
+
+    @abstractmethod
+    def train(self, number: int) -> float | None:
+        """Train one round; the mean loss, where there is one."""
+
+    def predicting(self) -> Params:
+        """What the model scores with."""
+        return self.values
 
     def round(self, number: int) -> RoundReport:
-        """Train one epoch, or fit."""
-        start, loss = time.perf_counter(), None
-        if isinstance(self.model, InEpochs):
-            loss = self.model.epoch(self.values, self.lessons, number)
-            self.learned = {}
-        elif isinstance(self.model, OneShot):
-            self.unpack(self.model.fit(self.split, self.excluded, self.seed))
-        return RoundReport(number, self.split.num_users, loss, {"train": time.perf_counter() - start})
+        """Train one round."""
+        start = time.perf_counter()
+        loss = self.train(number)
+        self.learned = {}
+        return RoundReport(number, self.num_users, loss, {"train": time.perf_counter() - start})
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] scores."""
-        if not self.learned:  # worked out once for all users that are ranked after a round
-            model = self.model
-            self.learned = model.learned(self.values, self.lessons) if isinstance(model, InEpochs) else self.values
-        every = self.model.scores(self.learned, users)
+        if not self.learned:  # worked out once for all blocks of users that are ranked after a round
+            self.learned = self.predicting()
+        every = self.central.scores(self.learned, users)
         return every if items is None else every.gather(1, items)
 
     def pack(self) -> dict[str, Tensor]:
@@ -110,5 +116,34 @@ class CentralTrainer:
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
         """Restore what `pack` returned."""
-        self.values = {name: torch.as_tensor(value).to(self.machine.device) for name, value in packed.items()}
+        self.values = {name: torch.as_tensor(value).to(self.device) for name, value in packed.items()}
         self.learned = {}
+
+
+class OneShotTrainer(CentralTrainer):
+    """A model that is fitted in its only round."""
+
+    def __init__(self, model: OneShot, split: Split, excluded: Ragged, seed: int, machine: Machine) -> None:
+        super().__init__(model, split, machine)
+        self.model, self.split, self.excluded, self.seed = model, split, excluded, seed
+
+    def train(self, number: int) -> None:
+        """Fit."""
+        self.unpack(self.model.fit(self.split, self.excluded, self.seed))
+
+
+class EpochTrainer(CentralTrainer):
+    """A model that trains an epoch a round."""
+
+    def __init__(self, model: InEpochs, split: Split, excluded: Ragged, seed: int, machine: Machine) -> None:
+        super().__init__(model, split, machine)
+        self.model, self.lessons = model, Lessons.of(split, excluded, seed, machine.device)
+        self.unpack(model.start(self.lessons))
+
+    def train(self, number: int) -> float:
+        """One epoch."""
+        return self.model.epoch(self.values, self.lessons, number)
+
+    def predicting(self) -> Params:
+        """What the values come to."""
+        return self.model.learned(self.values, self.lessons)
