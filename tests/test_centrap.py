@@ -10,7 +10,8 @@ import torch
 
 import ownview as ov
 from ownview import CentRAP
-from ownview.baselines.centrap import _samples, _start
+from ownview.baselines.centrap import _start
+from ownview.baselines.samples import labelled
 from ownview.data.negatives import NegativeSampler
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
@@ -100,7 +101,7 @@ def test_start_and_negatives_are_those_of_fedrap() -> None:
         for row, label in zip(drawn.rows[u, : drawn.sizes[u]], drawn.labels[u, : drawn.sizes[u]], strict=True)
     )
     sampler = NegativeSampler(split.training_items(), split.num_items, 4)
-    users, items, labels = _samples(split.train, sampler, derive(0, "negatives", 1))
+    users, items, labels = labelled(split.train, sampler, derive(0, "negatives", 1))
     assert sorted(zip(users.tolist(), items.tolist(), labels.tolist(), strict=True)) == expected
 
 

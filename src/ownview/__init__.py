@@ -9,8 +9,17 @@ run.recommend(user=data.users[0], k=10)
 """
 
 from ownview.api import compare, run
+from ownview.baselines.bpr import BPR
 from ownview.baselines.centrap import CentRAP
+from ownview.baselines.ease import EASE
+from ownview.baselines.ials import IALS
+from ownview.baselines.itemknn import ItemKNN
+from ownview.baselines.lightgcn import LightGCN
+from ownview.baselines.mf import MF
+from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
+from ownview.baselines.rp3beta import RP3Beta
+from ownview.baselines.slim import SLIM
 from ownview.data import Interactions, load, read
 from ownview.engine.options import FederationOptions
 from ownview.errors import OwnviewError
@@ -41,10 +50,8 @@ from ownview.types import Batch, Context, Draw, Opening, Param, Params, Phase, S
 from ownview.version import __version__
 
 __all__ = [
-    "HONEST",
-    "PAPER",
-    "PLGC",
     "Adam",
+    "BPR",
     "Batch",
     "Between",
     "CentRAP",
@@ -53,6 +60,7 @@ __all__ = [
     "Context",
     "Draw",
     "DualPersonalisation",
+    "EASE",
     "ElasticMerging",
     "Experiment",
     "FedEM",
@@ -61,25 +69,35 @@ __all__ = [
     "FedRAP",
     "FedRecon",
     "FederationOptions",
+    "HONEST",
+    "IALS",
     "Interactions",
+    "ItemKNN",
     "LateAggregation",
+    "LightGCN",
     "LocalOnly",
+    "MF",
     "Method",
     "Mixing",
+    "NCF",
     "Normal",
     "OneOf",
     "Opening",
     "Orthonormal",
     "OwnviewError",
+    "PAPER",
     "PFedCLR",
     "PFedRec",
+    "PLGC",
     "Param",
     "Params",
     "Phase",
     "Plugin",
     "Popularity",
     "Protocol",
+    "RP3Beta",
     "Run",
+    "SLIM",
     "ServerStep",
     "Sgd",
     "Shrink",

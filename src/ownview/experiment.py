@@ -45,7 +45,7 @@ class Experiment:
         inactive: FEWEST:BELOW, a range of interactions whose users get a result of their own; none where empty.
         watch: users whose clients are watched closely: watched.safetensors, and a part of every line of rounds.jsonl.
         federation: who takes part and how the server combines.
-        rounds: of training; models that are not federated have one.
+        rounds: of training, epochs for central models that train in epochs; models that are fitted at once have one.
         seed: of initial values, negatives, shuffles, participation and candidates.
         engine: vector or loop.
         device: cpu or cuda; auto is resolved when the run starts.

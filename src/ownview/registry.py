@@ -9,9 +9,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ownview.baselines.bpr import BPR
 from ownview.baselines.central import Central
 from ownview.baselines.centrap import CentRAP
+from ownview.baselines.ease import EASE
+from ownview.baselines.ials import IALS
+from ownview.baselines.itemknn import ItemKNN
+from ownview.baselines.lightgcn import LightGCN
+from ownview.baselines.mf import MF
+from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
+from ownview.baselines.rp3beta import RP3Beta
+from ownview.baselines.slim import SLIM
 from ownview.errors import SettingError, UnknownNameError
 from ownview.method import Method, Plugin
 from ownview.methods.colr import CoLR
@@ -31,7 +40,9 @@ from ownview.plugins.plgc import PLGC
 METHODS: dict[str, type[Method]] = {
     cls.name: cls for cls in (CoLR, FedEM, FedMF, FedNCF, FedRAP, FedRecon, LocalOnly, PFedCLR, PFedRec)
 }
-BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (CentRAP, Popularity)}
+BASELINES: dict[str, type[Central]] = {
+    cls.name: cls for cls in (BPR, CentRAP, EASE, IALS, ItemKNN, LightGCN, MF, NCF, Popularity, RP3Beta, SLIM)
+}
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)
 }

@@ -45,7 +45,7 @@ def test_a_run_that_two_tables_need_is_one_task(store: Path) -> None:
     one, two, ten = (lines_of("PFedRec", table, asked) for table in ("1", "2", "10"))
     assert one["PFedRec"].here == two["FedMF+DualPer"].here == ten["PFedRec inactive users"].here
     every = [*one.values(), *two.values(), *ten.values()]
-    assert len(tasks(every)) == 8, "FedMF, PFedRec, FedRecon and FedRecon+DualPer, each under paper and honest"
+    assert len(tasks(every)) == 12, "MF, NCF, FedMF, PFedRec, FedRecon and FedRecon+DualPer, under paper and honest"
     assert lines_of("PFedRec", "8", asked)["PFedRec"].here != one["PFedRec"].here
 
 
@@ -62,7 +62,7 @@ def test_folders_are_named_by_words_and_by_everything_that_decides_the_result(st
 def test_rows_without_settings_methods_or_data_say_why(store: Path) -> None:
     lines = plan(select("FedRAP"), settings_of("FedRAP"), options(store))
     by_row = {(line.one.data, line.one.method): line for line in lines}
-    absent = by_row["ml-100k", "LightGCN"]
+    absent = by_row["ml-100k", "FedNCF"]
     assert (absent.status, absent.reason, absent.here) == (Status.NOT_AVAILABLE, "no settings yet", ())
     unknown = by_row["ml-1m", "FedRAP"]
     assert unknown.status is Status.NO_DATA

@@ -6,6 +6,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from ownview.data.ragged import Ragged
@@ -16,12 +17,34 @@ from ownview.types import Params
 
 @dataclass(frozen=True)
 class Central(Settings):
-    """One model for all users. What it learns is a dictionary of tensors, so that it can be saved plainly."""
+    """One model for all users. What it learns is a dictionary of tensors, so that it can be saved plainly.
+
+    A subclass is either `OneShot`, fitted in one round, or `InEpochs`, where a round is one epoch.
+    """
 
     name: ClassVar[str]
     summary: ClassVar[str]
     paper: ClassVar[str]
     federated: ClassVar[bool] = False
+    in_rounds: ClassVar[bool]
+
+    def require_packages(self) -> None:
+        """Raise `SettingError` where a package that training needs is not installed."""
+
+    def standing_bytes(self, num_users: int, num_items: int) -> int:
+        """Memory that training needs besides the data; 0 where it is not worth a thought."""
+        return 0
+
+    @abstractmethod
+    def scores(self, learned: Params, users: Tensor) -> Tensor:
+        """[B, m] scores of all items for `users` [B]."""
+
+
+@dataclass(frozen=True)
+class OneShot(Central):
+    """Fitted at once: there is no round to choose."""
+
+    in_rounds: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
@@ -33,10 +56,61 @@ class Central(Settings):
             seed: equal seeds give equal values.
         """
 
-    def standing_bytes(self, num_users: int, num_items: int) -> int:
-        """Memory that fitting needs besides the data; 0 where it is not worth a thought."""
-        return 0
+
+@dataclass(frozen=True, eq=False)
+class Lessons:
+    """What a model learns from in every epoch, where it trains.
+
+    Args:
+        train: every user's training positives; repeats stand as often as the protocol keeps them.
+        items: the distinct ones, ascending.
+        excluded: every user's items that are never drawn as training negatives; the protocol says which.
+        num_users: n.
+        num_items: m.
+        seed: equal seeds give equal values.
+    """
+
+    train: Ragged
+    items: Ragged
+    excluded: Ragged
+    num_users: int
+    num_items: int
+    seed: int
+
+    @classmethod
+    def of(cls, split: Split, excluded: Ragged, seed: int, device: torch.device) -> Lessons:
+        """The training part of a split, on the device."""
+        train, items = split.train.to(device), split.training_items().to(device)
+        return cls(train, items, excluded.to(device), split.num_users, split.num_items, seed)
+
+    @property
+    def device(self) -> torch.device:
+        """Where it lies."""
+        return self.train.values.device
+
+
+@dataclass(frozen=True)
+class InEpochs(Central):
+    """Trained in rounds of one epoch each, so that validation chooses the epoch and a stopped run can go on.
+
+    Everything that an epoch depends on besides the lessons and its number is in the values: parameters and the
+    optimiser's memory. So values saved after an epoch are all that a resume needs.
+    """
+
+    in_rounds: ClassVar[bool] = True
 
     @abstractmethod
-    def scores(self, learned: Params, users: Tensor) -> Tensor:
-        """[B, m] scores of all items for `users` [B]."""
+    def start(self, lessons: Lessons) -> Params:
+        """The values before the first epoch; the same on every device."""
+
+    @abstractmethod
+    def epoch(self, values: Params, lessons: Lessons, number: int) -> float:
+        """Pass over all samples once, number counting from 1, and change the values in place.
+
+        Returns:
+            the mean loss of a sample, each as it was when its turn came.
+        """
+
+    def learned(self, values: Params, lessons: Lessons) -> Params:
+        """What `scores` takes, from the values; they themselves unless a model says otherwise."""
+        return values

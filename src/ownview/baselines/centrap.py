@@ -6,7 +6,6 @@ Li, Long and Zhou, "Federated Recommendation with Additive Personalization", ICL
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,7 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
-from ownview.baselines.central import Central
+from ownview.baselines.central import OneShot
+from ownview.baselines.samples import Samples, labelled
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
@@ -27,14 +27,11 @@ from ownview.settings import setting
 from ownview.types import Params
 
 _USERS = 256
-"""Users whose negatives are drawn, or whose private rows are multiplied out, at once: bounds memory."""
-
-Samples = tuple[Tensor, Tensor, Tensor]
-"""Users, items and labels, [S] each."""
+"""Users whose private rows are multiplied out at once: bounds memory."""
 
 
 @dataclass(frozen=True)
-class CentRAP(Central):
+class CentRAP(OneShot):
     """score = w_u . (d_ui + c_i) + b_u: per user a vector, a bias and a table D_u, and one table C for all.
 
     loss of a sample = cross-entropy - lambda(a) mean (d - c)^2 + mu(a) mean |c|, the means over the dimensions, a the
@@ -80,7 +77,7 @@ class CentRAP(Central):
         values = _start(split, self.embedding_size, seed)
         sampler = NegativeSampler(excluded, split.num_items, self.negatives)
         for epoch in range(1, self.epochs + 1):
-            users, items, labels = _samples(split.train, sampler, derive(seed, "negatives", epoch))
+            users, items, labels = labelled(split.train, sampler, derive(seed, "negatives", epoch))
             order = torch.randperm(len(users), generator=generator(seed, "shuffle", epoch))
             for batch in torch.split(order, self.batch_size):
                 self._step(values, (users[batch], items[batch], labels[batch]), epoch)
@@ -129,23 +126,6 @@ def _start(split: Split, size: int, seed: int) -> Params:
         "start": normal.draw((m, size), generator(seed, "initial:own")),
         "change": torch.from_numpy(np.zeros((n * m, size), dtype=np.float32)),
     }
-
-
-def _samples(train: Ragged, sampler: NegativeSampler, key: int) -> Samples:
-    """Every positive with its fresh negatives, of all users: the ones that a federation draws in that round."""
-    parts = list(_samples_of_some(train, sampler, key))
-    users, items, labels = (torch.cat(column) for column in zip(*parts, strict=True))
-    return users, items, labels
-
-
-def _samples_of_some(train: Ragged, sampler: NegativeSampler, key: int) -> Iterator[Samples]:
-    for users in torch.split(torch.arange(len(train)), _USERS):
-        positives, real = train.padded(users)
-        drawn = torch.cat([positives[..., None], sampler.draw(key, users, positives.shape[1])], dim=-1)
-        labels = torch.zeros(drawn.shape)
-        labels[..., 0] = 1
-        who = users[:, None, None].expand(drawn.shape)
-        yield who[real].reshape(-1), drawn[real].reshape(-1), labels[real].reshape(-1)
 
 
 def _own_scores(values: Params) -> Tensor:

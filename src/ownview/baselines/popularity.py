@@ -8,14 +8,14 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Central
+from ownview.baselines.central import OneShot
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.types import Params
 
 
 @dataclass(frozen=True)
-class Popularity(Central):
+class Popularity(OneShot):
     """score of an item = how many training rows it has."""
 
     name: ClassVar[str] = "popularity"

@@ -18,7 +18,7 @@ Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`)
 Columns = Annotated[
     str | None, typer.Option("--columns", help="A file's own column names: user=who,item=what,timestamp=when.")
 ]
-Rounds = Annotated[int, typer.Option("--rounds", help="Rounds of federated training.")]
+Rounds = Annotated[int, typer.Option("--rounds", help="Rounds of training; for central models, epochs.")]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", help="NAME=VALUE of the method, of the federation, or PLUGIN.NAME=VALUE; may be repeated."),

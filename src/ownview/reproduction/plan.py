@@ -145,7 +145,7 @@ def folder_name(asked: Experiment) -> str:
     model = asked.model()
     values = asked.resolved(model).to_dict()
     values = {name: value for name, value in values.items() if name != "device"}
-    values["rounds"] = asked.rounds if model.federated else 1
+    values["rounds"] = asked.rounds if model.in_rounds else 1
     words = f"{asked.label()}-{asked.data}-{asked.protocol.name}-seed{asked.seed}"
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{fingerprint(values)}"
 

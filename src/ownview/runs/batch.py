@@ -223,5 +223,5 @@ def _asked(experiment: Experiment) -> dict[str, object]:
         "plugins",
         "columns",
     ]
-    names += ["rounds"] if model.federated else []
+    names += ["rounds"] if model.in_rounds else []
     return {name: values[name] for name in names}

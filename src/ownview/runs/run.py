@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ownview.baselines.central import Central
 from ownview.data.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.data.splits import NONE, Split
@@ -110,6 +111,8 @@ def run(
         on_round: told after every round.
     """
     model = model or experiment.model()
+    if isinstance(model, Central):
+        model.require_packages()
     bench = _Bench.of(experiment, model, data, memory, data_dir)
     folder = RunFolder.create(_temporary_folder() if out is None else out)
     folder.write_experiment(bench.experiment.to_toml())
@@ -192,7 +195,7 @@ class _Bench:
             ActivityRange.parse(experiment.inactive).members(split.data.counts[questions[1].users.cpu().numpy()])
         at_work = trainer(model, split, experiment.protocol, experiment.federation, experiment.seed, place)
         watch = _watch(at_work, experiment)
-        rounds = experiment.rounds if model.federated else 1
+        rounds = experiment.rounds if model.in_rounds else 1
         written = replace(experiment.resolved(model), device=str(place.device), rounds=rounds)
         return cls(written, place, split, questions, at_work, rounds, data, model, watch)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Protocol as Interface
 
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Central
+from ownview.baselines.central import Central, InEpochs, Lessons, OneShot
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.federation import Federation, RoundReport
@@ -42,8 +43,12 @@ def trainer(
 ) -> Trainer:
     """The trainer of a federated method or of a central model."""
     excluded = protocol.training_exclusions(split)
+    if isinstance(model, InEpochs):
+        return EpochTrainer(model, split, excluded, seed, machine)
+    if isinstance(model, OneShot):
+        return OneShotTrainer(model, split, excluded, seed, machine)
     if isinstance(model, Central):
-        return CentralTrainer(model, split, excluded, seed, machine)
+        raise TypeError(f"{type(model).__name__} is neither OneShot nor InEpochs")
     return FederatedTrainer(Federation(model, split, excluded, options, seed, machine))
 
 
@@ -72,31 +77,73 @@ class FederatedTrainer:
         self.federation.server.unpack(packed)
 
 
-class CentralTrainer:
-    """A central model, fitted in its only round."""
+class CentralTrainer(ABC):
+    """A central model and its values."""
 
-    def __init__(self, model: Central, split: Split, excluded: Ragged, seed: int, machine: Machine) -> None:
+    def __init__(self, model: Central, split: Split, machine: Machine) -> None:
         needed = model.standing_bytes(split.num_users, split.num_items)
-        machine.require(needed, f"{model.name}'s standing values")
-        self.model, self.split, self.excluded, self.seed, self.machine = model, split, excluded, seed, machine
+        remedy = " or lower embedding_size" if "embedding_size" in model.values() else ""
+        machine.require(needed, f"{model.name}'s standing values", remedy)
+        self.central, self.num_users, self.device = model, split.num_users, machine.device
+        self.values: Params = {}
         self.learned: Params = {}
 
+    @abstractmethod
+    def train(self, number: int) -> float | None:
+        """Train one round; the mean loss, where there is one."""
+
+    def predicting(self) -> Params:
+        """What the model scores with."""
+        return self.values
+
     def round(self, number: int) -> RoundReport:
-        """Fit."""
+        """Train one round."""
         start = time.perf_counter()
-        learned = self.model.fit(self.split, self.excluded, self.seed)
-        self.learned = {name: value.to(self.machine.device) for name, value in learned.items()}
-        return RoundReport(number, self.split.num_users, None, {"train": time.perf_counter() - start})
+        loss = self.train(number)
+        self.learned = {}
+        return RoundReport(number, self.num_users, loss, {"train": time.perf_counter() - start})
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] scores."""
-        every = self.model.scores(self.learned, users)
+        if not self.learned:  # worked out once for all blocks of users that are ranked after a round
+            self.learned = self.predicting()
+        every = self.central.scores(self.learned, users)
         return every if items is None else every.gather(1, items)
 
     def pack(self) -> dict[str, Tensor]:
-        """What was learnt."""
-        return dict(self.learned)
+        """What was learnt, and what an optimiser remembers."""
+        return dict(self.values)
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
-        """Restore what was learnt."""
-        self.learned = {name: torch.as_tensor(value).to(self.machine.device) for name, value in packed.items()}
+        """Restore what `pack` returned."""
+        self.values = {name: torch.as_tensor(value).to(self.device) for name, value in packed.items()}
+        self.learned = {}
+
+
+class OneShotTrainer(CentralTrainer):
+    """A model that is fitted in its only round."""
+
+    def __init__(self, model: OneShot, split: Split, excluded: Ragged, seed: int, machine: Machine) -> None:
+        super().__init__(model, split, machine)
+        self.model, self.split, self.excluded, self.seed = model, split, excluded, seed
+
+    def train(self, number: int) -> None:
+        """Fit."""
+        self.unpack(self.model.fit(self.split, self.excluded, self.seed))
+
+
+class EpochTrainer(CentralTrainer):
+    """A model that trains an epoch a round."""
+
+    def __init__(self, model: InEpochs, split: Split, excluded: Ragged, seed: int, machine: Machine) -> None:
+        super().__init__(model, split, machine)
+        self.model, self.lessons = model, Lessons.of(split, excluded, seed, machine.device)
+        self.unpack(model.start(self.lessons))
+
+    def train(self, number: int) -> float:
+        """One epoch."""
+        return self.model.epoch(self.values, self.lessons, number)
+
+    def predicting(self) -> Params:
+        """What the values come to."""
+        return self.model.learned(self.values, self.lessons)

@@ -4,9 +4,11 @@ from ownview.testing import CHECKS, conform
 
 conform(MyMethod())            # all checks, or
 CHECKS["loop equals vector"](MyMethod())
+conform_central(MyBaseline())  # for a model that is not federated
 """
 
+from ownview.testing.central import CENTRAL_CHECKS, conform_central
 from ownview.testing.conformance import CHECKS, conform
 from ownview.testing.worlds import block_world, federation, small_world
 
-__all__ = ["CHECKS", "block_world", "conform", "federation", "small_world"]
+__all__ = ["CENTRAL_CHECKS", "CHECKS", "block_world", "conform", "conform_central", "federation", "small_world"]

@@ -1,0 +1,40 @@
+"""Adam for central models, its memory among the model's values so that it is saved and restored with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.optim.adam import adam
+
+from ownview.types import Params
+
+_STEPS = "adam.steps"
+
+
+def with_memory(parameters: Params) -> Params:
+    """The parameters with Adam's two moments of each and its count of steps, all zero, beside them."""
+    moments = {f"adam.{place}.{k}": torch.zeros_like(v) for place in ("first", "second") for k, v in parameters.items()}
+    return {**parameters, **moments, _STEPS: torch.zeros(())}
+
+
+def adam_step(values: Params, names: Sequence[str], grads: Sequence[Tensor], rate: float) -> None:
+    """One step of Adam (Kingma and Ba 2015; 0.9, 0.999, 1e-8) in place, with bias correction."""
+    adam(
+        [values[name] for name in names],
+        [grad.contiguous() for grad in grads],
+        [values[f"adam.first.{name}"] for name in names],
+        [values[f"adam.second.{name}"] for name in names],
+        [],
+        [values[_STEPS].clone() for _ in names],  # each is counted up by the step, which is one for all
+        fused=True,
+        amsgrad=False,
+        beta1=0.9,
+        beta2=0.999,
+        lr=rate,
+        weight_decay=0.0,
+        eps=1e-8,
+        maximize=False,
+    )
+    values[_STEPS].add_(1)

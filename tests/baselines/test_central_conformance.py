@@ -1,0 +1,59 @@
+"""Every registered model that is not federated, through every check that fits it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from torch import Tensor
+
+from ownview import BPR, EASE, IALS, MF, NCF, SLIM, CentRAP, ItemKNN, LightGCN, Popularity, RP3Beta
+from ownview.baselines.central import Central, Lessons
+from ownview.registry import BASELINES
+from ownview.testing import CENTRAL_CHECKS, conform_central
+from ownview.types import Params
+
+# As quick as may be: small worlds need few dimensions, small batches and high rates.
+MODELS: dict[str, Central] = {
+    "bpr": BPR(embedding_size=8, epochs=60, learning_rate=0.05),
+    "centrap": CentRAP(epochs=30, batch_size=512),
+    "ease": EASE(),
+    "ials": IALS(embedding_size=8),
+    "itemknn": ItemKNN(),
+    "lightgcn": LightGCN(embedding_size=8, batch_size=256, learning_rate=0.01),
+    "mf": MF(embedding_size=8, batch_size=256, learning_rate=0.01),
+    "ncf": NCF(embedding_size=16, batch_size=256, learning_rate=0.01),
+    "popularity": Popularity(),
+    "rp3beta": RP3Beta(),
+    "slim": SLIM(),
+}
+
+CASES = [(name, check) for name in MODELS for check in CENTRAL_CHECKS if (name, check) != ("popularity", "learns")]
+"""The same list for everybody cannot know anybody's group."""
+
+
+def test_nothing_is_left_out() -> None:
+    assert set(MODELS) == set(BASELINES)
+
+
+@pytest.mark.parametrize(("name", "check"), CASES)
+def test_conforms(name: str, check: str) -> None:
+    CENTRAL_CHECKS[check](MODELS[name])
+
+
+def test_a_model_that_forgets_its_optimizer_is_caught() -> None:
+    """The kit itself must be able to fail: here Adam's memory is not among the values."""
+
+    @dataclass(frozen=True)
+    class Forgetful(MF):
+        def epoch(self, values: Params, lessons: Lessons, number: int) -> float:
+            for name in ("users", "items"):
+                values[f"adam.first.{name}"].add_(_MEMORY.setdefault(name, values[name].new_zeros(())))
+                _MEMORY[name] = _MEMORY[name] + 1
+            return super().epoch(values, lessons, number)
+
+    with pytest.raises(AssertionError):
+        conform_central(Forgetful(embedding_size=4, batch_size=64))
+
+
+_MEMORY: dict[str, Tensor] = {}
