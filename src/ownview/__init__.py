@@ -16,9 +16,14 @@ from ownview.engine.options import FederationOptions
 from ownview.errors import OwnviewError
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
 from ownview.experiment import Experiment
+from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
 from ownview.initial import Constant, Normal, Uniform
 from ownview.method import Method, Plugin, cross_entropy
+from ownview.methods.fcf import FCF
+from ownview.methods.fedcia import FedCIA
+from ownview.methods.fedease import FedEASE
 from ownview.methods.fedem import FedEM
+from ownview.methods.fedials import FedIALS
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
@@ -38,9 +43,11 @@ from ownview.types import Batch, Context, Opening, Param, Params, Phase, Shrink,
 from ownview.version import __version__
 
 __all__ = [
-    "HONEST", "PAPER", "PLGC", "Adam", "Batch", "CentRAP", "Constant", "Context", "DualPersonalisation",
-    "ElasticMerging", "Experiment", "FedEM", "FedMF", "FedNCF", "FedRAP", "FederationOptions", "Interactions",
-    "LateAggregation", "LocalOnly", "Method", "Mixing", "Normal", "Opening", "OwnviewError", "PFedCLR", "PFedRec",
-    "Param", "Params", "Phase", "Plugin", "Popularity", "Protocol", "Run", "Sgd", "Shrink", "Step", "Uniform", "World",
-    "__version__", "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting", "skew",
+    "FCF", "HONEST", "PAPER", "PLGC", "Adam", "Arrived", "Batch", "CentRAP", "Constant", "Context",
+    "DualPersonalisation", "ElasticMerging", "Experiment", "FedCIA", "FedEASE", "FedEM", "FedIALS", "FedMF", "FedNCF",
+    "FedRAP", "FederationOptions", "Gathering", "History", "Interactions", "LateAggregation", "LocalOnly", "Method",
+    "Mixing", "Normal", "Opening", "OwnviewError", "PFedCLR", "PFedRec", "Param", "Params", "Phase", "Plugin",
+    "Popularity", "Product", "Protocol", "Run", "Sgd", "Shrink", "Step", "Summand", "Summands", "Uniform", "Value",
+    "World", "__version__", "compare", "cross_entropy", "load", "open_run", "read", "resume", "run", "setting",
+    "skew",
 ]  # fmt: skip

@@ -16,8 +16,9 @@ from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir
 from ownview.errors import OwnviewError
 from ownview.experiment import Experiment
+from ownview.gathering import Gathering
 from ownview.method import Method, own_settings
-from ownview.registry import BASELINES, METHODS, PLUGINS, Model
+from ownview.registry import BASELINES, GATHERINGS, METHODS, PLUGINS, Model
 from ownview.runs.folder import RunFolder
 from ownview.settings import Settings, declared
 from ownview.types import World
@@ -46,7 +47,7 @@ def command(
         return
     rows = _runs(folder) if kind is Kind.RUNS else _methods() if kind is Kind.METHODS else _plugins()
     if as_json:
-        every: dict[str, type[Settings]] = {**METHODS, **BASELINES, **PLUGINS}
+        every: dict[str, type[Settings]] = {**METHODS, **GATHERINGS, **BASELINES, **PLUGINS}
         detailed = [{**row, "settings": _settings(every[row["name"]])} if row["name"] in every else row for row in rows]
         typer.echo(json.dumps({kind.value: detailed}, indent=2))
         return
@@ -64,7 +65,7 @@ def command(
 
 
 def _methods() -> list[dict[str, Any]]:
-    every: list[type[Model]] = [*METHODS.values(), *BASELINES.values()]
+    every: list[type[Model]] = [*METHODS.values(), *GATHERINGS.values(), *BASELINES.values()]
     return [
         {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper} for cls in every
     ]
@@ -77,6 +78,8 @@ def _settings(cls: type[Settings]) -> dict[str, dict[str, Any]]:
 
 
 def _leaves(cls: type[Model]) -> str:
+    if issubclass(cls, Gathering):
+        return ", ".join(one.what for one in cls().summands(World(num_clients=1, num_items=1)).values())
     if not issubclass(cls, Method):
         return "all data (not federated)"
     params = cls().params(World(num_clients=1, num_items=1))

@@ -48,10 +48,11 @@ class Privacy:
             upload = upload.scaled((self.clip / upload.norms().clamp(min=1e-30)).clamp(max=1.0))
         upload = upload.spread(num_items)
         clients = upload.samples.clients
-        noisy = {name: self._noisy(change, derive(key, name), clients) for name, change in upload.whole.items()}
+        noisy = {name: self.noisy(change, derive(key, name), clients) for name, change in upload.whole.items()}
         return replace(upload, whole=noisy)
 
-    def _noisy(self, change: Tensor, key: int, clients: Tensor) -> Tensor:
+    def noisy(self, change: Tensor, key: int, clients: Tensor) -> Tensor:
+        """Values [B, ...] of `clients` [B] with noise of their own; `key` is of the round and the values' name."""
         place = torch.arange(change[0].numel(), device=change.device)
         uniform = unit(bits(key, clients[:, None], place))
         return change + self.draw(uniform, self.scale).to(change.dtype).reshape(change.shape)

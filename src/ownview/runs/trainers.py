@@ -13,10 +13,12 @@ from ownview.baselines.central import Central
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.federation import Federation, RoundReport
+from ownview.engine.gathering import GatheringFederation
 from ownview.engine.machine import Machine
 from ownview.engine.options import FederationOptions
 from ownview.engine.scoring import ClientScorer
 from ownview.evaluation.protocol import Protocol
+from ownview.gathering import Gathering
 from ownview.registry import Model
 from ownview.types import Params
 
@@ -40,10 +42,12 @@ class Trainer(Interface):
 def trainer(
     model: Model, split: Split, protocol: Protocol, options: FederationOptions, seed: int, machine: Machine
 ) -> Trainer:
-    """The trainer of a federated method or of a central model."""
+    """The trainer of a federated method, of one that gathers, or of a central model."""
     excluded = protocol.training_exclusions(split)
     if isinstance(model, Central):
         return CentralTrainer(model, split, excluded, seed, machine)
+    if isinstance(model, Gathering):
+        return GatheringFederation(model, split, excluded, options, seed, machine)
     return FederatedTrainer(Federation(model, split, excluded, options, seed, machine))
 
 
