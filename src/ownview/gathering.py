@@ -5,7 +5,7 @@ history (`report`), the server sees nothing but their sums over clients (`combin
 everybody. Where the sums are all that a central model needs, the federated model IS the central one.
 
 Rules for `report`, `settle`, `scores` and `numbers_sent`: pure functions of their arguments; no `.item()`, no `if` on
-tensor values; no randomness. Then the engine may run many clients at once. `combine` must be pure too.
+tensor values; no randomness. Then the engine may run many clients at once. `combine` and `digest` are pure too.
 """
 
 from __future__ import annotations
@@ -125,6 +125,14 @@ class Gathering(Settings):
     @abstractmethod
     def combine(self, sums: Params, server: Params, arrived: Arrived) -> Params:
         """New values for some of the server's, from the sums over the clients that took part."""
+
+    def digest(self, server: Params) -> Params:
+        """What clients make of the download before they look at anything of their own: the same for all of them.
+
+        `report`, `settle` and `scores` get what this returns. On devices each client works it out; here it is done
+        once a round.
+        """
+        return server
 
     def settle(self, own: Params, server: Params) -> Params:
         """New values of the client's own, now that the server has combined; asked of those that took part."""

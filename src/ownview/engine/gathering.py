@@ -63,6 +63,7 @@ class GatheringFederation:
         self.sampler = self._sampler(excluded)
         self.privacy = privacy(options.privacy if options.privacy != "none" else method.privacy)
         self.server = self._drawn(method.server(self.world))
+        self.digested: Params | None = None
         start = self._drawn(method.own(self.world))
         self.own = {name: value.repeat(split.num_users, *[1] * value.dim()) for name, value in start.items()}
 
@@ -94,6 +95,7 @@ class GatheringFederation:
         if len(clients):
             new = self.method.combine(sums.values, self.server, Arrived(number, len(clients)))
             self.server = {**self.server, **{name: value.to(self.machine.dtype) for name, value in new.items()}}
+            self.digested = None
         self._require_finite(self.server, number)
         clock.lap("server")
         self._settle(clients)
@@ -152,8 +154,9 @@ class GatheringFederation:
         """All that one client does in a round, by itself; nothing is changed."""
         place = torch.tensor([client], device=self.machine.device)
         history, own = next(_clients(self.histories(place, number), self._own_of(place), 1))
-        _, new = self.method.report(history, own, self._visible, Context(number))
-        self.method.settle(own | new, self._visible)
+        received = self._digest()
+        _, new = self.method.report(history, own, received, Context(number))
+        self.method.settle(own | new, received)
 
     def first_upload(self) -> int:
         """Bytes that a client uploads in its first round, the mean over all clients."""
@@ -172,6 +175,7 @@ class GatheringFederation:
         """Restore what `pack` returned."""
         device = self.machine.device
         self.server = {name: packed[f"server.{name}"].to(device, copy=True) for name in self.server}
+        self.digested = None
         self.own = {name: packed[f"own.{name}"].to(device, copy=True) for name in self.own}
 
     def sent_bytes(self, history: History, own: Params) -> Tensor:
@@ -186,7 +190,13 @@ class GatheringFederation:
 
     @property
     def _visible(self) -> Params:
-        return {name: self.server[name] for name in self.downloaded}
+        """The download as clients see it, worked out once for all that look before it changes again."""
+        if self.digested is None:
+            self.digested = self._digest()
+        return self.digested
+
+    def _digest(self) -> Params:
+        return self.method.digest({name: self.server[name] for name in self.downloaded})
 
     @torch.no_grad()
     def _gather(self, block: Tensor, history: History, sums: Sums, number: int) -> int:

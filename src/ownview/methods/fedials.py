@@ -36,8 +36,8 @@ class FedIALS(Gathering):
     paper: ClassVar[str] = "Hu et al., ICDM 2008; Rendle et al. 2021 (the model); sums over clients here"
 
     embedding_size: int = setting(32, "length of user and item vectors", low=1)
-    unobserved: float = setting(0.1, "a, the weight of every pair, seen or not", above=0)
-    regularization: float = setting(0.01, "l, the weight of the vectors' squares", above=0)
+    unobserved: float = setting(1.0, "a, the weight of every pair, seen or not", above=0)
+    regularization: float = setting(0.003, "l, the weight of the vectors' squares", above=0)
     exponent: float = setting(1.0, "nu, how regularisation grows with activity", low=0, high=1)
     initial_scale: float = setting(0.1, "initial deviation of an item vector's length", above=0)
 

@@ -4,9 +4,12 @@ from ownview.testing import CHECKS, conform
 
 conform(MyMethod())            # all checks, or
 CHECKS["loop equals vector"](MyMethod())
+
+Methods whose clients send sums have checks of their own, GATHERING_CHECKS; `conform` takes both kinds.
 """
 
 from ownview.testing.conformance import CHECKS, conform
+from ownview.testing.gatherings import GATHERING_CHECKS, gathering
 from ownview.testing.worlds import block_world, federation, small_world
 
-__all__ = ["CHECKS", "block_world", "conform", "federation", "small_world"]
+__all__ = ["CHECKS", "GATHERING_CHECKS", "block_world", "conform", "federation", "gathering", "small_world"]
