@@ -32,8 +32,8 @@ class FCF(Gathering):
     paper: ClassVar[str] = "Ammad-ud-din et al. 2019"
 
     embedding_size: int = setting(16, "length of user and item vectors", low=1)
-    confidence: float = setting(4.0, "a, how much more an item seen weighs", low=0)
-    regularization: float = setting(1.0, "l, the weight of the vectors' squares", above=0)
+    confidence: float = setting(2.0, "a, how much more an item seen weighs", low=0)
+    regularization: float = setting(30.0, "l, the weight of the vectors' squares", above=0)
     learning_rate: float = setting(0.1, "the rate of the server's Adam", above=0)
     first_decay: float = setting(0.9, "Adam's first decay", low=0, high=0.9999)
     second_decay: float = setting(0.99, "Adam's second decay", low=0, high=0.99999)
