@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ownview.registry import BASELINES, METHODS, PLUGINS
+from ownview.registry import BASELINES, GATHERINGS, METHODS, PLUGINS
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "ownview"
@@ -33,7 +33,7 @@ def test_methods_and_plugins_import_neither_engine_nor_runs(folder: str) -> None
 def test_the_engine_names_no_method() -> None:
     for path in (SOURCE / "engine").glob("*.py"):
         text = path.read_text(encoding="utf-8").lower()
-        for name in (*METHODS, *BASELINES, *PLUGINS):
+        for name in (*METHODS, *GATHERINGS, *BASELINES, *PLUGINS):
             assert name not in text, f"{path} names {name}"
 
 
@@ -45,7 +45,7 @@ def test_files_are_small() -> None:
 
 
 def test_every_method_and_plugin_has_its_page_with_the_command() -> None:
-    for name in (*METHODS, *BASELINES, *PLUGINS):
+    for name in (*METHODS, *GATHERINGS, *BASELINES, *PLUGINS):
         page = (ROOT / "docs" / "methods" / f"{name}.md").read_text(encoding="utf-8")
         assert "ownview run" in page, name
         assert "## Differences" in page, name

@@ -25,10 +25,15 @@ from ownview.engine.options import FederationOptions
 from ownview.errors import OwnviewError
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
 from ownview.experiment import Experiment
+from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
 from ownview.initial import Constant, Normal, Orthonormal, Uniform
 from ownview.method import Method, Plugin, cross_entropy
 from ownview.methods.colr import CoLR
+from ownview.methods.fcf import FCF
+from ownview.methods.fedcia import FedCIA
+from ownview.methods.fedease import FedEASE
 from ownview.methods.fedem import FedEM
+from ownview.methods.fedials import FedIALS
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
@@ -50,8 +55,18 @@ from ownview.types import Batch, Context, Draw, Opening, Param, Params, Phase, S
 from ownview.version import __version__
 
 __all__ = [
-    "Adam",
     "BPR",
+    "EASE",
+    "FCF",
+    "HONEST",
+    "IALS",
+    "MF",
+    "NCF",
+    "PAPER",
+    "PLGC",
+    "SLIM",
+    "Adam",
+    "Arrived",
     "Batch",
     "Between",
     "CentRAP",
@@ -60,49 +75,50 @@ __all__ = [
     "Context",
     "Draw",
     "DualPersonalisation",
-    "EASE",
     "ElasticMerging",
     "Experiment",
+    "FedCIA",
+    "FedEASE",
     "FedEM",
+    "FedIALS",
     "FedMF",
     "FedNCF",
     "FedRAP",
     "FedRecon",
     "FederationOptions",
-    "HONEST",
-    "IALS",
+    "Gathering",
+    "History",
     "Interactions",
     "ItemKNN",
     "LateAggregation",
     "LightGCN",
     "LocalOnly",
-    "MF",
     "Method",
     "Mixing",
-    "NCF",
     "Normal",
     "OneOf",
     "Opening",
     "Orthonormal",
     "OwnviewError",
-    "PAPER",
     "PFedCLR",
     "PFedRec",
-    "PLGC",
     "Param",
     "Params",
     "Phase",
     "Plugin",
     "Popularity",
+    "Product",
     "Protocol",
     "RP3Beta",
     "Run",
-    "SLIM",
     "ServerStep",
     "Sgd",
     "Shrink",
     "Step",
+    "Summand",
+    "Summands",
     "Uniform",
+    "Value",
     "World",
     "__version__",
     "compare",

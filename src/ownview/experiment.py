@@ -10,11 +10,13 @@ from typing import Any
 
 import tomli_w
 
+from ownview.baselines.central import OneShot
 from ownview.data.storage import find
 from ownview.engine.options import FederationOptions
 from ownview.errors import SettingError, suggestion
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
+from ownview.gathering import Gathering
 from ownview.method import Plugin, own_settings
 from ownview.registry import Model, build
 from ownview.settings import Value
@@ -45,7 +47,7 @@ class Experiment:
         inactive: FEWEST:BELOW, a range of interactions whose users get a result of their own; none where empty.
         watch: users whose clients are watched closely: watched.safetensors, and a part of every line of rounds.jsonl.
         federation: who takes part and how the server combines.
-        rounds: of training, epochs for central models that train in epochs; models that are fitted at once have one.
+        rounds: of training at most, or epochs of a central model that trains in epochs; see `rounds_of`.
         seed: of initial values, negatives, shuffles, participation and candidates.
         engine: vector or loop.
         device: cpu or cuda; auto is resolved when the run starts.
@@ -83,6 +85,13 @@ class Experiment:
         """With every setting of `model` written out, so that a later default does not change the experiment."""
         name, settings, plugins = describe_model(model)
         return replace(self, method=self.method or name, settings=settings, plugins=plugins)
+
+    def rounds_of(self, model: Model) -> int:
+        """Rounds that change anything: one of a model that is fitted at once, fewer where a method needs no more."""
+        if isinstance(model, OneShot):
+            return 1
+        enough = model.enough if isinstance(model, Gathering) and self.federation.clients == "all" else None
+        return min(self.rounds, enough or self.rounds)
 
     def label(self) -> str:
         """What tables call the model: its name, or that of its file, and its plug-ins."""

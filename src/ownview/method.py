@@ -32,7 +32,6 @@ class Method(Settings):
     summary: ClassVar[str]
     paper: ClassVar[str]
     federated: ClassVar[bool] = True
-    in_rounds: ClassVar[bool] = True
     negatives: int = setting(
         4, "negatives drawn for every positive, anew each round", low=1, high=100, search=Between(1, 10)
     )

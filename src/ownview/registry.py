@@ -22,9 +22,14 @@ from ownview.baselines.popularity import Popularity
 from ownview.baselines.rp3beta import RP3Beta
 from ownview.baselines.slim import SLIM
 from ownview.errors import SettingError, UnknownNameError
+from ownview.gathering import Gathering
 from ownview.method import Method, Plugin
 from ownview.methods.colr import CoLR
+from ownview.methods.fcf import FCF
+from ownview.methods.fedcia import FedCIA
+from ownview.methods.fedease import FedEASE
 from ownview.methods.fedem import FedEM
+from ownview.methods.fedials import FedIALS
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
@@ -43,18 +48,19 @@ METHODS: dict[str, type[Method]] = {
 BASELINES: dict[str, type[Central]] = {
     cls.name: cls for cls in (BPR, CentRAP, EASE, IALS, ItemKNN, LightGCN, MF, NCF, Popularity, RP3Beta, SLIM)
 }
+GATHERINGS: dict[str, type[Gathering]] = {cls.name: cls for cls in (FCF, FedCIA, FedEASE, FedIALS)}
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)
 }
 
-Model = Method | Central
+Model = Method | Gathering | Central
 
 
 def find_model(name: str) -> type[Model]:
     """A method or baseline by name, or the one method that a Python file defines."""
     if name.endswith(".py"):
         return _from_file(Path(name))
-    known: dict[str, type[Model]] = {**METHODS, **BASELINES}
+    known: dict[str, type[Model]] = {**METHODS, **GATHERINGS, **BASELINES}
     if name.lower() not in known:
         raise UnknownNameError("method", name, [*known, "a .py file"])
     return known[name.lower()]
@@ -72,13 +78,18 @@ def build(name: str, settings: Mapping[str, Any], plugins: Sequence[tuple[str, M
     model: Model = find_model(name).of(settings)
     for plugin, values in plugins:
         cls = find_plugin(plugin)
+        if isinstance(model, Gathering):
+            raise SettingError(
+                f"plug-in {plugin} changes tables that clients train and share; clients of {model.name} send "
+                "statistics that the server sums, and share no table"
+            )
         if not isinstance(model, Method):
             raise SettingError(f"plug-in {plugin} needs a federated method; {model.name} is not federated")
         model = cls.around(model, values)
     return model
 
 
-def _from_file(path: Path) -> type[Method]:
+def _from_file(path: Path) -> type[Method] | type[Gathering]:
     if not path.is_file():
         raise SettingError(f"{path}: no such method file")
     spec = importlib.util.spec_from_file_location(f"ownview_user_method_{path.stem}", path)
@@ -93,8 +104,10 @@ def _from_file(path: Path) -> type[Method]:
     found = [
         cls
         for _, cls in inspect.getmembers(module, inspect.isclass)
-        if issubclass(cls, Method) and cls.__module__ == module.__name__
+        if issubclass(cls, Method | Gathering) and cls.__module__ == module.__name__
     ]
     if len(found) != 1:
-        raise SettingError(f"{path}: expected exactly one subclass of ownview.Method, found {len(found)}")
+        raise SettingError(
+            f"{path}: expected exactly one subclass of ownview.Method or ownview.Gathering, found {len(found)}"
+        )
     return found[0]

@@ -16,11 +16,12 @@ import math
 import numpy as np
 import torch
 
-from ownview import FederationOptions, Method
+from ownview import FederationOptions, Gathering, Method
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.federation import Federation
+from ownview.engine.gathering import GatheringFederation
 from ownview.engine.machine import Machine
 
 POSITIVES = {0: (0, 1), 1: (1, 2)}
@@ -95,3 +96,16 @@ class AdamByHand:
         self.v = 0.999 * self.v + 0.001 * gradient**2
         first, second = self.m / (1 - 0.9**self.t), self.v / (1 - 0.999**self.t)
         return x - rate * first / (math.sqrt(second) + 1e-8)
+
+
+def gathering_federation(method: Gathering, engine: str, **options: object) -> GatheringFederation:
+    split = golden_split()
+    place = Machine(torch.device("cpu"), torch.float64, engine=engine)
+    return GatheringFederation(
+        method, split, split.training_items(), FederationOptions.of(options), seed=3, machine=place
+    )
+
+
+def scores_of_all(one: GatheringFederation) -> Matrix:
+    found: Matrix = one.scores(torch.arange(2), None).tolist()
+    return found

@@ -26,7 +26,6 @@ class Central(Settings):
     summary: ClassVar[str]
     paper: ClassVar[str]
     federated: ClassVar[bool] = False
-    in_rounds: ClassVar[bool]
 
     def require_packages(self) -> None:
         """Raise `SettingError` where a package that training needs is not installed."""
@@ -43,8 +42,6 @@ class Central(Settings):
 @dataclass(frozen=True)
 class OneShot(Central):
     """Fitted at once: there is no round to choose."""
-
-    in_rounds: ClassVar[bool] = False
 
     @abstractmethod
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
@@ -96,8 +93,6 @@ class InEpochs(Central):
     Everything that an epoch depends on besides the lessons and its number is in the values: parameters and the
     optimiser's memory. So values saved after an epoch are all that a resume needs.
     """
-
-    in_rounds: ClassVar[bool] = True
 
     @abstractmethod
     def start(self, lessons: Lessons) -> Params:

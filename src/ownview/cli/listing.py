@@ -17,9 +17,10 @@ from ownview.cli.options import RUNS, AsJson, DataDir
 from ownview.engine.options import FederationOptions
 from ownview.errors import OwnviewError
 from ownview.experiment import Experiment
+from ownview.gathering import Gathering
 from ownview.method import Method, own_settings
 from ownview.presets.loading import presets
-from ownview.registry import BASELINES, METHODS, PLUGINS, Model
+from ownview.registry import BASELINES, GATHERINGS, METHODS, PLUGINS, Model
 from ownview.runs.folder import RunFolder
 from ownview.settings import Rule, Settings, declared
 from ownview.types import World
@@ -50,7 +51,7 @@ def command(
     listed = {Kind.METHODS: _methods, Kind.PLUGINS: _plugins, Kind.PRESETS: _presets}
     rows = _runs(folder) if kind is Kind.RUNS else listed[kind]()
     if as_json:
-        every: dict[str, type[Settings]] = {**METHODS, **BASELINES, **PLUGINS}
+        every: dict[str, type[Settings]] = {**METHODS, **GATHERINGS, **BASELINES, **PLUGINS}
         detailed = [{**row, "settings": _settings(every[row["name"]])} if row["name"] in every else row for row in rows]
         detailed = _whole_presets() if kind is Kind.PRESETS else detailed
         options = {"federation": _settings(FederationOptions)} if kind is Kind.METHODS else {}
@@ -70,7 +71,7 @@ def command(
 
 
 def _methods() -> list[dict[str, Any]]:
-    every: list[type[Model]] = [*METHODS.values(), *BASELINES.values()]
+    every: list[type[Model]] = [*METHODS.values(), *GATHERINGS.values(), *BASELINES.values()]
     return [
         {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper} for cls in every
     ]
@@ -88,6 +89,8 @@ def _setting(default: Any, rule: Rule) -> dict[str, Any]:
 
 
 def _leaves(cls: type[Model]) -> str:
+    if issubclass(cls, Gathering):
+        return ", ".join(one.what for one in cls().summands(World(num_clients=1, num_items=1)).values())
     if not issubclass(cls, Method):
         return "all data (not federated)"
     params = cls().params(World(num_clients=1, num_items=1))

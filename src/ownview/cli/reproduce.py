@@ -108,7 +108,7 @@ def _carry_out(work: Sequence[Task], jobs: int, memory: str, data_dir: Path | No
     """Run what is not there yet; the folders of runs that failed, and why."""
     failures: dict[Path, str] = {}
     left = [(made, folder) for made, folder in work if not (folder / "result.json").is_file()]
-    total = sum(made.rounds if made.model().in_rounds else 1 for made, _ in left)
+    total = sum(made.rounds_of(made.model()) for made, _ in left)
     with progress(f"{len(left)} runs", max(total, 1), quiet=quiet) as advance:
         try:
             run_all(

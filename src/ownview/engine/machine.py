@@ -44,12 +44,11 @@ class Machine:
         half = self.memory // 2
         return half if self.device.type == "cuda" else min(half, 512 * 10**6)
 
-    def require(self, needed: int, what: str, remedy: str = " or lower embedding_size") -> None:
-        """Raise where values that must stand between rounds do not fit; `remedy` is what helps besides memory."""
+    def require(self, needed: int, what: str, advice: str = "raise --memory or lower embedding_size") -> None:
+        """Raise where values that must stand between rounds do not fit; `advice` says what to do then."""
         if needed > self.memory:
             raise DeviceError(
-                f"{what} need {readable(needed)} and the setting memory allows {readable(self.memory)}; "
-                f"raise --memory{remedy}"
+                f"{what} need {readable(needed)} and the setting memory allows {readable(self.memory)}; {advice}"
             )
 
 

@@ -17,6 +17,9 @@ _EXPECTED = (
     "expected none, laplace:SCALE such as laplace:0.5, or gaussian:clip=C,noise=Z such as gaussian:clip=0.1,noise=1"
 )
 
+_PART = 1 << 16
+"""Numbers of a client that get their noise at once."""
+
 Draw = Callable[[Tensor, float], Tensor]
 """Uniform numbers in [0, 1) and a scale -> noise of that scale."""
 
@@ -48,13 +51,16 @@ class Privacy:
             upload = upload.scaled((self.clip / upload.norms().clamp(min=1e-30)).clamp(max=1.0))
         upload = upload.spread(num_items)
         clients = upload.samples.clients
-        noisy = {name: self._noisy(change, derive(key, name), clients) for name, change in upload.whole.items()}
+        noisy = {name: self.noisy(change, derive(key, name), clients) for name, change in upload.whole.items()}
         return replace(upload, whole=noisy)
 
-    def _noisy(self, change: Tensor, key: int, clients: Tensor) -> Tensor:
-        place = torch.arange(change[0].numel(), device=change.device)
-        uniform = unit(bits(key, clients[:, None], place))
-        return change + self.draw(uniform, self.scale).to(change.dtype).reshape(change.shape)
+    def noisy(self, change: Tensor, key: int, clients: Tensor) -> Tensor:
+        """Values [B, ...] of `clients` [B] with noise of their own; `key` is of the round and the values' name."""
+        places = torch.arange(change[0].numel(), device=change.device)
+        # On a CPU in parts that stay in its caches: nearly three times as fast, and the same numbers.
+        parts = torch.split(places, _PART) if change.device.type == "cpu" else (places,)
+        drawn = [self.draw(unit(bits(key, clients[:, None], part)), self.scale).to(change.dtype) for part in parts]
+        return change + torch.cat(drawn, dim=1).reshape(change.shape)
 
 
 def privacy(text: str) -> Privacy | None:

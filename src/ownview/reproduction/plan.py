@@ -15,7 +15,7 @@ from ownview.data.catalog import entry_of, find, how_to_get
 from ownview.engine.options import FederationOptions
 from ownview.evaluation.protocol import Protocol
 from ownview.experiment import Experiment
-from ownview.registry import BASELINES, METHODS, PLUGINS
+from ownview.registry import BASELINES, GATHERINGS, METHODS, PLUGINS
 from ownview.reproduction.published import Figure
 from ownview.reproduction.settings import PaperSettings, Setup
 from ownview.runs.batch import Task
@@ -102,7 +102,7 @@ def experiment(setup: Setup, protocol: Protocol, seed: int = 0) -> Experiment:
 def missing(setup: Setup) -> str:
     """What the row needs and this version does not have, in a few words; empty where it has everything."""
     method = setup.experiment["method"]
-    if method not in {**METHODS, **BASELINES}:
+    if method not in {**METHODS, **GATHERINGS, **BASELINES}:
         return f"method {method}"
     for plugin in setup.experiment.get("plugins", []):
         if plugin["name"] not in PLUGINS:
@@ -145,7 +145,7 @@ def folder_name(asked: Experiment) -> str:
     model = asked.model()
     values = asked.resolved(model).to_dict()
     values = {name: value for name, value in values.items() if name != "device"}
-    values["rounds"] = asked.rounds if model.in_rounds else 1
+    values["rounds"] = asked.rounds_of(model)
     words = f"{asked.label()}-{asked.data}-{asked.protocol.name}-seed{asked.seed}"
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{fingerprint(values)}"
 

@@ -223,5 +223,4 @@ def _asked(experiment: Experiment) -> dict[str, object]:
         "plugins",
         "columns",
     ]
-    names += ["rounds"] if model.in_rounds else []
-    return {name: values[name] for name in names}
+    return {name: values[name] for name in names} | {"rounds": experiment.rounds_of(model)}

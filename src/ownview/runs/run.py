@@ -17,6 +17,7 @@ from ownview.baselines.central import Central
 from ownview.data.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.data.splits import NONE, Split
+from ownview.engine.gathering import GatheringFederation
 from ownview.engine.machine import Machine, machine
 from ownview.errors import OutputError, SettingError
 from ownview.evaluation.groups import ActivityRange, by_activity, summary
@@ -27,6 +28,7 @@ from ownview.experiment import Experiment
 from ownview.registry import Model
 from ownview.runs.cost import Cost, cost_of
 from ownview.runs.folder import RunFolder
+from ownview.runs.gathering_cost import gathering_cost
 from ownview.runs.provenance import method_fingerprint, provenance
 from ownview.runs.trainers import FederatedTrainer, Trainer, trainer
 from ownview.runs.training import Best, Training
@@ -195,7 +197,7 @@ class _Bench:
             ActivityRange.parse(experiment.inactive).members(split.data.counts[questions[1].users.cpu().numpy()])
         at_work = trainer(model, split, experiment.protocol, experiment.federation, experiment.seed, place)
         watch = _watch(at_work, experiment)
-        rounds = experiment.rounds if model.in_rounds else 1
+        rounds = experiment.rounds_of(model)
         written = replace(experiment.resolved(model), device=str(place.device), rounds=rounds)
         return cls(written, place, split, questions, at_work, rounds, data, model, watch)
 
@@ -264,6 +266,8 @@ class _Bench:
 
     def _cost(self, best: Best, folder: RunFolder) -> Cost | None:
         """None for a model that is not federated."""
+        if isinstance(self.trainer, GatheringFederation):
+            return gathering_cost(self.trainer, best.round, folder.read_rounds())
         if not isinstance(self.trainer, FederatedTrainer):
             return None
         return cost_of(self.trainer.federation, best.round, folder.read_rounds())
@@ -319,7 +323,8 @@ def _watch(at_work: Trainer, experiment: Experiment) -> Watch | None:
     if not experiment.watch:
         return None
     if not isinstance(at_work, FederatedTrainer):
-        raise SettingError(f"setting watch={list(experiment.watch)}: {experiment.method} has no clients to watch")
+        why = "sends sums and trains no shared table" if isinstance(at_work, GatheringFederation) else "has no clients"
+        raise SettingError(f"setting watch={list(experiment.watch)}: {experiment.method} {why}; nothing to watch")
     return Watch.of(at_work.federation, experiment.watch)
 
 

@@ -14,10 +14,12 @@ from ownview.baselines.central import Central, InEpochs, Lessons, OneShot
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.federation import Federation, RoundReport
+from ownview.engine.gathering import GatheringFederation
 from ownview.engine.machine import Machine
 from ownview.engine.options import FederationOptions
 from ownview.engine.scoring import scorer_of
 from ownview.evaluation.protocol import Protocol
+from ownview.gathering import Gathering
 from ownview.registry import Model
 from ownview.types import Params
 
@@ -41,7 +43,7 @@ class Trainer(Interface):
 def trainer(
     model: Model, split: Split, protocol: Protocol, options: FederationOptions, seed: int, machine: Machine
 ) -> Trainer:
-    """The trainer of a federated method or of a central model."""
+    """The trainer of a federated method, of one that gathers, or of a central model."""
     excluded = protocol.training_exclusions(split)
     if isinstance(model, InEpochs):
         return EpochTrainer(model, split, excluded, seed, machine)
@@ -49,6 +51,8 @@ def trainer(
         return OneShotTrainer(model, split, excluded, seed, machine)
     if isinstance(model, Central):
         raise TypeError(f"{type(model).__name__} is neither OneShot nor InEpochs")
+    if isinstance(model, Gathering):
+        return GatheringFederation(model, split, excluded, options, seed, machine)
     return FederatedTrainer(Federation(model, split, excluded, options, seed, machine))
 
 
@@ -82,8 +86,8 @@ class CentralTrainer(ABC):
 
     def __init__(self, model: Central, split: Split, machine: Machine) -> None:
         needed = model.standing_bytes(split.num_users, split.num_items)
-        remedy = " or lower embedding_size" if "embedding_size" in model.values() else ""
-        machine.require(needed, f"{model.name}'s standing values", remedy)
+        advice = "raise --memory" + (" or lower embedding_size" if "embedding_size" in model.values() else "")
+        machine.require(needed, f"{model.name}'s standing values", advice)
         self.central, self.num_users, self.device = model, split.num_users, machine.device
         self.values: Params = {}
         self.learned: Params = {}

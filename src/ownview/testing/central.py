@@ -100,7 +100,7 @@ def _trainer(model: Central, split: Split) -> Trainer:
 
 def _trained(model: Central, split: Split, epochs: int) -> Trainer:
     one = _trainer(model, split)
-    for number in range(1, (epochs if model.in_rounds else 1) + 1):
+    for number in range(1, (epochs if isinstance(model, InEpochs) else 1) + 1):
         one.round(number)
     return one
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,8 +17,10 @@ from ownview.evaluation.metrics import hit_rate
 from ownview.evaluation.protocol import HONEST
 from ownview.evaluation.ranking import rankers
 from ownview.experiment import Experiment, describe_model
+from ownview.gathering import Gathering
 from ownview.method import Method, Plugin
 from ownview.registry import METHODS
+from ownview.testing.gatherings import GATHERING_CHECKS
 from ownview.testing.worlds import block_world, federation, small_world
 
 Check = Callable[[Method], None]
@@ -26,9 +29,10 @@ _ROUNDS = 3
 _HALF = FederationOptions(clients="0.5", server_optimizer="adam", server_learning_rate=0.1)
 
 
-def conform(method: Method) -> None:
-    """Run every check."""
-    for name, check in CHECKS.items():
+def conform(method: Method | Gathering) -> None:
+    """Run every check of the method's family."""
+    checks: Mapping[str, Callable[[Any], None]] = GATHERING_CHECKS if isinstance(method, Gathering) else CHECKS
+    for name, check in checks.items():
         try:
             check(method)
         except AssertionError as error:

@@ -41,11 +41,11 @@ class Validation:
         return cls(place, split, ranker)
 
     def rounds(self, experiment: Experiment) -> Iterator[Measured]:
-        """Train a candidate round by round; a model that is not federated has one."""
+        """Train a candidate round by round."""
         model = experiment.model()
         protocol = experiment.protocol
         at_work = trainer(model, self.split, protocol, experiment.federation, experiment.seed, self.machine)
-        for number in range(1, (experiment.rounds if model.federated else 1) + 1):
+        for number in range(1, experiment.rounds_of(model) + 1):
             at_work.round(number)
             yield number, means(self.ranker.rank(at_work), protocol.cutoffs)
 

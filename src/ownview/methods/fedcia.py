@@ -1,0 +1,138 @@
+"""FedCIA: clients send how similar they find items, and fit their own tables to the mean of that.
+
+Han et al., "FedCIA: Federated Collaborative Information Aggregation for Privacy-Preserving Recommendation", SIGIR 2025.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn.functional import softplus
+
+from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
+from ownview.initial import Normal
+from ownview.settings import setting
+from ownview.types import Context, Params, World
+
+
+@dataclass(frozen=True)
+class FedCIA(Gathering):
+    """score = u . v_i with a private user vector u and a private item table V.
+
+    A round: u and V train on the client's samples; S = V V^T + Laplace(noise) leaves, m x m; the server takes the mean
+    F of all S; then V takes `fit_steps` steps of SGD on |V V^T - F| (Frobenius) + decay / 2 |V|^2. V V^T does not
+    change when V is turned, so clients need not agree on the axes of their tables.
+    """
+
+    name: ClassVar[str] = "fedcia"
+    title: ClassVar[str] = "FedCIA"
+    summary: ClassVar[str] = "private item tables, fitted to the mean of all clients' item similarities"
+    paper: ClassVar[str] = "Han et al., SIGIR 2025"
+
+    embedding_size: int = setting(16, "length of user and item vectors", low=1)
+    negatives: int = setting(4, "negatives drawn for every positive, anew each round", low=1, high=100)
+    local_epochs: int = setting(1, "steps of Adam on all the client's samples in a round", low=1)
+    learning_rate: float = setting(0.01, "Adam's rate at home", above=0)
+    loss: str = setting(
+        "cross-entropy", "of a sample: of its score, or, as released, a square in every dimension",
+        choices=("cross-entropy", "squares", "released"),
+    )  # fmt: skip
+    fit_steps: int = setting(100, "steps of SGD that fit V V^T to the mean", low=0)
+    fit_rate: float = setting(0.1, "SGD's rate in the fit", above=0)
+    decay: float = setting(1e-3, "weight of the squares of the vectors, at home and in the fit", low=0)
+    noise: float = setting(1e-3, "scale of the Laplace noise on the similarities; 0 for none", low=0)
+    initial_scale: float = setting(0.1, "standard deviation of the initial values", above=0)
+
+    @property
+    def negatives_each(self) -> int:
+        """As set."""
+        return self.negatives
+
+    @property
+    def privacy(self) -> str:
+        """The method's own noise."""
+        return f"laplace:{self.noise}" if self.noise else "none"
+
+    def server(self, world: World) -> dict[str, Value]:
+        """F."""
+        return {"similarities": Value((world.num_items, world.num_items))}
+
+    def own(self, world: World) -> dict[str, Value]:
+        """U and V."""
+        d, start = self.embedding_size, Normal(self.initial_scale)
+        return {"user": Value((d,), start), "items": Value((world.num_items, d), start)}
+
+    def summands(self, world: World) -> dict[str, Summand]:
+        """S."""
+        what = "item-item similarity matrix of each client, m x m"
+        return {"similarities": Summand((world.num_items, world.num_items), what)}
+
+    def report(self, history: History, own: Params, server: Params, context: Context) -> tuple[Summands, Params]:
+        """Train at home, then send V V^T."""
+        trained = self._trained(own, history)
+        sides = trained["items"].T
+        return {"similarities": Product(sides, sides)}, trained
+
+    def combine(self, sums: Params, server: Params, arrived: Arrived) -> Params:
+        """The mean; of noise only the symmetric half could ever be fitted."""
+        mean = sums["similarities"] / arrived.clients
+        return {"similarities": (mean + mean.T) / 2}
+
+    def digest(self, server: Params) -> Params:
+        """F = Q diag(w) Q^T: in the axes Q a step of the fit costs m d^2 instead of m^2 d."""
+        strengths, axes = torch.linalg.eigh(server["similarities"].double())
+        kind = server["similarities"].dtype
+        return {"axes": axes.to(kind), "strengths": strengths.to(kind)}
+
+    def settle(self, own: Params, server: Params) -> Params:
+        """Fit: the gradient of |V V^T - F| is 2 (V V^T V - F V) / |V V^T - F|, here of Q^T V."""
+        axes, strengths = server["axes"], server["strengths"][:, None]
+        turned, size = (own["items"].T @ axes).T, strengths.square().sum()
+        for _ in range(self.fit_steps):
+            pulled, square = strengths * turned, turned.T @ turned
+            distance = square.square().sum() - 2 * (turned * pulled).sum() + size
+            gradient = 2 * (turned @ square - pulled) / distance.clamp(min=1e-12).sqrt()
+            turned = turned - self.fit_rate * (gradient + self.decay * turned)
+        return {"items": (turned.T @ axes.T).T}
+
+    def scores(self, history: History, own: Params, server: Params) -> Tensor:
+        """[m] u . v_i."""
+        return own["items"] @ own["user"]
+
+    def _trained(self, values: Params, history: History) -> Params:
+        """Steps of Adam, which starts fresh in every round."""
+        first = {name: torch.zeros_like(value) for name, value in values.items()}
+        second = dict(first)
+        for step in range(1, self.local_epochs + 1):
+            gradient = torch.func.grad(self._loss)(values, history)
+            first = {name: 0.9 * first[name] + 0.1 * gradient[name] for name in values}
+            second = {name: 0.999 * second[name] + 0.001 * gradient[name].square() for name in values}
+            rate, root = self.learning_rate / (1 - 0.9**step), (1 - 0.999**step) ** 0.5
+            values = {name: x - rate * first[name] / (second[name].sqrt() / root + 1e-8) for name, x in values.items()}
+        return values
+
+    def _loss(self, values: Params, history: History) -> Tensor:
+        """[] mean over samples; a row that stands c times in them, y times as a positive, counts so often."""
+        user, items = values["user"], values["items"]
+        counts, positives = history.counts, history.positives
+        squares = user.square().sum() + (counts * items.square().sum(-1)).sum() / counts.sum()
+        if self.loss == "released":
+            scores, counts, positives = items * user, counts[:, None], positives[:, None]
+        else:
+            scores = items @ user
+        if self.loss == "cross-entropy":
+            total = counts * softplus(scores) - positives * scores
+        else:
+            total = counts * scores.square() - 2 * positives * scores + positives
+        return total.sum() / (counts.sum() * total.numel() / total.shape[0]) + self.decay / 2 * squares
+
+    def working(self, world: World) -> int:
+        """Ten copies of the table, as in every training by Adam."""
+        return 10 * world.num_items * self.embedding_size
+
+    def advice(self) -> str:
+        """The similarities are m x m."""
+        return "raise --memory, lower embedding_size, or take data with fewer items: similarities are items by items"

@@ -1,0 +1,99 @@
+"""FedEASE's round in fractions (the world is the one of test_golden.py), and the same model computed centrally."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from ownview import FedEASE, FederationOptions
+from ownview.data.catalog import load
+from ownview.data.splits import Split
+from ownview.evaluation.metrics import means
+from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.ranking import rankers
+from ownview.testing import gathering, small_world
+from tests.engine.golden import gathering_federation, scores_of_all
+
+Matrix = NDArray[np.float64]
+
+# G + I = [[2, 1, 0, 0], [1, 3, 1, 0], [0, 1, 2, 0], [0, 0, 0, 1]], whose first block has the determinant 8 and the
+# inverse [[5, -2, 1], [-2, 4, -2], [1, -2, 5]] / 8; every column over minus its diagonal is B.
+GRAM = [[1, 1, 0, 0], [1, 2, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
+WEIGHTS = [[0, 1 / 2, -1 / 5, 0], [2 / 5, 0, 2 / 5, 0], [-1 / 5, 1 / 2, 0, 0], [0, 0, 0, 0]]
+SCORES = [[2 / 5, 1 / 2, 1 / 5, 0], [1 / 5, 1 / 2, 2 / 5, 0]]
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+def test_fedease(engine: str) -> None:
+    one = gathering_federation(FedEASE(regularization=1.0), engine)
+    report = one.round(1)
+    assert one.server["gram"].tolist() == GRAM
+    assert one.server["weights"].numpy() == pytest.approx(np.array(WEIGHTS), abs=1e-12)
+    assert np.array(scores_of_all(one)) == pytest.approx(np.array(SCORES), abs=1e-12)
+    assert report.bytes_up == 3 * 8  # two items, three pairs, eight bytes a number here
+    assert report.bytes_down == report.bytes_dense == 16 * 8
+
+
+def test_a_client_is_counted_once_however_often_it_takes_part() -> None:
+    one = gathering_federation(FedEASE(), "vector", clients=1)
+    reports = [one.round(number) for number in range(1, 7)]
+    assert one.server["gram"].tolist() == GRAM
+    assert sorted(report.bytes_up for report in reports) == [0, 0, 0, 0, 24, 24]
+
+
+def test_with_partial_participation_the_gram_is_of_those_that_took_part() -> None:
+    split = small_world()
+    one = gathering(FedEASE(), split, options=FederationOptions(clients="0.3"))
+    one.round(1)
+    told = one.own["told"].bool().numpy()
+    assert 0 < told.sum() < split.num_users
+    history = _history(split)[told]
+    assert one.server["gram"].numpy() == pytest.approx(history.T @ history, abs=0)
+
+
+def _history(split: Split) -> Matrix:
+    seen = np.zeros((split.num_users, split.num_items))
+    for user in range(split.num_users):
+        seen[user, split.train.of(user).numpy()] = 1
+    return seen
+
+
+def _central(split: Split, regularization: float) -> Matrix:
+    """EASE^R as its paper writes it."""
+    seen = _history(split)
+    inverse = np.linalg.inv(seen.T @ seen + regularization * np.eye(split.num_items))
+    weights = np.eye(split.num_items) - inverse / np.diag(inverse)
+    np.fill_diagonal(weights, 0)
+    return seen @ weights
+
+
+class _Table:
+    """Scores that are known."""
+
+    def __init__(self, scores: Matrix) -> None:
+        self.known = torch.from_numpy(scores).float()
+
+    def scores(self, users: torch.Tensor, items: torch.Tensor | None) -> torch.Tensor:
+        return self.known[users] if items is None else self.known[users].gather(1, items)
+
+
+def _assert_central(split: Split, dtype: torch.dtype, tolerance: float) -> None:
+    one = gathering(FedEASE(), split, dtype=dtype)
+    one.round(1)
+    central = _central(split, 300.0)
+    found = one.scores(torch.arange(split.num_users), None).double().numpy()
+    assert np.abs(found - central).max() < tolerance
+    for ranker in rankers(HONEST, split, seed=0, device=torch.device("cpu"), memory=10**8):
+        ours = means(ranker.rank(one), (5, 10, 20))
+        assert ours == pytest.approx(means(ranker.rank(_Table(central)), (5, 10, 20)), abs=1e-6)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_it_is_the_central_model(dtype: torch.dtype) -> None:
+    _assert_central(small_world(), dtype, 1e-6)
+
+
+def test_it_is_the_central_model_on_books() -> None:
+    _assert_central(HONEST.prepare(load("goodbooks")), torch.float64, 1e-6)
