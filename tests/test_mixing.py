@@ -13,10 +13,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ownview import FedEM
-from ownview.mixing import ComponentSimilarity, Similarity, project_onto_simplex, squared_distances
+from ownview.mixing import ComponentSimilarity, Known, Similarity, project_onto_simplex, squared_distances
 
 Array = npt.NDArray[np.float64]
 _NUMBERS = st.floats(-50, 50, allow_nan=False)
+
+
+def _known(uploads: Tensor, shares: Tensor) -> Known:
+    return Known(uploads, shares, torch.zeros_like(uploads[0]))
 
 
 def _simplex_points(count: int, size: int, seed: int = 0) -> Array:
@@ -121,7 +125,7 @@ def test_similarity_minimises_its_objective(alpha: float, spread: float) -> None
     random = torch.Generator().manual_seed(5)
     uploads = spread * torch.randn(5, 8, dtype=torch.float64, generator=random)
     shares = np.array([0.4, 0.1, 0.2, 0.25, 0.05])
-    weights = Similarity(alpha).weights(uploads, torch.tensor(shares)).numpy()
+    weights = Similarity(alpha).weights(_known(uploads, torch.tensor(shares))).numpy()
     similar = 1 / (1 + _distances(uploads))
     for u in range(5):
         assert weights[u].sum() == pytest.approx(1, abs=1e-12)
@@ -136,7 +140,7 @@ def test_similarity_minimises_its_objective(alpha: float, spread: float) -> None
 
 def test_clients_far_from_everybody_receive_their_own_upload_in_the_limit() -> None:
     uploads = 1e3 * torch.eye(3, dtype=torch.float64)
-    weights = Similarity(1e6).weights(uploads, torch.full((3,), 1 / 3, dtype=torch.float64))
+    weights = Similarity(1e6).weights(_known(uploads, torch.full((3,), 1 / 3, dtype=torch.float64)))
     assert weights.numpy() == pytest.approx(np.eye(3), abs=1e-5)
 
 
@@ -173,7 +177,7 @@ def _tables(seed: int, spread: float) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("spread", [0.01, 0.1, 1.0])
 def test_components_by_singular_values(spread: float) -> None:
     tables, shares = _tables(0, spread)
-    found = ComponentSimilarity(0.7, 3).weights(tables.reshape(5, -1), shares).numpy()
+    found = ComponentSimilarity(0.7, 3).weights(_known(tables.reshape(5, -1), shares)).numpy()
     assert found == pytest.approx(_component_weights(tables.numpy(), shares.numpy(), 0.7), abs=1e-9)
     assert found.sum(1) == pytest.approx(np.ones(5), abs=1e-12)
 
@@ -181,7 +185,7 @@ def test_components_by_singular_values(spread: float) -> None:
 def test_equal_tables_are_alike_whatever_the_weight() -> None:
     """Similarity 1 with everybody adds the same to every entry, so that only the shares are left."""
     tables, shares = _tables(1, 0.0)
-    found = ComponentSimilarity(0.7, 3).weights(tables.reshape(5, -1), shares)
+    found = ComponentSimilarity(0.7, 3).weights(_known(tables.reshape(5, -1), shares))
     assert found.numpy() == pytest.approx(np.tile(shares.numpy(), (5, 1)), abs=1e-12)
 
 
@@ -189,13 +193,13 @@ def test_neither_signs_nor_rotations_nor_shifts_matter() -> None:
     """All of them leave the rows' places along the first direction as they are, but for its arbitrary sign."""
     tables, shares = _tables(2, 0.3)
     random = torch.Generator().manual_seed(9)
-    before = ComponentSimilarity(0.7, 3).weights(tables.reshape(5, -1), shares).numpy()
+    before = ComponentSimilarity(0.7, 3).weights(_known(tables.reshape(5, -1), shares)).numpy()
     assert np.abs(before - shares.numpy()).max() > 0.05
     signs = torch.tensor([1.0, -1.0, -1.0, 1.0, -1.0], dtype=torch.float64)[:, None, None]
     rotations = torch.linalg.qr(torch.randn(5, 3, 3, dtype=torch.float64, generator=random)).Q
     shifts = torch.randn(5, 1, 3, dtype=torch.float64, generator=random)
     for changed in (signs * tables, tables @ rotations, tables + shifts):
-        after = ComponentSimilarity(0.7, 3).weights(changed.reshape(5, -1), shares).numpy()
+        after = ComponentSimilarity(0.7, 3).weights(_known(changed.reshape(5, -1), shares)).numpy()
         assert after == pytest.approx(before, abs=1e-9)
 
 
@@ -205,6 +209,6 @@ def test_rows_sum_to_one_in_float32_at_any_weight(similarity: str, alpha: float)
     rule = FedEM(embedding_size=3, similarity=similarity, alpha=alpha).server_mixing
     assert rule is not None
     tables, shares = _tables(3, 0.5)
-    weights = rule.weights(tables.reshape(5, -1).float(), shares.float())
+    weights = rule.weights(_known(tables.reshape(5, -1).float(), shares.float()))
     assert weights.sum(1).tolist() == pytest.approx([1.0] * 5, abs=1e-5)
     assert (weights >= 0).all()

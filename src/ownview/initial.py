@@ -41,4 +41,13 @@ class Constant:
         return torch.full(shape, self.value)
 
 
-Initial = Normal | Uniform | Constant
+@dataclass(frozen=True)
+class History:
+    """No draw: 1 for the items the client has in training, 0 for others. For private tables that no step moves."""
+
+    def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """Zeros, as of a client that has nothing; the generator is not used."""
+        return torch.zeros(shape)
+
+
+Initial = Normal | Uniform | Constant | History

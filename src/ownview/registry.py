@@ -15,20 +15,25 @@ from ownview.baselines.popularity import Popularity
 from ownview.errors import SettingError, UnknownNameError
 from ownview.method import Method, Plugin
 from ownview.methods.fedem import FedEM
+from ownview.methods.fedfast import FedFast
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
+from ownview.methods.gpfedrec import GPFedRec
 from ownview.methods.local_only import LocalOnly
+from ownview.methods.perfedrec import PerFedRec
 from ownview.methods.pfedclr import PFedCLR
+from ownview.methods.pfedgraph import PFedGraph
 from ownview.methods.pfedrec import PFedRec
 from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging
 from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
 
-METHODS: dict[str, type[Method]] = {
-    cls.name: cls for cls in (FedEM, FedMF, FedNCF, FedRAP, LocalOnly, PFedCLR, PFedRec)
-}
+_METHODS: tuple[type[Method], ...] = (
+    FedEM, FedFast, FedMF, FedNCF, FedRAP, GPFedRec, LocalOnly, PerFedRec, PFedCLR, PFedGraph, PFedRec,
+)  # fmt: skip
+METHODS: dict[str, type[Method]] = {cls.name: cls for cls in _METHODS}
 BASELINES: dict[str, type[Central]] = {cls.name: cls for cls in (CentRAP, Popularity)}
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)

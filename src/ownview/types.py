@@ -35,8 +35,8 @@ class Param:
     Args:
         shape: the shape of one value; of one item's row when `rows` is set.
         rows: one value per item: a table. The method sees only the rows at hand.
-        shared: downloaded, uploaded, and averaged or mixed (`Method.server_mixing`) by the server. This is the ONLY way
-            anything leaves a client.
+        shared: downloaded, uploaded, and averaged or mixed (`Method.server_mixing`) by the server. This and `reported`
+            are the ONLY ways anything leaves a client.
         kept: (shared only) the client predicts with the copy it trained in the round it last took part in, not with
             the average; one that never took part predicts with the initial values.
         beside: (kept tables only) the client goes on from its own copy, which what it receives does not replace: that
@@ -47,6 +47,10 @@ class Param:
         rest: (tables only) the client also sees, as NAME.rest, a number []: the sum of squares of the rows that are not
             at hand; of a table beside likewise. Padding rows are zero in training then, so that the sum of squares of
             NAME plus NAME.rest is that of the whole table.
+        common: (mixed tables only, see `Method.server_mixing`) the plain mean over clients of their mixtures is
+            received too, and stands beside under this name.
+        reported: (private values without rows only) the server sees the client's newest value after every round it
+            takes part in, for what it does by similarity of clients. Nobody else does.
         initial: the values every client and the server start from.
     """
 
@@ -56,6 +60,8 @@ class Param:
     kept: bool = False
     beside: str = ""
     rest: bool = False
+    common: str = ""
+    reported: bool = False
     initial: Initial = Normal(1.0)
 
     def __post_init__(self) -> None:
@@ -65,6 +71,10 @@ class Param:
             raise ValueError("beside makes sense for kept tables only: others have no copy of their own to go on from")
         if self.rest and not self.rows:
             raise ValueError("rest makes sense for tables only: of other parameters everything is at hand")
+        if self.common and not self.beside:
+            raise ValueError("common makes sense for tables with a mixture beside them only")
+        if self.reported and (self.shared or self.rows):
+            raise ValueError("reported makes sense for private values without rows: the server sees shared ones anyway")
 
     @property
     def own(self) -> bool:
@@ -77,7 +87,7 @@ def visible(params: Mapping[str, Param]) -> dict[str, Param]:
     seen = dict(params)
     for name, param in params.items():
         tables = [name, param.beside] if param.beside else [name]
-        seen |= dict.fromkeys(tables, param)
+        seen |= dict.fromkeys([*tables, param.common] if param.common else tables, param)
         seen |= {f"{table}.rest": Param(()) for table in tables if param.rest}
     return seen
 

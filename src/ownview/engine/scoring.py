@@ -24,6 +24,8 @@ class ClientScorer:
     @torch.no_grad()
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] scores of `items` [B, C] for `users` [B]; of all items where `items` is None."""
+        if items is not None and self.method.looks_around:
+            return self.scores(users, None).gather(1, items)
         parts = []
         for start in range(0, len(users), self._block(items)):
             here = slice(start, start + self._block(items))

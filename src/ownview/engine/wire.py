@@ -76,13 +76,16 @@ class Traffic:
     Args:
         shared: the values sent out.
         shrunk: names of values that training makes exactly 0.
+        more_down: bytes that go to each client besides.
+        more_up: bytes that come from each client besides.
     """
 
-    def __init__(self, shared: Params, shrunk: Collection[str]) -> None:
+    def __init__(self, shared: Params, shrunk: Collection[str], more_down: int = 0, more_up: int = 0) -> None:
         nonzero = {name: torch.count_nonzero(value) for name, value in shared.items()}
         self.shared, self.clients = shared, 0
         self.dense = sum(dense_size(value) for value in shared.values())
-        self.down = sum(int(message_size(value, nonzero[name])) for name, value in shared.items())
+        self.down = more_down + sum(int(message_size(value, nonzero[name])) for name, value in shared.items())
+        self.more_up = more_up
         self.nonzero = {n: count for n, count in nonzero.items() if n in shrunk or int(count) < shared[n].numel()}
         self.saved: list[Tensor] = []
 
@@ -107,7 +110,7 @@ class Traffic:
     def up(self) -> int:
         """Mean bytes that a client sent back, rounded; 0 where there was no client."""
         saved = int(torch.stack(self.saved).sum()) if self.saved else 0
-        return round(self.dense - saved / self.clients) if self.clients else 0
+        return round(self.dense + self.more_up - saved / self.clients) if self.clients else 0
 
 
 def sparsity(shared: Params) -> dict[str, dict[str, float]]:
