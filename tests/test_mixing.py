@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ownview import FedEM
-from ownview.mixing import ComponentSimilarity, Known, Similarity, project_onto_simplex, squared_distances
+from ownview.mixing import (
+    ClusterMean,
+    ComponentSimilarity,
+    Known,
+    NeighbourGraph,
+    Similarity,
+    UpdateSimilarity,
+    project_onto_simplex,
+    squared_distances,
+)
 
 Array = npt.NDArray[np.float64]
 _NUMBERS = st.floats(-50, 50, allow_nan=False)
@@ -212,3 +221,83 @@ def test_rows_sum_to_one_in_float32_at_any_weight(similarity: str, alpha: float)
     weights = rule.weights(_known(tables.reshape(5, -1).float(), shares.float()))
     assert weights.sum(1).tolist() == pytest.approx([1.0] * 5, abs=1e-5)
     assert (weights >= 0).all()
+
+
+# --- pFedGraph's rule ---
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.8, 50.0])
+def test_likeness_of_updates_minimises_its_objective(alpha: float) -> None:
+    random = torch.Generator().manual_seed(6)
+    initial = torch.randn(8, dtype=torch.float64, generator=random)
+    uploads = initial + torch.randn(5, 8, dtype=torch.float64, generator=random)
+    shares = np.array([0.4, 0.1, 0.2, 0.25, 0.05])
+    weights = UpdateSimilarity(alpha).weights(Known(uploads, torch.tensor(shares), initial)).numpy()
+    changes = (uploads - initial).numpy()
+    lengths = np.linalg.norm(changes, axis=1)
+    apart = -changes @ changes.T / np.outer(lengths, lengths)
+    for u in range(5):
+        rivals = _simplex_points(3000, 5, seed=u)
+        rivals = np.concatenate([rivals, weights[u] + 1e-3 * (rivals - weights[u])])
+        found, others = (w @ apart[u] + alpha * np.square(w - shares).sum(-1) for w in (weights[u], rivals))
+        assert weights[u].sum() == pytest.approx(1, abs=1e-12)
+        assert found <= others.min() + 1e-12
+
+
+def test_a_client_that_changed_nothing_is_like_nobody() -> None:
+    initial = torch.ones(3, dtype=torch.float64)
+    uploads = torch.stack([initial, initial + torch.tensor([1.0, 0, 0]), initial + torch.tensor([2.0, 0, 0])])
+    weights = UpdateSimilarity(1.0).weights(Known(uploads, torch.full((3,), 1 / 3).double(), initial))
+    assert weights[0].tolist() == pytest.approx([1 / 3] * 3)
+    assert weights[1].tolist() == weights[2].tolist() == pytest.approx([0, 0.5, 0.5])
+
+
+# --- GPFedRec's rule ---
+
+
+def _by_loop(uploads: Array, threshold: float, distances: bool) -> Array:
+    lengths = np.linalg.norm(uploads, axis=1)
+    similar = uploads @ uploads.T / np.outer(lengths, lengths)
+    similar = 1 - similar if distances else similar
+    if distances:
+        np.fill_diagonal(similar, 0)
+    weights = np.zeros_like(similar)
+    for u, row in enumerate(similar):
+        near = np.flatnonzero(row > threshold * similar.mean())
+        weights[u, near if len(near) else u] = 1 / max(len(near), 1)
+    return weights
+
+
+@pytest.mark.parametrize("distances", [False, True])
+@pytest.mark.parametrize("threshold", [0.2, 1.0, 1.5, 50.0])
+def test_neighbours_equal_a_loop(threshold: float, distances: bool) -> None:
+    random = torch.Generator().manual_seed(8)
+    uploads = 1 + torch.randn(9, 40, dtype=torch.float64, generator=random)
+    found = NeighbourGraph(threshold, distances).weights(_known(uploads, torch.full((9,), 1 / 9))).numpy()
+    assert found == pytest.approx(_by_loop(uploads.numpy(), threshold, distances), abs=1e-12)
+    if threshold == 1.0:
+        assert (np.diag(found) > 0).all() != distances, "with distances nobody is a neighbour of itself"
+        assert 0 < (found > 0).mean() < 1
+
+
+def test_neighbours_of_small_differences_survive_float32() -> None:
+    """Tables of one federation are nearly equal: their cosines differ in the sixth digit."""
+    random = torch.Generator().manual_seed(9)
+    common = torch.randn(1, 4000, generator=random)
+    kinds = 0.004 * torch.randn(2, 4000, generator=random)[torch.tensor([0, 0, 0, 1, 1, 1])]
+    uploads = common + kinds + 0.0005 * torch.randn(6, 4000, generator=random)
+    weights = NeighbourGraph(1.0).weights(_known(uploads, torch.full((6,), 1 / 6)))
+    assert (weights > 0).int().tolist() == [[1, 1, 1, 0, 0, 0]] * 3 + [[0, 0, 0, 1, 1, 1]] * 3
+
+
+# --- PerFedRec's rule ---
+
+
+def test_the_mean_of_ones_cluster() -> None:
+    users = torch.tensor([[0.0], [9.0], [0.1], [9.1], [0.2]], dtype=torch.float64)
+    uploads = torch.arange(5.0).double()[:, None]
+    known = Known(uploads, torch.full((5,), 0.2).double(), torch.zeros(1), {"user": users}, key=4)
+    weights = ClusterMean("user", 2).weights(known)
+    assert (weights @ uploads)[:, 0].tolist() == pytest.approx([2, 2, 2, 2, 2])
+    assert weights[1].tolist() == [0, 0.5, 0, 0.5, 0]
+    assert weights[0].tolist() == pytest.approx([1 / 3, 0, 1 / 3, 0, 1 / 3])

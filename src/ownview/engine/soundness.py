@@ -35,9 +35,7 @@ def require_sound(method: Method, world: World) -> None:
         if isinstance(params[moved].initial, History):
             raise SettingError(f"method {name} moves {moved!r}, the client's history, which is data and no parameter")
     for table in (table for table, param in params.items() if param.common and method.server_mixing is None):
-        raise SettingError(
-            f"method {name}: {table!r} has a mean of mixtures, and there is no server_mixing to make any"
-        )
+        raise SettingError(f"method {name}: {table!r} wants a mean of mixtures, and no server_mixing makes any")
     _require_scores(method, name, params)
     for phase in phases:
         _require_opening(phase, name, params)
