@@ -8,7 +8,20 @@ import pytest
 import torch
 from torch import Tensor
 
-from ownview import FederationOptions, FedFast, FedMF, GPFedRec, History, Param, Params, PerFedRec, Phase, World
+from ownview import (
+    FederationOptions,
+    FedFast,
+    FedMF,
+    GPFedRec,
+    History,
+    Method,
+    Param,
+    Params,
+    PerFedRec,
+    PFedGraph,
+    Phase,
+    World,
+)
 from ownview.engine.cost import DeclaredCost
 from ownview.engine.wire import dense_size
 from ownview.errors import SettingError
@@ -131,6 +144,20 @@ def test_a_client_that_does_not_receive_starts_from_its_own_table() -> None:
     received = one.state.receive(samples, torch.tensor([True, False]))
     assert torch.equal(received.common["mean"][0], one.state.mixtures["items"].common())
     assert torch.equal(received.common["mean"][1], one.state.whole("items", torch.tensor([5]))[0])
+
+
+@pytest.mark.parametrize("method", [GRAPH, CLUSTERED, PFedGraph(embedding_size=3, local_epochs=2)])
+def test_engines_agree_where_not_everybody_takes_part_or_receives(method: Method) -> None:
+    options = FederationOptions(clients="0.6", receiving=0.5)
+    alone, stacked = (
+        federation(method, small_world(), options=options, engine=engine) for engine in ("loop", "vector")
+    )
+    for number in (1, 2, 3):
+        alone.round(number)
+        stacked.round(number)
+    packed = stacked.state.pack()
+    for name, value in alone.state.pack().items():
+        assert torch.allclose(value.double(), packed[name].double(), atol=1e-9), name
 
 
 def test_the_mean_counts_in_bytes_down() -> None:
