@@ -70,16 +70,13 @@ class PerFedRec(Method):
 
     def scores(self, p: Params) -> Tensor:
         """[R] mean of the three models' scores."""
-        return (
-            sum((self._scores(p, p[table]) for table in ("items", "cluster", "everybody")), start=torch.zeros(())) / 3
-        )
+        return torch.stack([self._scores(p, p[table]) for table in ("items", "cluster", "everybody")]).mean(0)
 
     def _scores(self, p: Params, table: Tensor) -> Tensor:
         """[R] u' . q'_i on one table."""
         edges = p["history"] * self.layers / p["history"].sum().clamp(min=1).sqrt()
         user = (p["user"] + edges @ table) / (self.layers + 1)
-        items = (table + edges[:, None] * p["user"]) / (self.layers + 1)
-        return items @ user
+        return (table @ user + edges * (p["user"] @ user)) / (self.layers + 1)
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean over pairs of a positive and a negative of the batch; 0 where there is none.
@@ -93,10 +90,8 @@ class PerFedRec(Method):
         positives = (batch.labels * batch.mask).sum()
         negatives = batch.mask.sum() - positives
         place = torch.arange(len(rows), device=rows.device)
-        shifted = (
-            self.negatives * place[:, None] + torch.arange(self.negatives, device=rows.device) + _STRIDE * context.round
-        )
-        partner = positives.long() + shifted % negatives.long().clamp(min=1)
+        turn = self.negatives * place[:, None] + torch.arange(self.negatives, device=rows.device)
+        partner = positives.long() + (turn + _STRIDE * context.round) % negatives.long().clamp(min=1)
         real = ((place < positives) & (negatives > 0)).to(scores.dtype)
         pairs = softplus(scores[partner.clamp(max=len(rows) - 1)] - scores[:, None]).mean(-1)
         return (real * pairs).sum() / real.sum().clamp(min=1)
