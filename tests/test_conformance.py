@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from torch import Tensor
 
-from ownview import CoLR, FedEM, FedMF, FedRAP, FedRecon
+from ownview import CoLR, FedEM, FedFast, FedMF, FedRAP, FedRecon, GPFedRec, PerFedRec, PFedGraph
 from ownview.errors import SettingError
 from ownview.method import Method
 from ownview.registry import METHODS, PLUGINS
@@ -33,6 +33,8 @@ COMBINATIONS = _combinations()
 # of the project, not a fault of the code. Without the private table it must learn like everybody else.
 SLOW_ENOUGH_TO_LEARN = {
     "fedrap": FedRAP(variant="c", network_rate=0.5, table_rate=30.0, step_decay=1.0, round_decay=1.0),
+    # One pass a round and a table that starts anew from the mean: 40 rounds teach it less than others.
+    "gpfedrec": GPFedRec(optimizer="adam", learning_rate=0.01, local_epochs=10),
 }
 
 
@@ -59,6 +61,11 @@ OPTIONS: dict[str, Method] = {
         update="proximal", sparse=2.0, table_rate=20.0, step_decay=1.0, batch_size=32, local_epochs=3
     ),
     "regularised": FedMF(regularization=0.05, initial_scale=0.1, batch_size=32, local_epochs=3),
+    "distances for similarities": GPFedRec(released=True, guidance=0.3, rate_factor=0.5, batch_size=32, local_epochs=3),
+    "few neighbours": GPFedRec(threshold=1.00001, optimizer="adam", learning_rate=0.01, batch_size=32),
+    "two clusters": PerFedRec(clusters=2, layers=0, embedding_size=4, batch_size=32, local_epochs=3),
+    "two clusters of users": FedFast(clusters=2, decay=1.0, embedding_size=4, batch_size=32, local_epochs=3),
+    "far from the shares": PFedGraph(alpha=0.05, guidance=1.0, embedding_size=4, batch_size=32, local_epochs=3),
     "stops early": FedRAP(stop_below=0.05, network_rate=0.3, table_rate=5.0, batch_size=32, embedding_size=4),
     "halves of several batches": FedRecon(batch_size=16, reconstruction_epochs=3, local_epochs=2, embedding_size=4),
     "no halves": FedRecon(split=False, batch_size=32, embedding_size=4, user_scale=1.0),
@@ -75,10 +82,11 @@ def test_options_conform(name: str, check: str) -> None:
 def test_nothing_is_left_out() -> None:
     """An empty loop would pass silently: the collected names are the registry's, spelt out once."""
     assert set(METHODS) == {
-        "colr", "fedem", "fedmf", "fedncf", "fedrap", "fedrecon", "local-only", "pfedclr", "pfedrec",
+        "colr", "fedem", "fedfast", "fedmf", "fedncf", "fedrap", "fedrecon", "gpfedrec", "local-only", "perfedrec",
+        "pfedclr", "pfedgraph", "pfedrec",
     }  # fmt: skip
     assert set(PLUGINS) == {"dual-personalisation", "elastic-merging", "late-aggregation", "plgc"}
-    share_a_table = ("fedmf", "fedncf", "fedrap", "fedrecon", "pfedclr", "pfedrec")
+    share_a_table = ("fedfast", "fedmf", "fedncf", "fedrap", "fedrecon", "pfedclr", "pfedrec")
     paired = {f"{name}+{plugin}" for name in share_a_table for plugin in PLUGINS}
     # FedNCF shares a network too; FedRecon has learnt nothing when an adapter would be trained.
     refused = {"fedncf+late-aggregation", "fedrecon+elastic-merging"}

@@ -13,10 +13,23 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ownview import FedEM
-from ownview.mixing import ComponentSimilarity, Similarity, project_onto_simplex, squared_distances
+from ownview.mixing import (
+    ClusterMean,
+    ComponentSimilarity,
+    Known,
+    NeighbourGraph,
+    Similarity,
+    UpdateSimilarity,
+    project_onto_simplex,
+    squared_distances,
+)
 
 Array = npt.NDArray[np.float64]
 _NUMBERS = st.floats(-50, 50, allow_nan=False)
+
+
+def _known(uploads: Tensor, shares: Tensor) -> Known:
+    return Known(uploads, shares, torch.zeros_like(uploads[0]))
 
 
 def _simplex_points(count: int, size: int, seed: int = 0) -> Array:
@@ -121,7 +134,7 @@ def test_similarity_minimises_its_objective(alpha: float, spread: float) -> None
     random = torch.Generator().manual_seed(5)
     uploads = spread * torch.randn(5, 8, dtype=torch.float64, generator=random)
     shares = np.array([0.4, 0.1, 0.2, 0.25, 0.05])
-    weights = Similarity(alpha).weights(uploads, torch.tensor(shares)).numpy()
+    weights = Similarity(alpha).weights(_known(uploads, torch.tensor(shares))).numpy()
     similar = 1 / (1 + _distances(uploads))
     for u in range(5):
         assert weights[u].sum() == pytest.approx(1, abs=1e-12)
@@ -136,7 +149,7 @@ def test_similarity_minimises_its_objective(alpha: float, spread: float) -> None
 
 def test_clients_far_from_everybody_receive_their_own_upload_in_the_limit() -> None:
     uploads = 1e3 * torch.eye(3, dtype=torch.float64)
-    weights = Similarity(1e6).weights(uploads, torch.full((3,), 1 / 3, dtype=torch.float64))
+    weights = Similarity(1e6).weights(_known(uploads, torch.full((3,), 1 / 3, dtype=torch.float64)))
     assert weights.numpy() == pytest.approx(np.eye(3), abs=1e-5)
 
 
@@ -173,7 +186,7 @@ def _tables(seed: int, spread: float) -> tuple[Tensor, Tensor]:
 @pytest.mark.parametrize("spread", [0.01, 0.1, 1.0])
 def test_components_by_singular_values(spread: float) -> None:
     tables, shares = _tables(0, spread)
-    found = ComponentSimilarity(0.7, 3).weights(tables.reshape(5, -1), shares).numpy()
+    found = ComponentSimilarity(0.7, 3).weights(_known(tables.reshape(5, -1), shares)).numpy()
     assert found == pytest.approx(_component_weights(tables.numpy(), shares.numpy(), 0.7), abs=1e-9)
     assert found.sum(1) == pytest.approx(np.ones(5), abs=1e-12)
 
@@ -181,7 +194,7 @@ def test_components_by_singular_values(spread: float) -> None:
 def test_equal_tables_are_alike_whatever_the_weight() -> None:
     """Similarity 1 with everybody adds the same to every entry, so that only the shares are left."""
     tables, shares = _tables(1, 0.0)
-    found = ComponentSimilarity(0.7, 3).weights(tables.reshape(5, -1), shares)
+    found = ComponentSimilarity(0.7, 3).weights(_known(tables.reshape(5, -1), shares))
     assert found.numpy() == pytest.approx(np.tile(shares.numpy(), (5, 1)), abs=1e-12)
 
 
@@ -189,13 +202,13 @@ def test_neither_signs_nor_rotations_nor_shifts_matter() -> None:
     """All of them leave the rows' places along the first direction as they are, but for its arbitrary sign."""
     tables, shares = _tables(2, 0.3)
     random = torch.Generator().manual_seed(9)
-    before = ComponentSimilarity(0.7, 3).weights(tables.reshape(5, -1), shares).numpy()
+    before = ComponentSimilarity(0.7, 3).weights(_known(tables.reshape(5, -1), shares)).numpy()
     assert np.abs(before - shares.numpy()).max() > 0.05
     signs = torch.tensor([1.0, -1.0, -1.0, 1.0, -1.0], dtype=torch.float64)[:, None, None]
     rotations = torch.linalg.qr(torch.randn(5, 3, 3, dtype=torch.float64, generator=random)).Q
     shifts = torch.randn(5, 1, 3, dtype=torch.float64, generator=random)
     for changed in (signs * tables, tables @ rotations, tables + shifts):
-        after = ComponentSimilarity(0.7, 3).weights(changed.reshape(5, -1), shares).numpy()
+        after = ComponentSimilarity(0.7, 3).weights(_known(changed.reshape(5, -1), shares)).numpy()
         assert after == pytest.approx(before, abs=1e-9)
 
 
@@ -205,6 +218,86 @@ def test_rows_sum_to_one_in_float32_at_any_weight(similarity: str, alpha: float)
     rule = FedEM(embedding_size=3, similarity=similarity, alpha=alpha).server_mixing
     assert rule is not None
     tables, shares = _tables(3, 0.5)
-    weights = rule.weights(tables.reshape(5, -1).float(), shares.float())
+    weights = rule.weights(_known(tables.reshape(5, -1).float(), shares.float()))
     assert weights.sum(1).tolist() == pytest.approx([1.0] * 5, abs=1e-5)
     assert (weights >= 0).all()
+
+
+# --- pFedGraph's rule ---
+
+
+@pytest.mark.parametrize("alpha", [0.2, 0.8, 50.0])
+def test_likeness_of_updates_minimises_its_objective(alpha: float) -> None:
+    random = torch.Generator().manual_seed(6)
+    initial = torch.randn(8, dtype=torch.float64, generator=random)
+    uploads = initial + torch.randn(5, 8, dtype=torch.float64, generator=random)
+    shares = np.array([0.4, 0.1, 0.2, 0.25, 0.05])
+    weights = UpdateSimilarity(alpha).weights(Known(uploads, torch.tensor(shares), initial)).numpy()
+    changes = (uploads - initial).numpy()
+    lengths = np.linalg.norm(changes, axis=1)
+    apart = -changes @ changes.T / np.outer(lengths, lengths)
+    for u in range(5):
+        rivals = _simplex_points(3000, 5, seed=u)
+        rivals = np.concatenate([rivals, weights[u] + 1e-3 * (rivals - weights[u])])
+        found, others = (w @ apart[u] + alpha * np.square(w - shares).sum(-1) for w in (weights[u], rivals))
+        assert weights[u].sum() == pytest.approx(1, abs=1e-12)
+        assert found <= others.min() + 1e-12
+
+
+def test_a_client_that_changed_nothing_is_like_nobody() -> None:
+    initial = torch.ones(3, dtype=torch.float64)
+    uploads = torch.stack([initial, initial + torch.tensor([1.0, 0, 0]), initial + torch.tensor([2.0, 0, 0])])
+    weights = UpdateSimilarity(1.0).weights(Known(uploads, torch.full((3,), 1 / 3).double(), initial))
+    assert weights[0].tolist() == pytest.approx([1 / 3] * 3)
+    assert weights[1].tolist() == weights[2].tolist() == pytest.approx([0, 0.5, 0.5])
+
+
+# --- GPFedRec's rule ---
+
+
+def _by_loop(uploads: Array, threshold: float, distances: bool) -> Array:
+    lengths = np.linalg.norm(uploads, axis=1)
+    similar = uploads @ uploads.T / np.outer(lengths, lengths)
+    similar = 1 - similar if distances else similar
+    if distances:
+        np.fill_diagonal(similar, 0)
+    weights = np.zeros_like(similar)
+    for u, row in enumerate(similar):
+        near = np.flatnonzero(row > threshold * similar.mean())
+        weights[u, near if len(near) else u] = 1 / max(len(near), 1)
+    return weights
+
+
+@pytest.mark.parametrize("distances", [False, True])
+@pytest.mark.parametrize("threshold", [0.2, 1.0, 1.5, 50.0])
+def test_neighbours_equal_a_loop(threshold: float, distances: bool) -> None:
+    random = torch.Generator().manual_seed(8)
+    uploads = 1 + torch.randn(9, 40, dtype=torch.float64, generator=random)
+    found = NeighbourGraph(threshold, distances).weights(_known(uploads, torch.full((9,), 1 / 9))).numpy()
+    assert found == pytest.approx(_by_loop(uploads.numpy(), threshold, distances), abs=1e-12)
+    if threshold == 1.0:
+        assert (np.diag(found) > 0).all() != distances, "with distances nobody is a neighbour of itself"
+        assert 0 < (found > 0).mean() < 1
+
+
+def test_neighbours_of_small_differences_survive_float32() -> None:
+    """Tables of one federation are nearly equal: their cosines differ in the sixth digit."""
+    random = torch.Generator().manual_seed(9)
+    common = torch.randn(1, 4000, generator=random)
+    kinds = 0.004 * torch.randn(2, 4000, generator=random)[torch.tensor([0, 0, 0, 1, 1, 1])]
+    uploads = common + kinds + 0.0005 * torch.randn(6, 4000, generator=random)
+    weights = NeighbourGraph(1.0).weights(_known(uploads, torch.full((6,), 1 / 6)))
+    assert (weights > 0).int().tolist() == [[1, 1, 1, 0, 0, 0]] * 3 + [[0, 0, 0, 1, 1, 1]] * 3
+
+
+# --- PerFedRec's rule ---
+
+
+def test_the_mean_of_ones_cluster() -> None:
+    users = torch.tensor([[0.0], [9.0], [0.1], [9.1], [0.2]], dtype=torch.float64)
+    uploads = torch.arange(5.0).double()[:, None]
+    known = Known(uploads, torch.full((5,), 0.2).double(), torch.zeros(1), {"user": users}, key=4)
+    weights = ClusterMean("user", 2).weights(known)
+    assert (weights @ uploads)[:, 0].tolist() == pytest.approx([2, 2, 2, 2, 2])
+    assert weights[1].tolist() == [0, 0.5, 0, 0.5, 0]
+    assert weights[0].tolist() == pytest.approx([1 / 3, 0, 1 / 3, 0, 1 / 3])

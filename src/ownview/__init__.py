@@ -20,28 +20,33 @@ from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.rp3beta import RP3Beta
 from ownview.baselines.slim import SLIM
+from ownview.cohorts import Cohort, Seen
 from ownview.data import Interactions, load, read
 from ownview.engine.options import FederationOptions
 from ownview.errors import OwnviewError
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
 from ownview.experiment import Experiment
 from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
-from ownview.initial import Constant, Normal, Orthonormal, Uniform
+from ownview.initial import Constant, Normal, Orthonormal, OwnHistory, Uniform
 from ownview.method import Method, Plugin, cross_entropy
 from ownview.methods.colr import CoLR
 from ownview.methods.fcf import FCF
 from ownview.methods.fedcia import FedCIA
 from ownview.methods.fedease import FedEASE
 from ownview.methods.fedem import FedEM
+from ownview.methods.fedfast import FedFast
 from ownview.methods.fedials import FedIALS
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.fedrecon import FedRecon
+from ownview.methods.gpfedrec import GPFedRec
 from ownview.methods.local_only import LocalOnly
+from ownview.methods.perfedrec import PerFedRec
 from ownview.methods.pfedclr import PFedCLR
+from ownview.methods.pfedgraph import PFedGraph
 from ownview.methods.pfedrec import PFedRec
-from ownview.mixing import Mixing
+from ownview.mixing import Known, Mixing
 from ownview.optimizers import Adam, Sgd
 from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging
@@ -71,6 +76,7 @@ __all__ = [
     "Between",
     "CentRAP",
     "CoLR",
+    "Cohort",
     "Constant",
     "Context",
     "Draw",
@@ -80,16 +86,19 @@ __all__ = [
     "FedCIA",
     "FedEASE",
     "FedEM",
+    "FedFast",
     "FedIALS",
     "FedMF",
     "FedNCF",
     "FedRAP",
     "FedRecon",
     "FederationOptions",
+    "GPFedRec",
     "Gathering",
     "History",
     "Interactions",
     "ItemKNN",
+    "Known",
     "LateAggregation",
     "LightGCN",
     "LocalOnly",
@@ -99,11 +108,14 @@ __all__ = [
     "OneOf",
     "Opening",
     "Orthonormal",
+    "OwnHistory",
     "OwnviewError",
     "PFedCLR",
+    "PFedGraph",
     "PFedRec",
     "Param",
     "Params",
+    "PerFedRec",
     "Phase",
     "Plugin",
     "Popularity",
@@ -111,6 +123,7 @@ __all__ = [
     "Protocol",
     "RP3Beta",
     "Run",
+    "Seen",
     "ServerStep",
     "Sgd",
     "Shrink",

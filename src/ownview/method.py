@@ -10,18 +10,22 @@ must therefore weigh them by `batch.counts`, which is 0 for rows that are not in
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from ownview.cohorts import Cohort
 from ownview.errors import SettingError, suggestion
 from ownview.mixing import Mixing
 from ownview.search import Between, OneOf
 from ownview.settings import Settings, declared, setting
 from ownview.types import Batch, Context, Param, Params, Phase, ServerStep, World
+
+RowWeights = Callable[[Tensor], Tensor]
+"""Changes of rows [B, R, ...] -> [B, R]: how much a client's row counts in the server's mean of that row."""
 
 
 @dataclass(frozen=True)
@@ -74,11 +78,32 @@ class Method(Settings):
         return ()
 
     @property
+    def looks_around(self) -> bool:
+        """Whether a row's score depends on other rows too: then `scores` always gets whole tables in ranking."""
+        return False
+
+    @property
     def server_mixing(self) -> Mixing | None:
         """How the server makes a table for each client of its own; None for one mean for all.
 
         It applies to parameters with a table `beside`, and only to them: that table is then the client's own mixture.
         The server's optimiser and weighting do not apply to them; shares of the data do.
+        """
+        return None
+
+    @property
+    def server_cohort(self) -> Cohort | None:
+        """How the server chooses the clients of a round by what they report; None for a plain draw.
+
+        It applies where a share or a number of clients take part: not where all do, nor where each is drawn by itself.
+        """
+        return None
+
+    @property
+    def row_weights(self) -> RowWeights | None:
+        """How much each client's row counts in the server's mean of that row; None: as much as the client does.
+
+        With it, the weighting by clients applies only to parameters without rows.
         """
         return None
 
@@ -162,6 +187,11 @@ class Plugin(Method):
         return self.wrapped.row_mean
 
     @property
+    def looks_around(self) -> bool:
+        """The inner method's, unless changed."""
+        return self.wrapped.looks_around
+
+    @property
     def server_mixing(self) -> Mixing | None:
         """The inner method's, unless changed."""
         return self.wrapped.server_mixing
@@ -174,6 +204,16 @@ class Plugin(Method):
     def before_predicting(self, world: World) -> tuple[Phase, ...]:
         """The inner method's, unless changed."""
         return self.wrapped.before_predicting(world)
+
+    @property
+    def server_cohort(self) -> Cohort | None:
+        """The inner method's, unless changed."""
+        return self.wrapped.server_cohort
+
+    @property
+    def row_weights(self) -> RowWeights | None:
+        """The inner method's, unless changed."""
+        return self.wrapped.row_weights
 
     def params(self, world: World) -> dict[str, Param]:
         """The inner method's, unless changed."""

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import torch
 from torch import Tensor
+from torch.nn.functional import normalize, one_hot
+
+from ownview.clusters import cluster
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What the server knows of the c clients that have uploaded.
+
+    Args:
+        uploads: [c, values], the latest upload of each client.
+        shares: [c] of the training data, summing to 1.
+        initial: [values] the table everybody started from.
+        reported: by name [c, ...], the newest values of `reported` parameters that the server has seen.
+        key: random number of the run, for rules that need one.
+    """
+
+    uploads: Tensor
+    shares: Tensor
+    initial: Tensor
+    reported: Mapping[str, Tensor] = field(default_factory=dict)
+    key: int = 0
 
 
 class Mixing(Protocol):
-    """Weights from what the server has: the latest upload of every client, and its share of the data."""
+    """Weights from what the server knows."""
 
-    def weights(self, uploads: Tensor, shares: Tensor) -> Tensor:
-        """[c, c], row u: how much of each upload client u receives. Rows are not negative and sum to 1.
-
-        Args:
-            uploads: [c, values], one row a client.
-            shares: [c] of the training data, summing to 1.
-        """
+    def weights(self, known: Known) -> Tensor:
+        """[c, c], row u: how much of each upload client u receives. Rows are not negative and sum to 1."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +49,10 @@ class Similarity:
 
     alpha: float
 
-    def weights(self, uploads: Tensor, shares: Tensor) -> Tensor:
+    def weights(self, known: Known) -> Tensor:
         """[c, c] the projections, row by row."""
-        similar = 1 / (1 + squared_distances(uploads))
-        return project_onto_simplex((shares + self.alpha * similar) / (1 + self.alpha))
+        similar = 1 / (1 + squared_distances(known.uploads))
+        return project_onto_simplex((known.shares + self.alpha * similar) / (1 + self.alpha))
 
 
 @dataclass(frozen=True)
@@ -52,9 +70,9 @@ class ComponentSimilarity:
     alpha: float
     width: int
 
-    def weights(self, uploads: Tensor, shares: Tensor) -> Tensor:
+    def weights(self, known: Known) -> Tensor:
         """[c, c] the projections, row by row."""
-        tables = uploads.reshape(len(uploads), -1, self.width)
+        tables = known.uploads.reshape(len(known.uploads), -1, self.width)
         centred = tables - tables.mean(1, keepdim=True)
         directions = torch.linalg.eigh(centred.mT @ centred).eigenvectors[..., -1:]
         components = (centred @ directions)[..., 0]
@@ -62,7 +80,69 @@ class ComponentSimilarity:
         leading = components.gather(1, components.abs().argmax(1, keepdim=True))
         similar = 1 / (1 + squared_distances(components * leading.sign()).sqrt())
         similar = torch.where(similar > 0.9, 1.0, similar)
-        return project_onto_simplex(shares + self.alpha * similar)
+        return project_onto_simplex(known.shares + self.alpha * similar)
+
+
+@dataclass(frozen=True)
+class UpdateSimilarity:
+    """pFedGraph's rule: w_u minimises sum_v w_uv d_uv + alpha sum_v (w_uv - p_v)^2 over the simplex.
+
+    d_uv = -cos(Q_u - Q_0, Q_v - Q_0), Q_0 the initial table, p the shares. Completing the square, that is the Euclidean
+    projection of p - d_u / (2 alpha) onto the simplex. The cosine with an upload that equals Q_0 is 0.
+    """
+
+    alpha: float
+
+    def weights(self, known: Known) -> Tensor:
+        """[c, c] the projections, row by row."""
+        directions = normalize(known.uploads - known.initial, dim=1)
+        return project_onto_simplex(known.shares + directions @ directions.T / (2 * self.alpha))
+
+
+@dataclass(frozen=True)
+class NeighbourGraph:
+    """GPFedRec's rule: the plain mean of a client's neighbours, those whose similarity is above tau times the mean.
+
+    s_uv = cos(Q_u, Q_v); the mean is over all pairs, a client with itself included. A client is its own neighbour where
+    s_uu passes, like any other; one without neighbours receives its own upload.
+
+    Args:
+        threshold: tau.
+        distances: take 1 - cos for the similarity, as the released code does: the most unlike become neighbours.
+    """
+
+    threshold: float
+    distances: bool = False
+
+    def weights(self, known: Known) -> Tensor:
+        """[c, c] 1 / (number of neighbours) for each of them."""
+        # |x - y|^2 = 2 (1 - cos) of unit vectors; what little tables of one federation differ by survives that way.
+        apart = squared_distances(normalize(known.uploads, dim=1)) / 2
+        similar = apart if self.distances else 1 - apart
+        near = similar > self.threshold * similar.mean()
+        alone = torch.eye(len(near), dtype=torch.bool, device=near.device)
+        near = torch.where(near.any(1, keepdim=True), near, alone).to(known.uploads.dtype)
+        return near / near.sum(1, keepdim=True)
+
+
+@dataclass(frozen=True)
+class ClusterMean:
+    """PerFedRec's rule: the plain mean of the client's cluster; clusters by k-means of a reported value.
+
+    Args:
+        by: name of the value.
+        clusters: how many.
+    """
+
+    by: str
+    clusters: int
+
+    def weights(self, known: Known) -> Tensor:
+        """[c, c] 1 / (size of the cluster) for everybody in it."""
+        found = cluster(known.reported[self.by].flatten(1), self.clusters, known.key)
+        members = one_hot(found, self.clusters).to(known.uploads)
+        together = members @ members.T
+        return together / together.sum(1, keepdim=True)
 
 
 def squared_distances(points: Tensor) -> Tensor:

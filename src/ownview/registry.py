@@ -29,22 +29,27 @@ from ownview.methods.fcf import FCF
 from ownview.methods.fedcia import FedCIA
 from ownview.methods.fedease import FedEASE
 from ownview.methods.fedem import FedEM
+from ownview.methods.fedfast import FedFast
 from ownview.methods.fedials import FedIALS
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.fedrecon import FedRecon
+from ownview.methods.gpfedrec import GPFedRec
 from ownview.methods.local_only import LocalOnly
+from ownview.methods.perfedrec import PerFedRec
 from ownview.methods.pfedclr import PFedCLR
+from ownview.methods.pfedgraph import PFedGraph
 from ownview.methods.pfedrec import PFedRec
 from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging
 from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
 
-METHODS: dict[str, type[Method]] = {
-    cls.name: cls for cls in (CoLR, FedEM, FedMF, FedNCF, FedRAP, FedRecon, LocalOnly, PFedCLR, PFedRec)
-}
+_METHODS: tuple[type[Method], ...] = (
+    CoLR, FedEM, FedFast, FedMF, FedNCF, FedRAP, FedRecon, GPFedRec, LocalOnly, PerFedRec, PFedCLR, PFedGraph, PFedRec,
+)  # fmt: skip
+METHODS: dict[str, type[Method]] = {cls.name: cls for cls in _METHODS}
 BASELINES: dict[str, type[Central]] = {
     cls.name: cls for cls in (BPR, CentRAP, EASE, IALS, ItemKNN, LightGCN, MF, NCF, Popularity, RP3Beta, SLIM)
 }

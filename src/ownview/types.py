@@ -36,7 +36,7 @@ class Param:
         shape: the shape of one value; of one item's row when `rows` is set.
         rows: one value per item: a table. The method sees only the rows at hand.
         shared: downloaded, uploaded where training moves it, and averaged or mixed (`Method.server_mixing`) by the
-            server. This is the ONLY way anything leaves a client.
+            server. This and `reported` are the ONLY ways anything leaves a client.
         kept: (shared only) the client predicts with the copy it trained in the round it last took part in, not with
             the average; one that never took part predicts with the initial values.
         beside: (kept tables only) the client goes on from its own copy, which what it receives does not replace: that
@@ -49,6 +49,10 @@ class Param:
             NAME plus NAME.rest is that of the whole table.
         fresh: (private, without rows) nothing of it outlives a round: a client begins every round, and everything it
             does before it predicts (`Method.before_predicting`), with the initial values.
+        common: (mixed tables only, see `Method.server_mixing`) the plain mean over clients of their mixtures is
+            received too, and stands beside under this name.
+        reported: (private values without rows only) the server sees the client's newest value after every round it
+            takes part in, for what it does by similarity of clients. Nobody else does.
         initial: the values every client and the server start from.
     """
 
@@ -59,6 +63,8 @@ class Param:
     beside: str = ""
     rest: bool = False
     fresh: bool = False
+    common: str = ""
+    reported: bool = False
     initial: Initial = Normal(1.0)
 
     def __post_init__(self) -> None:
@@ -70,6 +76,10 @@ class Param:
             raise ValueError("rest makes sense for tables only: of other parameters everything is at hand")
         if self.fresh and (self.shared or self.rows):
             raise ValueError("fresh makes sense for private parameters without rows only")
+        if self.common and not self.beside:
+            raise ValueError("common makes sense for tables with a mixture beside them only")
+        if self.reported and (self.shared or self.rows):
+            raise ValueError("reported makes sense for private values without rows: the server sees shared ones anyway")
 
     @property
     def own(self) -> bool:
@@ -82,7 +92,7 @@ def visible(params: Mapping[str, Param]) -> dict[str, Param]:
     seen = dict(params)
     for name, param in params.items():
         tables = [name, param.beside] if param.beside else [name]
-        seen |= dict.fromkeys(tables, param)
+        seen |= dict.fromkeys([*tables, param.common] if param.common else tables, param)
         seen |= {f"{table}.rest": Param(()) for table in tables if param.rest}
     return seen
 

@@ -36,6 +36,11 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "settings": {"local_epochs": 1, "embedding_size": 4},
         "federation": {"server_optimizer": "adam", "server_learning_rate": 0.01},
     },
+    "half-the-clients-by-clusters": {
+        "method": "fedfast",
+        "settings": {"local_epochs": 1, "embedding_size": 4},
+        "federation": {"clients": "0.5"},
+    },
     "half-the-clients": {
         "method": "pfedrec",
         "settings": {"embedding_size": 4},

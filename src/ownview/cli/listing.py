@@ -94,7 +94,9 @@ def _leaves(cls: type[Model]) -> str:
     if not issubclass(cls, Method):
         return "all data (not federated)"
     params = cls().params(World(num_clients=1, num_items=1))
-    return ", ".join(name for name, param in params.items() if param.shared) or "nothing"
+    leaving = [name for name, param in params.items() if param.shared]
+    leaving += [f"{name} (seen by the server)" for name, param in params.items() if param.reported]
+    return ", ".join(leaving) or "nothing"
 
 
 def _plugins() -> list[dict[str, Any]]:

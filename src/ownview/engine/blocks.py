@@ -44,7 +44,7 @@ class Footprint:
         """Bytes of one client with so many samples."""
         rows = self.num_items if self.dense else min(samples, self.num_items)
         values = sum(prod(p.shape) * (rows if p.rows else 1) for p in visible(self.params).values())
-        whole = sum(prod(p.shape) * self.num_items for p in self.params.values() if p.beside)
+        whole = sum(prod(p.shape) * self.num_items * (1 + bool(p.common)) for p in self.params.values() if p.beside)
         return (_COPIES * values + _WHOLE_COPIES * whole) * self.bytes_per_value + samples * BYTES_PER_SAMPLE
 
 

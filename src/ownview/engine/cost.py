@@ -18,11 +18,13 @@ class DeclaredCost:
     """Cost that follows from the declared parameters.
 
     Args:
-        private: values that never leave a client, by parameter; a table received beside the client's own is one.
+        private: values that stay with a client, by parameter; tables received beside the client's own are some.
         shared: values that client and server exchange, by parameter.
         num_clients: that may send at the same time.
         bytes_per_value: 4 for float32.
         uploaded: names of the shared values that training moves; None for all.
+        reported: private values that the server sees.
+        common: values of means that a client receives beside its mixtures.
     """
 
     private: Mapping[str, int]
@@ -30,6 +32,8 @@ class DeclaredCost:
     num_clients: int
     bytes_per_value: int = 4
     uploaded: Collection[str] | None = None
+    reported: int = 0
+    common: int = 0
 
     @classmethod
     def of(
@@ -41,13 +45,15 @@ class DeclaredCost:
     ) -> DeclaredCost:
         """Count what a method declares for a world."""
         values = {name: prod(one.shape) * (world.num_items if one.rows else 1) for name, one in params.items()}
-        beside = {one.beside: values[name] for name, one in params.items() if one.beside}
+        beside = {table: values[name] for name, one in params.items() for table in (one.beside, one.common) if table}
         return cls(
             {name: count for name, count in values.items() if not params[name].shared} | beside,
             {name: count for name, count in values.items() if params[name].shared},
             world.num_clients,
             bytes_per_value,
             uploaded,
+            sum(count for name, count in values.items() if params[name].reported),
+            sum(count for name, count in values.items() if params[name].common),
         )
 
     @property
@@ -77,11 +83,11 @@ class DeclaredCost:
 
     @property
     def bytes_down(self) -> int:
-        """To one client in a round: all shared values."""
-        return self.server_bytes
+        """To one client in a round: all shared values, and means."""
+        return self.server_bytes + self.common * self.bytes_per_value
 
     @property
     def bytes_up(self) -> int:
-        """From one client in a round: the shared values that training moves."""
+        """From one client in a round: the shared values that training moves, and reports."""
         back = (count for name, count in self.shared.items() if self.uploaded is None or name in self.uploaded)
-        return sum(back) * self.bytes_per_value
+        return (sum(back) + self.reported) * self.bytes_per_value

@@ -10,6 +10,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from ownview.cohorts import Seen
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
@@ -28,7 +29,8 @@ from ownview.engine.soundness import names_moved, require_sound
 from ownview.engine.state import Received, State, planned_bytes
 from ownview.engine.uploads import Upload
 from ownview.engine.vector import VectorEngine
-from ownview.engine.wire import Traffic, sparsity
+from ownview.engine.weighted_rows import RowWeightedChange
+from ownview.engine.wire import Traffic, dense_size, sparsity
 from ownview.errors import SettingError, TrainingError
 from ownview.method import Method
 from ownview.random import bits, derive, generator, unit
@@ -59,7 +61,7 @@ class RoundReport:
         seconds: by part.
         bytes_down: what one client downloaded.
         bytes_up: what one client uploaded, the mean over clients; see `engine.wire`.
-        bytes_dense: what the download would be without regard to zeros, and the upload of all of it.
+        bytes_dense: what shared values would be on their way down without regard to zeros.
         sparsity: of every shared parameter after the round, shares of zeros and of values nearly zero.
     """
 
@@ -104,7 +106,7 @@ class Federation:
         self.shrunk = {name for step in steps for part in step.parts if part.shrink for name in part.names}
         self.uploaded = frozenset(name for name in names_moved(method, self.world) if params[name].shared)
         self.train = split.train.to(machine.device)
-        self.state = State(params, self.world, seed, machine.device, machine.dtype, mixing, self.train.lengths)
+        self.state = State(params, self.world, seed, machine.device, machine.dtype, mixing, self.train)
         self.by_row = self._averaged_by_row()
         self.server = ServerOptimizer(options, self.averaged)
         self.privacy = privacy(options.privacy)
@@ -120,10 +122,11 @@ class Federation:
         """Run round `number` (from 1)."""
         clock = clock_on(self.machine.device)
         self.engine.recorder.renew()
+        seen = self.seen(number)
         clients = self.participants(number)
         self.state.begin_round(clients, number)
-        change = MeanChange(self.averaged, self.by_row)
-        traffic = Traffic(self.state.shared, self.shrunk, self.uploaded)
+        change = self._no_change()
+        traffic = Traffic(self.state.shared, self.shrunk, self.uploaded, *self.besides())
         trained: list[tuple[Tensor, Tensor, Tensor]] = []
         for wave in self.waves(self.blocks(clients)):
             drawn = [self.samples(number, block) for block in wave]
@@ -132,10 +135,11 @@ class Federation:
         loss = self._finite_loss(trained, number)
         self.state.shared = {**self.state.shared, **self.server.apply(self.averaged, change.mean())}
         for name, mixtures in self.state.mixtures.items():
-            mixtures.mix()
+            mixtures.mix(self.state.reported)
             self.state.shared[name] = mixtures.mean()
         if self.method.server_step is not None:
             self.state.shared |= self.method.server_step(self.state.shared, partial(self._draw, number))
+        self._move_others(seen, clients)
         clock.lap("server")
         return RoundReport(
             number, len(clients), loss, clock.seconds(), traffic.down, traffic.up, traffic.dense,
@@ -159,15 +163,44 @@ class Federation:
             )
         return tables if (self.method.row_mean if chosen == "method" else chosen) == "touched" else frozenset()
 
+    def _no_change(self) -> MeanChange | RowWeightedChange:
+        """The mean change before anybody has sent anything."""
+        weigh = self.method.row_weights
+        if weigh is None or self.options.row_mean != "method":
+            return MeanChange(self.averaged, self.by_row)
+        return RowWeightedChange(self.averaged, self.state.row_names, weigh)
+
     def _draw(self, number: int, name: str) -> Tensor:
         """A parameter's initial values, drawn anew after round `number`."""
         param, drawn_by = self.state.params[name], generator(self.seed, "initial:" + name, number)
         shape = (self.world.num_items, *param.shape) if param.rows else param.shape
         return param.initial.draw(shape, drawn_by).to(self.machine.device, self.machine.dtype)
 
+    def besides(self) -> tuple[int, int]:
+        """Bytes that a client receives and sends in a round besides shared values: means of mixtures, and reports."""
+        means = (name for name, param in self.state.params.items() if param.common)
+        reports = (value[0] for value in self.state.reported.values())
+        return sum(dense_size(self.state.shared[name]) for name in means), sum(map(dense_size, reports))
+
+    def seen(self, number: int) -> Seen:
+        """What the server has seen of its clients as round `number` begins."""
+        return Seen({name: value.clone() for name, value in self.state.reported.items()}, self.seed, number)
+
+    def _move_others(self, seen: Seen, cohort: Tensor) -> None:
+        """Clients that did not take part follow those that did, where the method has it so."""
+        choosing = self.method.server_cohort
+        if choosing is None or not 0 < len(cohort) < self.world.num_clients:
+            return
+        for name, move in choosing.moves(seen, cohort, self.state.reported).items():
+            self.state.reported[name] += move
+            self.state.own[name] += move
+
     def participants(self, number: int) -> Tensor:
         """Who takes part in a round."""
         chosen = participation(self.options.clients)
+        wanted = chosen.wanted(self.world.num_clients)
+        if self.method.server_cohort is not None and wanted is not None and wanted < self.world.num_clients:
+            return self.method.server_cohort.choose(self.seen(number), wanted)
         return participants(chosen, self.seed, number, self.world.num_clients, self.machine.device)
 
     def blocks(self, clients: Tensor) -> list[Tensor]:
@@ -232,7 +265,7 @@ class Federation:
             return {}
         params = self.state.params
         tables = {name: self.state.whole(name, samples.clients) for name, param in params.items() if param.rows}
-        tables |= {params[name].beside: whole for name, whole in received.beside.items()}
+        tables |= {params[name].beside: whole for name, whole in received.beside.items()} | received.common
         changed: Params = {}
         for one in opened:
             opening = self.engine.phases[one.phase].opening
@@ -260,10 +293,14 @@ class Federation:
         whole = {name: value for name, value in differences.items() if name not in rows}
         for name, table in received.offered.items():
             whole[name] = self.state.whole(name, samples.clients) - table
+        for name, before in self.state.reported.items():
+            whole[name] = self.state.own[name][samples.clients] - before[samples.clients]
         upload = Upload(samples, rows, whole, self._weights(samples))
         if self.privacy is not None:
             upload = self.privacy.protect(upload, derive(self.seed, "privacy", number), self.world.num_items)
         change.add(upload)
+        for name, value in self.state.reported.items():
+            value[samples.clients] += upload.whole[name]
         for name, mixtures in self.state.mixtures.items():
             mixtures.take(samples.clients, received.offered[name] + upload.whole[name])
 

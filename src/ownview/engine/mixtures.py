@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ownview.mixing import Mixing
+from ownview.mixing import Known, Mixing
+from ownview.types import Params
 
 
 class Mixtures:
@@ -20,10 +21,11 @@ class Mixtures:
         rule: gives the weights.
         initial: [m, ...] the table everybody starts from.
         sizes: [n] training samples of each client.
+        key: random number of the run, for the rule.
     """
 
-    def __init__(self, rule: Mixing, initial: Tensor, sizes: Tensor) -> None:
-        self.rule, self.initial, self.sizes = rule, initial, sizes
+    def __init__(self, rule: Mixing, initial: Tensor, sizes: Tensor, key: int = 0) -> None:
+        self.rule, self.initial, self.sizes, self.key = rule, initial, sizes, key
         count = len(sizes)
         self.uploads = torch.zeros(count, initial.numel(), dtype=initial.dtype, device=initial.device)
         self.known = torch.zeros(count, dtype=torch.bool, device=initial.device)
@@ -39,8 +41,12 @@ class Mixtures:
         """Note some clients' uploads [B, m, ...]; until `mix`, others still receive the mixtures of before."""
         self.arrived.append((clients, uploads.reshape(len(clients), -1)))
 
-    def mix(self) -> None:
-        """Work out the weights anew, once a round's uploads are in."""
+    def mix(self, reported: Params) -> None:
+        """Work out the weights anew, once a round's uploads are in.
+
+        Args:
+            reported: by name [n, ...], values the server has seen of every client.
+        """
         for clients, uploads in self.arrived:
             self.uploads[clients] = uploads
             self.known[clients] = True
@@ -54,7 +60,15 @@ class Mixtures:
         self.weights[:, known] = shares
         everybody = len(known) == len(self.known)
         latest = self.uploads if everybody else self.uploads[known]
-        self.weights[known[:, None], known] = self.rule.weights(latest, shares)
+        seen = {name: value[known] for name, value in reported.items()}
+        facts = Known(latest, shares, self.initial.reshape(-1), seen, self.key)
+        self.weights[known[:, None], known] = self.rule.weights(facts)
+
+    def common(self) -> Tensor:
+        """[m, ...] plain mean of the mixtures of all clients that have uploaded; the initial table before that."""
+        if not bool(self.known.any()):
+            return self.initial
+        return (self.weights[self.known].mean(0) @ self.uploads).reshape(self.initial.shape)
 
     def mean(self) -> Tensor:
         """[m, ...] mean of the latest uploads by their clients' samples; the initial table before there are any."""

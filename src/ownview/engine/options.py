@@ -60,6 +60,12 @@ class Participation:
     kind: str
     amount: float
 
+    def wanted(self, num_clients: int) -> int | None:
+        """How many of so many clients; None where chance decides."""
+        if self.kind == "poisson":
+            return None
+        return int(self.amount) if self.kind == "number" else max(round(self.amount * num_clients), 1)
+
 
 def participation(text: str) -> Participation:
     """Read the setting `clients`."""

@@ -18,7 +18,7 @@ def participants(chosen: Participation, seed: int, number: int, num_clients: int
     if chosen.kind == "share" and chosen.amount == 1.0:
         return everybody
     drawn = bits(derive(seed, "participants", number), everybody, torch.zeros_like(everybody))
-    if chosen.kind == "poisson":
+    wanted = chosen.wanted(num_clients)
+    if wanted is None:
         return everybody[unit(drawn) < chosen.amount]
-    wanted = chosen.amount if chosen.kind == "number" else max(round(chosen.amount * num_clients), 1)
-    return drawn.argsort()[: int(wanted)].sort().values
+    return drawn.argsort()[:wanted].sort().values

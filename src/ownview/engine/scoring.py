@@ -38,6 +38,8 @@ class ClientScorer:
     @torch.no_grad()
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] scores of `items` [B, C] for `users` [B]; of all items where `items` is None."""
+        if items is not None and self.method.looks_around:
+            return self.scores(users, None).gather(1, items)
         parts = []
         prepared = {} if self.prepare is None else self.prepare(users)
         for start in range(0, len(users), self._block(items)):

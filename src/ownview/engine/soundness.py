@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ownview.errors import SettingError, suggestion
+from ownview.initial import OwnHistory
 from ownview.method import Method
 from ownview.random import generator
 from ownview.types import Context, Param, Params, Phase, World, visible
@@ -31,6 +32,10 @@ def require_sound(method: Method, world: World) -> None:
     for moved in (n for phase in phases for step in phase.steps for part in step.parts for n in part.names):
         if moved not in params:
             raise SettingError(f"method {name} moves a parameter {moved!r} it does not have{suggestion(moved, params)}")
+        if isinstance(params[moved].initial, OwnHistory):
+            raise SettingError(f"method {name} moves {moved!r}, the client's history, which is data and no parameter")
+    for table in (table for table, param in params.items() if param.common and method.server_mixing is None):
+        raise SettingError(f"method {name}: {table!r} wants a mean of mixtures, and no server_mixing makes any")
     _require_scores(method, name, params)
     for phase in phases:
         _require_opening(phase, name, params)

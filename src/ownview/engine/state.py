@@ -9,11 +9,13 @@ from math import prod
 import torch
 from torch import Tensor
 
+from ownview.data.ragged import Ragged
 from ownview.engine.mixtures import Mixtures
 from ownview.engine.samples import Samples
-from ownview.engine.tables import PersonalTables
+from ownview.engine.tables import HistoryTables, PersonalTables
+from ownview.initial import OwnHistory
 from ownview.mixing import Mixing
-from ownview.random import generator
+from ownview.random import derive, generator
 from ownview.types import Param, Params, World, visible
 
 
@@ -25,11 +27,13 @@ class Received:
         values: everything a client sees, by name [B, ...]; tables hold the touched rows, [B, R, ...].
         beside: by the name of the shared table, the whole table each client received beside its own, [B, m, ...].
         offered: likewise, the whole table the server has for each client, whether it received it or not.
+        common: by the name clients know it by, the whole mean of mixtures as each client has it, [B, m, ...].
     """
 
     values: Params
     beside: Params
     offered: Params
+    common: Params
 
 
 class State:
@@ -42,7 +46,7 @@ class State:
         device: where values live.
         dtype: of values.
         mixing: how the server makes a table for each client; None for one mean for all.
-        sizes: [n] training samples of each client, for mixing.
+        train: every client's training items, for mixing and for histories.
     """
 
     def __init__(
@@ -53,12 +57,13 @@ class State:
         device: torch.device,
         dtype: torch.dtype,
         mixing: Mixing | None = None,
-        sizes: Tensor | None = None,
+        train: Ragged | None = None,
     ) -> None:
         self.params, self.world = dict(params), world
         self.shared: Params = {}
         self.own: Params = {}
         self.starts: Params = {}
+        self.reported: Params = {}
         self.tables: dict[str, PersonalTables] = {}
         self.mixtures: dict[str, Mixtures] = {}
         for name, param in params.items():
@@ -66,14 +71,18 @@ class State:
             start = param.initial.draw(shape, generator(seed, "initial:" + name)).to(device, dtype)
             if param.shared:
                 self.shared[name] = start
-            if param.own and param.rows:
+            if isinstance(param.initial, OwnHistory) and train is not None:
+                self.tables[name] = HistoryTables(train, world.num_items, dtype)
+            elif param.own and param.rows:
                 self.tables[name] = PersonalTables(world.num_clients, start.clone())
             elif param.own:
                 self.own[name] = start.expand(world.num_clients, *start.shape).clone()
             elif param.fresh:
                 self.starts[name] = start
-            if param.beside and mixing is not None and sizes is not None:
-                self.mixtures[name] = Mixtures(mixing, start, sizes.to(device))
+            if param.reported:
+                self.reported[name] = self.own[name].clone()
+            if param.beside and mixing is not None and train is not None:
+                self.mixtures[name] = Mixtures(mixing, start, train.lengths.to(device), derive(seed, "mixing"))
 
     @property
     def row_names(self) -> frozenset[str]:
@@ -90,10 +99,13 @@ class State:
         values: Params = {}
         beside: Params = {}
         offered: Params = {}
+        common: Params = {}
         count = len(samples.clients)
         for name, param in self.params.items():
             if param.rows and param.own and (param.beside or not param.shared):
                 values[name] = self.tables[name].take(samples.clients, samples.items)
+                if isinstance(param.initial, OwnHistory):  # padding repeats an item, and is no second one
+                    values[name] *= samples.real_rows
             elif param.rows:
                 flat = self.shared[name].index_select(0, samples.items.reshape(-1))
                 values[name] = flat.reshape(*samples.items.shape, *param.shape)
@@ -108,15 +120,25 @@ class State:
                     there = receiving.reshape(-1, *[1] * (offered[name].dim() - 1))
                     beside[name] = torch.where(there, offered[name], self.whole(name, samples.clients))
                 values[param.beside] = _rows(beside[name], samples.items)
+            if param.common:
+                common[param.common] = self._common(name, samples.clients, receiving)
+                values[param.common] = _rows(common[param.common], samples.items)
             if param.rest:
                 self._leave_rest(values, name, samples, beside)
-        return Received(values, beside, offered)
+        return Received(values, beside, offered, common)
 
     def _sent(self, name: str, clients: Tensor) -> Tensor:
         """[B, m, ...] the whole table the server sends to each of these clients."""
         if name in self.mixtures:
             return self.mixtures[name].sent(clients)
         return self.shared[name].expand(len(clients), *self.shared[name].shape)
+
+    def _common(self, name: str, clients: Tensor, receiving: Tensor | None) -> Tensor:
+        """[B, m, ...] the mean of mixtures as each client has it: its own table where it does not receive."""
+        mean = self.mixtures[name].common().expand(len(clients), *self.shared[name].shape)
+        if receiving is None:
+            return mean
+        return torch.where(receiving.reshape(-1, *[1] * (mean.dim() - 1)), mean, self.whole(name, clients))
 
     def _leave_rest(self, values: Params, name: str, samples: Samples, beside: Params) -> None:
         """Zero the padding rows, and note the squares of the rows that are not at hand."""
@@ -183,6 +205,9 @@ class State:
             if param.beside and (names is None or param.beside in names):
                 whole = self._sent(name, clients)
                 values[param.beside], axes[param.beside] = (whole if items is None else _rows(whole, items)), 0
+            if param.common and (names is None or param.common in names):
+                mean = self.mixtures[name].common()
+                values[param.common], axes[param.common] = (mean, None) if items is None else (mean[items], 0)
             for table in (name, param.beside) if param.rest else ():
                 if table and axes.get(table) == 0:
                     whole = self.whole(name, clients) if table == name else self._sent(name, clients)
@@ -218,6 +243,7 @@ class State:
         """Everything by name, for a checkpoint."""
         packed = {f"shared.{name}": value for name, value in self.shared.items()}
         packed |= {f"own.{name}": value for name, value in self.own.items()}
+        packed |= {f"reported.{name}": value for name, value in self.reported.items()}
         for name, table in self.tables.items():
             packed |= {f"table.{name}.{part}": value for part, value in table.pack().items()}
         for name, mixtures in self.mixtures.items():
@@ -230,6 +256,8 @@ class State:
             self.shared[name] = packed[f"shared.{name}"].to(value.device)
         for name, value in self.own.items():
             self.own[name] = packed[f"own.{name}"].to(value.device)
+        for name, value in self.reported.items():
+            self.reported[name] = packed[f"reported.{name}"].to(value.device)
         for name, table in self.tables.items():
             table.unpack(_part(packed, f"table.{name}."))
         for name, mixtures in self.mixtures.items():
@@ -244,7 +272,8 @@ def planned_bytes(params: Mapping[str, Param], world: World, bytes_per_value: in
     total = 0
     for param in params.values():
         values = prod(param.shape) * (world.num_items if param.rows else 1)
-        copies = int(param.shared or param.fresh) + (world.num_clients if param.own else 0)
+        at_clients = world.num_clients * (1 + param.reported) if param.own else 0
+        copies = 0 if isinstance(param.initial, OwnHistory) else int(param.shared or param.fresh) + at_clients
         marks = world.num_clients * world.num_items if param.own and param.rows else 0
         total += values * copies * bytes_per_value + marks
         if param.beside and mixed:

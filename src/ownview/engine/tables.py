@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ownview.data.ragged import Ragged
+
 
 class PersonalTables:
     """One table per client, stored as a base and an overlay of changed rows.
@@ -81,6 +83,36 @@ class PersonalTables:
         self.values[self.changed] = packed["values"].to(device)
         self.base_of = packed["base_of"].to(device)
         self.bases = dict(zip(packed["numbers"].tolist(), packed["bases"].to(device), strict=True))
+
+
+class HistoryTables(PersonalTables):
+    """What clients have in training, as tables of one number a row: 1 or 0. They never change and are never saved.
+
+    Args:
+        train: every client's training items.
+        num_items: m.
+        dtype: of the numbers.
+    """
+
+    def __init__(self, train: Ragged, num_items: int, dtype: torch.dtype) -> None:
+        self.has = torch.zeros(len(train.lengths), num_items, dtype=torch.bool, device=train.values.device)
+        owners = torch.repeat_interleave(torch.arange(len(train.lengths), device=train.values.device), train.lengths)
+        self.has[owners, train.values] = True
+        self.dtype = dtype
+
+    def take(self, clients: Tensor, items: Tensor) -> Tensor:
+        """[B, R] of `items` [B, R]."""
+        return self.has[clients[:, None], items].to(self.dtype)
+
+    def put(self, clients: Tensor, items: Tensor, real: Tensor, rows: Tensor) -> None:
+        """Nothing: it is no parameter that training could move."""
+
+    def pack(self) -> dict[str, Tensor]:
+        """Nothing: it follows from the data."""
+        return {}
+
+    def unpack(self, packed: dict[str, Tensor]) -> None:
+        """Nothing was packed."""
 
 
 def _wide(mask: Tensor, like: Tensor) -> Tensor:

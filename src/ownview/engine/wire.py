@@ -77,15 +77,24 @@ class Traffic:
         shared: the values sent out.
         shrunk: names of values that training makes exactly 0.
         uploaded: names of values that come back; None for all.
+        more_down: bytes that go to each client besides.
+        more_up: bytes that come from each client besides.
     """
 
-    def __init__(self, shared: Params, shrunk: Collection[str], uploaded: Collection[str] | None = None) -> None:
+    def __init__(
+        self,
+        shared: Params,
+        shrunk: Collection[str],
+        uploaded: Collection[str] | None = None,
+        more_down: int = 0,
+        more_up: int = 0,
+    ) -> None:
         nonzero = {name: torch.count_nonzero(value) for name, value in shared.items()}
         self.shared, self.clients = shared, 0
         self.dense = sum(dense_size(value) for value in shared.values())
         back = [value for name, value in shared.items() if uploaded is None or name in uploaded]
-        self.dense_up = sum(dense_size(value) for value in back)
-        self.down = sum(int(message_size(value, nonzero[name])) for name, value in shared.items())
+        self.dense_up = more_up + sum(dense_size(value) for value in back)
+        self.down = more_down + sum(int(message_size(value, nonzero[name])) for name, value in shared.items())
         self.nonzero = {n: count for n, count in nonzero.items() if n in shrunk or int(count) < shared[n].numel()}
         self.saved: list[Tensor] = []
 

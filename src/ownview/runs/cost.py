@@ -147,5 +147,5 @@ def _client_bytes(federation: Federation, client: int) -> int:
 
 def _server_bytes(federation: Federation) -> int:
     mixtures = [one.pack() for one in federation.state.mixtures.values()]
-    held = [federation.state.shared, *federation.server.moments, *mixtures]
+    held = [federation.state.shared, federation.state.reported, *federation.server.moments, *mixtures]
     return sum(value.numel() * value.element_size() for part in held for value in part.values())

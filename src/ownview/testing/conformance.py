@@ -72,11 +72,13 @@ def blocks_change_nothing(method: Method) -> None:
 
 
 def only_shared_leaves(method: Method) -> None:
-    """The server holds the shared parameters and nothing else; all others stay with the clients."""
+    """The server holds the shared parameters, sees the reported ones, and all others stay with the clients."""
     split = small_world()
     one = federation(method, split)
     declared = {name for name, param in method.params(one.world).items() if param.shared}
     assert set(one.state.shared) == declared, f"the server holds {set(one.state.shared)}, declared are {declared}"
+    reported = {name for name, param in method.params(one.world).items() if param.reported}
+    assert set(one.state.reported) == reported, f"the server sees {set(one.state.reported)}, declared are {reported}"
     at_clients = {*one.state.own, *one.state.tables, *one.state.starts}
     assert at_clients | declared == set(method.params(one.world))
 
@@ -173,6 +175,7 @@ def _predictions(one: Federation) -> dict[str, Tensor]:
     values, _ = one.state.predicting(everybody, None)
     found = {"scores": scores, **{f"value {k}": v for k, v in values.items()}}
     found |= {f"shared {k}": v for k, v in one.state.shared.items()}
+    found |= {f"reported {k}": v for k, v in one.state.reported.items()}
     return {name: value.cpu() for name, value in found.items()}
 
 

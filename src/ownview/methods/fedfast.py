@@ -1,0 +1,70 @@
+"""FedFast: clients are drawn evenly from clusters of users, and rows are averaged by how much each client moved them.
+
+Muhammad, Wang, O'Reilly-Morgan, Tragos, Smyth, Hurley, Geraci and Lawlor, "FedFast: Going Beyond Average for Faster
+Training of Federated Recommender Systems", KDD 2020. On FedMF's model, as FedEM's paper runs it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ownview.cohorts import ClusteredCohort, Cohort
+from ownview.initial import Normal
+from ownview.method import Method, RowWeights
+from ownview.optimizers import Adam
+from ownview.settings import setting
+from ownview.types import Param, Params, Phase, Step, World
+
+
+@dataclass(frozen=True)
+class FedFast(Method):
+    """score = u . q_i with a user vector u, which the server sees, and a shared item table Q, trained together.
+
+    Row i of Q becomes sum_k w_ki q_ki / sum_k w_ki, w_ki = |q_ki - q_i|_1 what client k changed. Where not all clients
+    take part, the cohort is drawn evenly from k-means clusters of user vectors, and the user vectors of the others move
+    by decay^round times the mean movement of their cluster's clients in the cohort.
+    """
+
+    name: ClassVar[str] = "fedfast"
+    title: ClassVar[str] = "FedFast"
+    summary: ClassVar[str] = "matrix factorisation; cohorts from clusters of users, rows weighed by their change"
+    paper: ClassVar[str] = "Muhammad et al., KDD 2020"
+
+    embedding_size: int = setting(16, "length of user and item vectors", low=1)
+    learning_rate: float = setting(0.01, "Adam's rate", above=0)
+    clusters: int = setting(5, "p, of users", low=1)
+    decay: float = setting(0.9, "of the movement of clients outside the cohort, once more every round", low=0, high=1)
+
+    @property
+    def server_cohort(self) -> Cohort | None:
+        """From clusters of user vectors."""
+        return ClusteredCohort("user", self.clusters, self.decay)
+
+    @property
+    def row_weights(self) -> RowWeights | None:
+        """By the size of the change."""
+        return _size_of_change
+
+    def params(self, world: World) -> dict[str, Param]:
+        """U private but seen by the server, Q shared."""
+        size = (self.embedding_size,)
+        return {
+            "user": Param(size, reported=True, initial=Normal(1.0)),
+            "items": Param(size, rows=True, shared=True, initial=Normal(1.0)),
+        }
+
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        """Everything moves together."""
+        return (Phase((Step(("user", "items"), Adam(self.learning_rate)),), self.local_epochs),)
+
+    def scores(self, p: Params) -> Tensor:
+        """[R] u . q_i."""
+        return p["items"] @ p["user"]
+
+
+def _size_of_change(change: Tensor) -> Tensor:
+    """[B, R] the L1 norm of each row's change [B, R, d]."""
+    return change.abs().sum(-1)
