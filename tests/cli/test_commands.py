@@ -239,6 +239,7 @@ def test_ls_methods_says_what_leaves_the_device(ownview: Callable[..., Outcome])
     found = {one["name"]: one for one in object_of(ownview("ls", "methods", "--json"))["methods"]}
     assert found["local-only"]["leaves_the_device"] == "nothing"
     assert found["fedmf"]["leaves_the_device"] == "items"
+    assert found["colr"]["leaves_the_device"] == "update", "what no step moves stays where it is"
     assert found["popularity"]["leaves_the_device"] == "all data (not federated)"
     table = ownview("ls").out
     assert all(name in table for name in found)

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir
+from ownview.engine.soundness import names_moved
 from ownview.errors import OwnviewError
 from ownview.experiment import Experiment
 from ownview.method import Method, own_settings
@@ -79,8 +80,9 @@ def _settings(cls: type[Settings]) -> dict[str, dict[str, Any]]:
 def _leaves(cls: type[Model]) -> str:
     if not issubclass(cls, Method):
         return "all data (not federated)"
-    params = cls().params(World(num_clients=1, num_items=1))
-    return ", ".join(name for name, param in params.items() if param.shared) or "nothing"
+    method, world = cls(), World(num_clients=1, num_items=1)
+    moved = names_moved(method, world)
+    return ", ".join(n for n, param in method.params(world).items() if param.shared and n in moved) or "nothing"
 
 
 def _plugins() -> list[dict[str, Any]]:
