@@ -240,6 +240,7 @@ def test_ls_methods_says_what_leaves_the_device(ownview: Callable[..., Outcome])
     assert found["local-only"]["leaves_the_device"] == "nothing"
     assert found["fedmf"]["leaves_the_device"] == "items"
     assert found["fedfast"]["leaves_the_device"] == "items, user (seen by the server)"
+    assert found["colr"]["leaves_the_device"] == "update", "what no step moves stays where it is"
     assert found["popularity"]["leaves_the_device"] == "all data (not federated)"
     table = ownview("ls").out
     assert all(name in table for name in found)

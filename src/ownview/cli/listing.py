@@ -15,6 +15,7 @@ from rich.table import Table
 from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir
 from ownview.engine.options import FederationOptions
+from ownview.engine.soundness import names_moved
 from ownview.errors import OwnviewError
 from ownview.experiment import Experiment
 from ownview.gathering import Gathering
@@ -93,8 +94,9 @@ def _leaves(cls: type[Model]) -> str:
         return ", ".join(one.what for one in cls().summands(World(num_clients=1, num_items=1)).values())
     if not issubclass(cls, Method):
         return "all data (not federated)"
-    params = cls().params(World(num_clients=1, num_items=1))
-    leaving = [name for name, param in params.items() if param.shared]
+    method, world = cls(), World(num_clients=1, num_items=1)
+    params, moved = method.params(world), names_moved(method, world)
+    leaving = [name for name, param in params.items() if param.shared and name in moved]
     leaving += [f"{name} (seen by the server)" for name, param in params.items() if param.reported]
     return ", ".join(leaving) or "nothing"
 
