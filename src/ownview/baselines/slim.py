@@ -31,7 +31,7 @@ class SLIM(ItemSimilarity):
     tolerance: float = setting(1e-4, "a column is done when no value moves by more", above=0)
 
     def recommender(self, irspack: Any, matrix: Any) -> Any:
-        """Irspack's SLIMRecommender. On more than one thread it does not repeat to the last digit."""
+        """Irspack's SLIMRecommender. On two threads its result is another than on one."""
         return irspack.SLIMRecommender(
             matrix,
             alpha=self.strength,
