@@ -163,6 +163,10 @@ class Gathering(Settings):
         """Numbers that one client's `report`, `settle` or `scores` holds at the same time, for the size of blocks."""
         return 4 * world.num_items
 
+    def digest_size(self, world: World) -> int:
+        """Numbers of the run's precision that a digest takes besides the download, for the memory a run needs."""
+        return 0
+
     def advice(self) -> str:
         """What to do where the data does not fit in memory."""
         return "raise --memory or lower embedding_size"

@@ -87,7 +87,7 @@ def test_data_that_does_not_fit_is_refused(method: Gathering, advice: str) -> No
 
 def test_blocks_hold_what_memory_allows() -> None:
     split = small_world()
-    place = Machine(torch.device("cpu"), memory=600_000)
+    place = Machine(torch.device("cpu"), memory=1_100_000)
     one = GatheringFederation(FedIALS(), split, split.training_items(), FederationOptions(), 0, place)
     widths = [len(block) for block in one.blocks(torch.arange(split.num_users))]
     assert sum(widths) == split.num_users

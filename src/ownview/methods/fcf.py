@@ -73,14 +73,25 @@ class FCF(Gathering):
         """[m] u . q_i, u solved anew from the newest Q."""
         return server["items"] @ self._user(history, server)
 
+    def digest(self, server: Params) -> Params:
+        """Q q^T of every item, m x d^2, and Q^T Q, in float64; a device needs the former of its own items only."""
+        items = server["items"].double()
+        squares = (items[:, :, None] * items[:, None, :]).flatten(1)
+        return {"items": server["items"], "squares": squares, "common": items.T @ items}
+
     def _user(self, history: History, server: Params) -> Tensor:
-        """[d] (Q^T C Q + l I)^-1 Q^T C p, in float64."""
+        """[d] (Q^T C Q + l I)^-1 Q^T C p, in float64; C is 1 + a on the items seen and else 1."""
         items, seen = server["items"].double(), history.seen.double()
-        weighted = items * (1 + self.confidence * seen)[:, None]
-        ridge = self.regularization * torch.eye(items.shape[1], dtype=items.dtype, device=items.device)
-        user: Tensor = torch.linalg.solve(items.T @ weighted + ridge, weighted.T @ seen)
+        d = items.shape[1]
+        ridge = self.regularization * torch.eye(d, dtype=items.dtype, device=items.device)
+        left = server["common"] + self.confidence * (seen @ server["squares"]).reshape(d, d) + ridge
+        user: Tensor = torch.linalg.solve(left, (1 + self.confidence) * (seen @ items))
         return user.to(history.seen.dtype)
 
+    def digest_size(self, world: World) -> int:
+        """In float64."""
+        return 2 * world.num_items * self.embedding_size**2
+
     def working(self, world: World) -> int:
-        """The weighted item table in float64, and its product."""
-        return 4 * world.num_items * self.embedding_size + 4 * self.embedding_size**2
+        """The history and the errors, partly in float64, and a few d x d matrices."""
+        return 12 * world.num_items + 12 * self.embedding_size**2

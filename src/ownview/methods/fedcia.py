@@ -129,6 +129,10 @@ class FedCIA(Gathering):
             total = counts * scores.square() - 2 * positives * scores + positives
         return total.sum() / (counts.sum() * total.numel() / total.shape[0]) + self.decay / 2 * squares
 
+    def digest_size(self, world: World) -> int:
+        """The axes, and what finding them takes, in float64."""
+        return 5 * world.num_items**2
+
     def working(self, world: World) -> int:
         """Ten copies of the table, as in every training by Adam."""
         return 10 * world.num_items * self.embedding_size

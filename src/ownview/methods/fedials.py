@@ -87,24 +87,33 @@ class FedIALS(Gathering):
         kept = torch.where(known[:, None] > 0, server["items"].double(), 0.0)
         return {"items": torch.where(users[:, None] > 0, solved, kept), "known": known}
 
+    def digest(self, server: Params) -> Params:
+        """V v^T of every item, m x d^2, and V^T V, in float64; a device needs the former of its own items only."""
+        items = server["items"].double()
+        squares = (items[:, :, None] * items[:, None, :]).flatten(1)
+        return {"items": server["items"], "squares": squares, "common": items.T @ items}
+
     def scores(self, history: History, own: Params, server: Params) -> Tensor:
         """[m] u . v_i, u solved anew from the newest V."""
         return server["items"] @ self._user(history, server)
 
     def _user(self, history: History, server: Params) -> Tensor:
         """[d] (V^T diag(seen) V + a V^T V + ridge)^-1 V^T seen."""
-        items = server["items"].double()
-        weights = history.seen.double() + self.unobserved
-        ridge = self._ridge(history.seen.sum().double(), len(items))
-        left = items.T @ (items * weights[:, None])
-        left = left + ridge * torch.eye(items.shape[1], dtype=items.dtype, device=items.device)
-        user: Tensor = torch.linalg.solve(left, items.T @ history.seen.double())
+        items, seen = server["items"].double(), history.seen.double()
+        d = items.shape[1]
+        ridge = self._ridge(seen.sum(), len(items)) * torch.eye(d, dtype=items.dtype, device=items.device)
+        left = (seen @ server["squares"]).reshape(d, d) + self.unobserved * server["common"] + ridge
+        user: Tensor = torch.linalg.solve(left, seen @ items)
         return user.to(history.seen.dtype)
 
     def _ridge(self, observed: Tensor, everything: int) -> Tensor:
         """L (observed + a everything)^nu."""
         return self.regularization * (observed + self.unobserved * everything) ** self.exponent
 
+    def digest_size(self, world: World) -> int:
+        """In float64."""
+        return 2 * world.num_items * self.embedding_size**2
+
     def working(self, world: World) -> int:
-        """The weighted item table in float64, and its product."""
-        return 4 * world.num_items * self.embedding_size + 4 * self.embedding_size**2
+        """The history in float64, and a few d x d matrices."""
+        return 8 * world.num_items + 12 * self.embedding_size**2
