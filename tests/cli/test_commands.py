@@ -333,6 +333,8 @@ def test_compare_takes_settings_and_plugins(world: Path, ownview: Callable[..., 
 
 def test_ls_as_json_tells_the_settings(ownview: Callable[..., Outcome]) -> None:
     methods = {row["name"]: row for row in json.loads(ownview("ls", "methods", "--json").out)["methods"]}
-    assert methods["pfedrec"]["settings"]["embedding_size"] == {"default": 32, "help": "length of item vectors"}
+    assert methods["pfedrec"]["settings"]["embedding_size"] == {
+        "default": 32, "help": "length of item vectors", "search": {"choices": [8, 16, 32, 64]},
+    }  # fmt: skip
     plugins = json.loads(ownview("ls", "plugins", "--json").out)["plugins"]
     assert set(plugins[0]["settings"]) == {"personal", "alternate"}
