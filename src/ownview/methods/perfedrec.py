@@ -40,7 +40,7 @@ class PerFedRec(Method):
     clusters: int = setting(5, "K, of users", low=1)
     layers: int = setting(3, "L, of message passing; 0 for matrix factorisation", low=0)
     learning_rate: float = setting(0.01, "Adam's rate", above=0)
-    initial_scale: float = setting(1.0, "standard deviation of the initial values", low=0)
+    initial_scale: float = setting(0.05, "standard deviation of the initial values", low=0)
 
     @property
     def looks_around(self) -> bool:
