@@ -8,13 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from tests.outcome import Outcome
 
 from ownview.data import Interactions, load
 from ownview.data.catalog import min_interactions
-from ownview.evaluation.probes import Finding, audit, duplicate_probe, leak_probe, selection_mark, time_probe
+from ownview.data.negatives import NegativeSampler
+from ownview.evaluation.findings import Finding, selection_mark
+from ownview.evaluation.probes import _NegativeCounts, audit, duplicate_probe, leak_probe, time_probe
 from ownview.evaluation.protocol import HONEST, PAPER, custom
 from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.random import derive
 
 
 def _data(users: int = 150, items: int = 220, each: int = 20, *, times: str = "real") -> Interactions:
@@ -39,6 +43,23 @@ def test_the_leak_probe_fires_on_paper_and_is_silent_on_honest() -> None:
 def test_the_leak_is_the_negatives_and_nothing_else() -> None:
     mended = custom({"base": "paper", "negatives_avoid": "training"}, "mended")
     assert not leak_probe(mended.prepare(_data()), mended, rounds=60, seed=0).fires
+
+
+def test_fewer_users_find_the_same_leak() -> None:
+    few = leak_probe(PAPER.prepare(_data()), PAPER, rounds=60, seed=0, most_users=40)
+    assert few.fires
+    assert few.values["users"] == 40
+    assert float(few.values["HR@10"]) > 0.99
+
+
+def test_counts_are_those_of_the_negatives_that_training_draws() -> None:
+    split = PAPER.prepare(_data(users=70, each=12))
+    counted = -_NegativeCounts(split, PAPER, 3, 5).scores(torch.tensor([64, 3]), None)
+    sampler = NegativeSampler(split.known_items(), split.num_items, 4)
+    for place, user in enumerate((64, 3)):
+        drawn = [sampler.draw(derive(5, "negatives", number), torch.tensor([user]), 10) for number in (1, 2, 3)]
+        wanted = torch.bincount(torch.cat(drawn).reshape(-1), minlength=split.num_items)
+        assert torch.equal(counted[place].long(), wanted)
 
 
 def test_the_duplicate_probe_counts_pairs_that_are_trained_on() -> None:
@@ -67,6 +88,7 @@ def test_audit_on_the_command_line(ownview: Callable[..., Outcome]) -> None:
     found = json.loads(done.out)
     assert {finding["probe"]: finding["fires"] for finding in found["findings"]} == {
         "leak": True, "duplicates": False, "time": False, "selection": False,
+        "sanity-random": False, "sanity-constant": False, "sanity-shuffle": False,
     }  # fmt: skip
 
 
@@ -83,6 +105,12 @@ def test_on_the_papers_data(real_data_dir: Path) -> None:
     assert paper["leak"].fires
     assert paper["leak"].values["HR@10"] >= 0.99
     assert not paper["duplicates"].fires
-    assert not findings("ml-100k", "honest", 30)["leak"].fires
-    assert findings("lastfm-2k-tags", "paper", 1)["duplicates"].values["share"] > 0.2
+    honest = findings("ml-100k", "honest", 30)["leak"]
+    assert not honest.fires
+    assert float(honest.values["low"]) <= float(honest.values["chance"]) <= float(honest.values["high"])
+    tags = findings("lastfm-2k-tags", "paper", 1)
+    assert tags["duplicates"].fires
+    assert tags["duplicates"].values["share"] > 0.2
+    assert not findings("lastfm-2k-tags", "honest", 1)["duplicates"].fires
+    assert not any(finding.fires for name, finding in (paper | tags).items() if name.startswith("sanity"))
     assert findings("filmtrust", "honest", 1)["time"].fires

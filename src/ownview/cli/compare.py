@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from ownview.cli.options import (
@@ -29,10 +30,22 @@ from ownview.cli.progress import progress
 from ownview.data.columns import parse_columns
 from ownview.engine.options import FederationOptions
 from ownview.errors import OutputError, SettingError
+from ownview.evaluation.comparison import LEVEL, Mark, Row
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.experiment import Experiment
+from ownview.runs.audits import findings_of
 from ownview.runs.batch import Task, run_all
-from ownview.runs.table import SHOWN, Cell, Comparison
+from ownview.runs.table import SHOWN, Comparison
+
+_SIGNS = {Mark.BEST: "*", Mark.LEVEL: "≈", Mark.WORSE: " ", Mark.UNPAIRED: "?"}
+_LEGEND = {
+    Mark.BEST: "best of its column",
+    Mark.LEVEL: (
+        "cannot be told apart from the best: paired over the same users, Wilcoxon's p with Holm's correction over the "
+        f"table is {LEVEL} or more, or the 95 % interval of the difference holds 0"
+    ),
+    Mark.UNPAIRED: "not compared with the best",
+}
 
 
 def command(
@@ -74,7 +87,7 @@ def command(
         runs = run_all(
             tasks, jobs=jobs, memory=memory, data_dir=data_dir, on_round=lambda run, number, metrics: advance(run.name)
         )
-    comparison = Comparison.of(runs)
+    comparison = Comparison.of(runs, findings_of(runs, probe=True, data_dir=data_dir))
     if as_json:
         typer.echo(json.dumps({**comparison.to_dict(), "folder": str(folder)}, indent=2))
         return
@@ -114,36 +127,42 @@ def _require_different_folders(tasks: list[Task]) -> None:
 
 
 def _show(comparison: Comparison, rounds: int, seeds: int, folder: Path) -> None:
+    console = Console(highlight=False)
+    for protocol in comparison.protocols:
+        for finding in comparison.warnings(protocol):
+            console.print(f"[red]![/] {escape(protocol)}, {finding.probe}: {escape(finding.sentence)}")
     table = Table(
         title=f"{comparison.data}: test, {rounds} rounds, {seeds} seed{'s' if seeds > 1 else ''}", title_justify="left"
     )
     table.add_column("method")
     for protocol in comparison.protocols:
+        warned = " [red]![/]" if comparison.warnings(protocol) else ""
         for metric in SHOWN:
-            table.add_column(f"{protocol}\n{metric}\n[dim]of {comparison.ranked[protocol]}", justify="right")
+            table.add_column(
+                f"{escape(protocol)}{warned}\n{metric}\n[dim]of {comparison.ranked[protocol]}", justify="right"
+            )
     for method in comparison.methods:
         cells = [comparison.cells.get((method, p, m)) for p in comparison.protocols for m in SHOWN]
         table.add_row(method, *(_text(cell) for cell in cells))
-    console = Console(highlight=False)
     console.print(table)
     spread = "standard deviation over seeds" if seeds > 1 else "95 % interval over users"
     console.print(f"In brackets: {spread}. Round chosen on: {_chosen(comparison)}.")
+    present = {cell.mark for cell in comparison.cells.values()}
+    for mark, meaning in _LEGEND.items():
+        if mark in present and len(comparison.methods) > 1:
+            console.print(f"{_SIGNS[mark]} {meaning}.")
     for note in comparison.notes:
         console.print(f"note: {note}", markup=False)
-    if "paper" in comparison.protocols:
-        console.print(
-            "note: under protocol paper held-out items never serve as training negatives, so a model can find them by "
-            "memory alone; figures under paper reproduce publications and say little about taste."
-        )
     console.print(f"Every run is in {folder}", soft_wrap=True, markup=False)
 
 
-def _text(cell: Cell | None) -> str:
+def _text(cell: Row | None) -> str:
     if cell is None:
         return ""
+    sign = _SIGNS[cell.mark]
     if cell.spread is not None:
-        return f"{cell.mean:.3f} [dim](± {cell.spread:.3f})[/]"
-    return f"{cell.mean:.3f} [dim]({cell.low:.3f}-{cell.high:.3f})[/]"
+        return f"{cell.mean:.3f} [dim](± {cell.spread:.3f})[/] {sign}"
+    return f"{cell.mean:.3f} [dim]({cell.low:.3f}-{cell.high:.3f})[/] {sign}"
 
 
 def _chosen(comparison: Comparison) -> str:

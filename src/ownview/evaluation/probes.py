@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -11,53 +10,72 @@ from torch import Tensor
 
 from ownview.data.negatives import NegativeSampler
 from ownview.data.splits import NONE, Split
+from ownview.evaluation.findings import Finding, selection_mark
 from ownview.evaluation.metrics import hit_rate, ndcg
 from ownview.evaluation.protocol import Protocol
-from ownview.evaluation.ranking import rankers
+from ownview.evaluation.ranking import Ranker, rankers
+from ownview.evaluation.sanity import sanity_probes, standard_errors
 from ownview.evaluation.statistics import bootstrap_interval
 from ownview.random import derive
 
 _NEGATIVES = 4
-_BLOCK = 512
+_BLOCK = 64
+_SCORE_BYTES = 256 * 10**6
+
+ROUNDS = 100
+"""Of the leak probe unless said otherwise: as many as the publications train."""
+
+MOST_USERS = 2000
+"""The leak probe asks so many users at most, drawn at random; its interval tells what that costs."""
+
+_CLEARLY = 3.0
+"""Standard errors above chance from which on the leak probe fires: by chance alone once in 700 audits."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What a probe found. `fires`: numbers measured this way need the sentence beside them."""
-
-    probe: str
-    fires: bool
-    sentence: str
-    values: dict[str, float | str] = field(default_factory=dict)
-
-    def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
-        return asdict(self)
-
-
-def audit(split: Split, protocol: Protocol, *, rounds: int = 100, seed: int = 0) -> list[Finding]:
-    """All probes of a protocol on data that it has split."""
+def audit(
+    split: Split, protocol: Protocol, *, rounds: int = ROUNDS, seed: int = 0, most_users: int = MOST_USERS
+) -> list[Finding]:
+    """All probes of a protocol on data that it has split; the arguments are those of `leak_probe`."""
+    _, test = rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)
     return [
-        leak_probe(split, protocol, rounds=rounds, seed=seed),
+        leak_probe(split, protocol, rounds=rounds, seed=seed, most_users=most_users, ranker=test),
         duplicate_probe(split),
         time_probe(split),
         selection_mark(protocol),
+        *sanity_probes(test, seed),
     ]
 
 
-def leak_probe(split: Split, protocol: Protocol, *, rounds: int, seed: int) -> Finding:
+def leak_probe(
+    split: Split,
+    protocol: Protocol,
+    *,
+    rounds: int,
+    seed: int,
+    most_users: int = MOST_USERS,
+    ranker: Ranker | None = None,
+) -> Finding:
     """Score an item by minus the number of times it was drawn as a training negative in `rounds` rounds.
 
     This learns nothing about preference, so anything above chance (10 of the candidates) is what the choice of
-    negatives gives away. It fires where the lower end of HR@10's 95 % interval over users is above chance.
+    negatives gives away. It fires where the lower end of HR@10's 95 % interval over users is above chance, and HR@10
+    lies more than three of chance's standard errors above it: a 95 % interval alone cries wolf once in forty times.
+
+    Args:
+        split: the data as the protocol splits it.
+        protocol: whose negatives are drawn and whose test is asked.
+        rounds: of drawing.
+        seed: of negatives and candidates, as in a run.
+        most_users: asked at most, drawn at random.
+        ranker: the test's questions where they are already there.
     """
-    drawn = _NegativeCounts(split, protocol, rounds, seed)
-    _, test = rankers(protocol, split, seed, torch.device("cpu"), 256 * 10**6)
-    standing = test.rank(drawn)
+    test = ranker or rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)[1]
+    standing = _some_users(test, most_users, seed).rank(_NegativeCounts(split, protocol, rounds, seed))
     hits = hit_rate(standing, 10)
     low, high = bootstrap_interval(hits)
-    chance = float(np.minimum(10 / standing.candidates, 1).mean())
-    reached, fires = float(hits.mean()), low > chance
+    odds = np.minimum(10 / standing.candidates, 1)
+    chance, reached = float(odds.mean()), float(hits.mean())
+    fires = low > chance and standard_errors(hits - odds, odds * (1 - odds)) > _CLEARLY
     sentence = (
         f"under protocol {protocol.name} a model that learns nothing scores HR@10 {reached:.3f} after {rounds} rounds, "
         f"where chance is {chance:.3f}"
@@ -68,7 +86,8 @@ def leak_probe(split: Split, protocol: Protocol, *, rounds: int, seed: int) -> F
         else "; which items are drawn as negatives gives nothing away"
     )
     values: dict[str, float | str] = {"HR@10": reached, "low": low, "high": high, "chance": chance}
-    return Finding("leak", fires, sentence, {**values, "NDCG@10": float(ndcg(standing, 10).mean()), "rounds": rounds})
+    values |= {"NDCG@10": float(ndcg(standing, 10).mean()), "rounds": rounds, "users": len(hits)}
+    return Finding("leak", fires, sentence, values)
 
 
 def duplicate_probe(split: Split) -> Finding:
@@ -99,27 +118,40 @@ def time_probe(split: Split) -> Finding:
     return Finding("time", tied > 0.5, sentence, {"share": tied})
 
 
-def selection_mark(protocol: Protocol) -> Finding:
-    """Whether the round is chosen on test."""
-    on_test = protocol.selection == "test"
-    sentence = f"the round is chosen on {protocol.selection}" + ("; test figures are its best case" if on_test else "")
-    return Finding("selection", on_test, sentence, {"selection": protocol.selection})
+def _some_users(ranker: Ranker, most: int, seed: int) -> Ranker:
+    """The questions of so many users at most."""
+    if len(ranker.users) <= most:
+        return ranker
+    drawn = np.random.default_rng(derive(seed, "probed users")).choice(len(ranker.users), most, replace=False)
+    chosen = torch.from_numpy(np.sort(drawn)).to(ranker.device)
+    sampled = None if ranker.sampled is None else ranker.sampled[chosen]
+    return replace(ranker, users=ranker.users[chosen], held_out=ranker.held_out[chosen], sampled=sampled)
 
 
 class _NegativeCounts:
-    """How often each item was drawn as a training negative of each user; scores are minus that."""
+    """How often each item was drawn as a training negative of each user; scores are minus that.
+
+    Counts are made for the users that are asked about, so memory does not grow with their number. A user's draws do not
+    depend on who is drawn for beside it, so users of similar length go together: little is drawn for padding.
+    """
 
     def __init__(self, split: Split, protocol: Protocol, rounds: int, seed: int) -> None:
-        sampler = NegativeSampler(protocol.training_exclusions(split), split.num_items, _NEGATIVES)
-        self.counts = torch.zeros(split.num_users, split.num_items, dtype=torch.int32)
-        for users in torch.split(torch.arange(split.num_users), _BLOCK):
-            real = split.train.padded(users)[1]
-            present = real[..., None].expand(*real.shape, _NEGATIVES).reshape(len(users), -1).int()
-            for number in range(1, rounds + 1):
-                drawn = sampler.draw(derive(seed, "negatives", number), users, real.shape[1])
-                self.counts[users[0] : users[-1] + 1].scatter_add_(1, drawn.reshape(len(users), -1), present)
+        self.sampler = NegativeSampler(protocol.training_exclusions(split), split.num_items, _NEGATIVES)
+        self.split, self.rounds, self.seed = split, rounds, seed
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] minus the counts."""
-        every = -self.counts[users].float()
+        counts = torch.zeros(len(users), self.split.num_items, dtype=torch.int32)
+        for places in torch.split(self.split.train.lengths[users].argsort(stable=True), _BLOCK):
+            counts[places] = self._counts(users[places])
+        every = -counts.float()
         return every if items is None else every.gather(1, items)
+
+    def _counts(self, users: Tensor) -> Tensor:
+        real = self.split.train.padded(users)[1]
+        present = real[..., None].expand(*real.shape, _NEGATIVES).reshape(len(users), -1).int()
+        counts = torch.zeros(len(users), self.split.num_items, dtype=torch.int32)
+        for number in range(1, self.rounds + 1):
+            drawn = self.sampler.draw(derive(self.seed, "negatives", number), users, real.shape[1])
+            counts.scatter_add_(1, drawn.reshape(len(users), -1), present)
+        return counts

@@ -6,6 +6,7 @@ rounds.jsonl            one JSON object a round: loss, metrics, seconds, bytes, 
 checkpoint.safetensors  the state to go on from; gone once the run has finished
 model.safetensors       the state of the chosen round
 users.csv               test values of every user
+audit.json              what probes found about the data under the protocol; written by comparisons
 cost.json               what a client and the server hold, send and need; federated methods only
 result.json             the figures, with protocol, seed and notes; its presence means finished
 """
@@ -26,7 +27,8 @@ from ownview.errors import OutputError
 from ownview.files import write_json, write_text, write_whole, writing
 
 _FILES = (
-    *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "result.json"),
+    *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "audit.json", "cost.json"),
+    "result.json",
     *("checkpoint.safetensors", "model.safetensors", "watched.safetensors"),
 )
 
@@ -156,6 +158,28 @@ class RunFolder:
                 table.writerows(zip(*columns.values(), strict=True))
 
         write_whole(self.path / "users.csv", fill)
+
+    def read_users(self) -> dict[str, list[str]]:
+        """Columns of users.csv by name, as text."""
+        path = self.path / "users.csv"
+        try:
+            with path.open(encoding="utf-8", newline="") as lines:
+                names, *rows = csv.reader(lines)
+            return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        except (OSError, ValueError) as error:
+            raise OutputError(f"{path}: cannot be read: {error}") from None
+
+    def write_audit(self, values: Mapping[str, Any]) -> None:
+        """Write audit.json."""
+        write_json(self.path / "audit.json", values)
+
+    def read_audit(self) -> dict[str, Any]:
+        """Content of audit.json; empty where nothing was probed, or where the file is damaged: it can be made anew."""
+        path = self.path / "audit.json"
+        try:
+            return _read_json(path) if path.is_file() else {}
+        except OutputError:
+            return {}
 
     def write_cost(self, values: Mapping[str, Any]) -> None:
         """Write cost.json."""

@@ -1,0 +1,85 @@
+"""What the probes find about the data and protocols of some runs; probed once, then kept in the run folders."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ownview.data.catalog import load, min_interactions
+from ownview.data.interactions import Interactions
+from ownview.errors import DataError, OutputError, OwnviewError
+from ownview.evaluation.findings import VERSION, Finding, by_rule
+from ownview.evaluation.probes import ROUNDS, audit
+from ownview.evaluation.protocol import Protocol
+from ownview.runs.run import Run
+
+_USERS = 400
+"""Whom the leak probe of a comparison asks: seconds instead of minutes, and a leak is found all the same."""
+
+
+def findings_of(
+    runs: Sequence[Run], *, probe: bool = False, data_dir: Path | None = None
+) -> dict[str, tuple[Finding, ...]]:
+    """Findings by the name of the protocol, every pair of data and protocol looked at once.
+
+    They are taken from audit.json of one of the runs. Where none has it, and `probe` asks for it and the data is here
+    unchanged, it is made and put into all their folders. Otherwise the settings of the protocol tell what they can.
+
+    Args:
+        runs: finished.
+        probe: whether to probe what has not been; else only folders are read.
+        data_dir: where datasets are.
+    """
+    groups: dict[str, list[Run]] = {}
+    for run in runs:
+        groups.setdefault(str(_key(run)), []).append(run)
+    found: dict[str, dict[Finding, None]] = {}
+    sources: dict[str, Interactions] = {}
+    for group in groups.values():
+        protocol = group[0].experiment.protocol
+        known = _kept(group) or (_probed(group, sources, data_dir) if probe else None) or by_rule(protocol)
+        named = found.setdefault(protocol.name, {})
+        named.update(dict.fromkeys(known))
+    return {name: tuple(known) for name, known in found.items()}
+
+
+def _key(run: Run) -> dict[str, Any]:
+    """What findings hang on. Data without a fingerprint (its provenance is lost) goes by its name."""
+    protocol: Protocol = run.experiment.protocol
+    values = {name: list(v) if isinstance(v, tuple) else v for name, v in protocol.values().items()}
+    fingerprint = run.folder.read_provenance().get("data", {}).get("fingerprint", f"unknown: {run.experiment.data}")
+    return {"probes": VERSION, "rounds": ROUNDS, "data": fingerprint, "protocol": values}
+
+
+def _kept(group: Sequence[Run]) -> list[Finding] | None:
+    key = _key(group[0])
+    for run in group:
+        kept = run.folder.read_audit()
+        if {name: kept.get(name) for name in key} == key:
+            with contextlib.suppress(KeyError, TypeError):  # a damaged file is as good as none
+                return [Finding.of(one) for one in kept["findings"]]
+    return None
+
+
+def _probed(group: Sequence[Run], sources: dict[str, Interactions], data_dir: Path | None) -> list[Finding] | None:
+    """None where the data is not here, has changed, or cannot be probed: a table must not fail for that."""
+    key, experiment = _key(group[0]), group[0].experiment
+    try:
+        source = group[0].data
+        if source is None:
+            name = f"{experiment.data} {dict(experiment.columns)}"
+            if name not in sources:
+                sources[name] = load(experiment.data, data_dir=data_dir, columns=experiment.columns)
+            source = sources[name]
+        split = experiment.protocol.prepare(source, min_interactions(experiment.data))
+        if split.data.fingerprint() != key["data"]:
+            raise DataError(f"{experiment.data}: has changed since the run")
+        findings = audit(split, experiment.protocol, rounds=ROUNDS, most_users=_USERS)
+    except OwnviewError:
+        return None
+    for run in group:
+        with contextlib.suppress(OutputError):  # folders may be read-only; then it is made again next time
+            run.folder.write_audit({**key, "findings": [finding.to_dict() for finding in findings]})
+    return findings
