@@ -32,6 +32,12 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
             raise
 
 
+def drop_unfinished(path: Path) -> None:
+    """Remove temporary files that processes killed while they wrote `path` have left beside it."""
+    for left in path.parent.glob(f".{path.name}.????????"):
+        left.unlink(missing_ok=True)
+
+
 def write_text(path: Path, text: str) -> None:
     """Write UTF-8 text, whole or not at all."""
     write_whole(path, lambda temporary: _write_text(temporary, text))

@@ -12,10 +12,11 @@ import pytest
 
 from ownview.errors import OutputError
 from ownview.reproduction.outcome import Result, results
-from ownview.reproduction.plan import Line, Options, Status, folder_name, plan, tasks
+from ownview.reproduction.plan import Line, Options, Status, plan, tasks
 from ownview.reproduction.published import select
 from ownview.reproduction.settings import settings_of
 from ownview.runs.batch import run_all
+from ownview.runs.cache import folder_name
 from tests.reproduction.worlds import store_world
 
 

@@ -7,7 +7,20 @@ from typing import Annotated
 
 import typer
 
-from ownview.cli import audit, compare, data, doctor, listing, recommend, reproduce, run, tune
+from ownview.cli import (
+    audit,
+    bench,
+    compare,
+    data,
+    doctor,
+    listing,
+    recommend,
+    render,
+    reproduce,
+    run,
+    tune,
+    watch,
+)
 from ownview.errors import OwnviewError
 from ownview.version import __version__
 
@@ -19,9 +32,12 @@ app = typer.Typer(
     help="Personalised federated recommendation: one user is one client, measured honestly.",
 )
 app.command("run")(run.command)
+app.command("watch")(watch.command)
 app.command("compare")(compare.command)
 app.command("tune")(tune.command)
 app.command("reproduce")(reproduce.command)
+app.command("bench")(bench.command)
+app.command("render-results")(render.command)
 app.command("audit")(audit.command)
 app.command("recommend")(recommend.command)
 app.command("ls")(listing.command)

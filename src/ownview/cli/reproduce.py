@@ -23,11 +23,10 @@ from ownview.reproduction.plan import Line, Options, Status, missing, plan, task
 from ownview.reproduction.published import CITATIONS, find_paper, select
 from ownview.reproduction.report import LEAK, Report, cells, how_measured, reasons, to_dict, write
 from ownview.reproduction.settings import settings_of
-from ownview.runs.batch import BatchError, Task, free_cores, run_all
+from ownview.runs.batch import free_cores
+from ownview.runs.cache import carry_out, unfinished
 
 QUICK_ROUNDS = 3
-_STOPPED = 128
-"""Exit codes above this say that a signal ended the work."""
 
 
 def command(
@@ -80,7 +79,15 @@ def command(
     )  # fmt: skip
     lines = plan(chosen, settings_of(name), options)
     _require_some(name, lines)
-    failures = _carry_out(tasks(lines), jobs or free_cores(device), memory, data_dir, quiet=as_json)
+    work = tasks(lines)
+    left = unfinished(work)
+    with progress(
+        f"{len(left)} runs", max(sum(one.rounds_of(one.model()) for one, _ in left), 1), quiet=as_json
+    ) as advance:
+        failures = carry_out(
+            work, jobs=jobs or free_cores(device), memory=memory, data_dir=data_dir,
+            on_round=lambda run, number, metrics: advance(run.name),
+        )  # fmt: skip
     report = Report(name, results(lines, failures), options, quick, _command_line())
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -90,7 +97,7 @@ def command(
     else:
         _show(report, folder)
     if failures:
-        raise TrainingError(f"{len(failures)} of {len(tasks(lines))} runs failed; the report says which and why")
+        raise TrainingError(f"{len(failures)} of {len(work)} runs failed; the report says which and why")
 
 
 def _require_some(paper: str, lines: Sequence[Line]) -> None:
@@ -102,26 +109,6 @@ def _require_some(paper: str, lines: Sequence[Line]) -> None:
         raise DataError(f"nothing of {paper} can be run here: data not found: {'; '.join(absent)}")
     why = dict.fromkeys(f"{line.one.method}: {line.reason}" for line in lines)
     raise SettingError(f"nothing of {paper} that was asked for can be run yet: {'; '.join(why)}")
-
-
-def _carry_out(work: Sequence[Task], jobs: int, memory: str, data_dir: Path | None, *, quiet: bool) -> dict[Path, str]:
-    """Run what is not there yet; the folders of runs that failed, and why."""
-    failures: dict[Path, str] = {}
-    left = [(made, folder) for made, folder in work if not (folder / "result.json").is_file()]
-    total = sum(made.rounds_of(made.model()) for made, _ in left)
-    with progress(f"{len(left)} runs", max(total, 1), quiet=quiet) as advance:
-        try:
-            run_all(
-                work, jobs=jobs, memory=memory, data_dir=data_dir,
-                on_round=lambda run, number, metrics: advance(run.name), on_failure=failures.__setitem__,
-            )  # fmt: skip
-        except BatchError as error:
-            if error.exit_code <= _STOPPED:
-                raise
-            finished = sum((folder / "result.json").is_file() for _, folder in work)
-            message = f"stopped with {finished} of {len(work)} runs finished; the same command goes on"
-            raise BatchError(message, error.exit_code) from error
-    return failures
 
 
 def _command_line() -> str:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 from ownview.data.catalog import entry_of, find, how_to_get
 from ownview.engine.options import FederationOptions
@@ -19,6 +15,7 @@ from ownview.registry import BASELINES, GATHERINGS, METHODS, PLUGINS
 from ownview.reproduction.published import Figure
 from ownview.reproduction.settings import PaperSettings, Setup
 from ownview.runs.batch import Task
+from ownview.runs.cache import folder_name
 from ownview.settings import declared
 
 
@@ -135,21 +132,3 @@ def _seeds(setup: Setup, protocol: Protocol, options: Options) -> tuple[Task, ..
     made = [experiment(setup, protocol, seed) for seed in range(options.seeds)]
     made = [replace(one, rounds=options.rounds or one.rounds, device=options.device) for one in made]
     return tuple((one, options.runs / folder_name(one)) for one in made)
-
-
-def folder_name(asked: Experiment) -> str:
-    """Words for people and ten digits for the machine: equal settings, defaults included, give equal names.
-
-    The device is left out: it is no part of what was asked.
-    """
-    model = asked.model()
-    values = asked.resolved(model).to_dict()
-    values = {name: value for name, value in values.items() if name != "device"}
-    values["rounds"] = asked.rounds_of(model)
-    words = f"{asked.label()}-{asked.data}-{asked.protocol.name}-seed{asked.seed}"
-    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{fingerprint(values)}"
-
-
-def fingerprint(values: Mapping[str, Any]) -> str:
-    """Ten hexadecimal digits that differ where the values do."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]

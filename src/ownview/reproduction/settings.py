@@ -16,16 +16,14 @@ from typing import Any
 from ownview.data.catalog import catalog, min_interactions
 from ownview.errors import SettingError, suggestion
 from ownview.evaluation.protocol import HONEST, Protocol, custom
+from ownview.layers import Layer, check, merged
 from ownview.reproduction.published import Figure, figures
-
-Layer = Mapping[str, Any]
 
 _LAYER: dict[str, type] = {
     "method": str, "settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "inactive": str,
 }  # fmt: skip
 _ROW: dict[str, type] = {"tables": list, "method": str, "like": str, "experiment": Mapping, "data": Mapping}
 _FILE: dict[str, type] = {"rounds": int, "protocol": Mapping, "data": Mapping, "tables": Mapping, "rows": list}
-_KINDS: dict[type, str] = {str: "text", int: "a whole number", list: "a list", Mapping: "a table"}
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class PaperSettings:
 
     def _layer(self, row: Row, label: str) -> Layer:
         layers = [row.experiment, row.data.get(label, {})]
-        return _merged([self._layer(self.rows[row.like], label), *layers] if row.like else layers)
+        return merged([self._layer(self.rows[row.like], label), *layers] if row.like else layers)
 
 
 @cache
@@ -122,7 +120,7 @@ def parse(text: str, source: str, published: Iterable[Figure]) -> PaperSettings:
         values = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise SettingError(f"{source}: not TOML: {error}") from None
-    _check(values, _FILE, source)
+    check(values, _FILE, source)
     published = list(published)
     data = {label: _data_choice(label, choice, source) for label, choice in values.get("data", {}).items()}
     for label in dict.fromkeys(figure.data for figure in published):
@@ -136,7 +134,7 @@ def parse(text: str, source: str, published: Iterable[Figure]) -> PaperSettings:
 
 
 def _row(values: Layer, source: str, published: Iterable[Figure], before: Mapping[str, Row]) -> Row:
-    _check(values, _ROW, f"{source}: a row")
+    check(values, _ROW, f"{source}: a row")
     method = values.get("method", "")
     where = f"{source}: row {method}"
     in_paper = {(figure.number, figure.method): figure.data for figure in published}
@@ -157,15 +155,15 @@ def _row(values: Layer, source: str, published: Iterable[Figure], before: Mappin
     for label, layer in data.items():
         if label not in labels:
             raise SettingError(f"{where}: the paper has no data {label!r}{suggestion(label, labels)}")
-        _check(layer, _LAYER, f"{where}, data {label}")
-    _check(experiment, _LAYER, f"{where}, experiment")
+        check(layer, _LAYER, f"{where}, data {label}")
+    check(experiment, _LAYER, f"{where}, experiment")
     if "method" not in experiment and like is None:
         raise SettingError(f"{where}: expected experiment = {{ method = ... }} or like = ...")
     return Row(tuple(values.get("tables", [])), method, like, experiment, data)
 
 
 def _data_choice(label: str, values: Any, source: str) -> DataChoice:
-    _check(values, {"dataset": str, "min_interactions": int}, f"{source}: data {label}")
+    check(values, {"dataset": str, "min_interactions": int}, f"{source}: data {label}")
     name = values.get("dataset", label)
     if name not in catalog():
         raise SettingError(f"{source}: data {label}: unknown dataset {name!r}{suggestion(name, catalog())}")
@@ -179,29 +177,10 @@ def _protocols(values: Layer, source: str, published: Iterable[Figure]) -> dict[
     for number, table in changed.items():
         if number not in numbers:
             raise SettingError(f"{source}: the paper has no table {number!r}{suggestion(number, numbers)}")
-        _check(table, {"protocol": Mapping}, f"{source}: table {number}")
+        check(table, {"protocol": Mapping}, f"{source}: table {number}")
     usual = {"base": "paper", **values.get("protocol", {})}
     every = {number: {**usual, **changed.get(number, {}).get("protocol", {})} for number in numbers}
     return {number: custom(measured, str(measured["base"])) for number, measured in every.items()}
-
-
-def _check(values: Any, known: Mapping[str, type], where: str) -> None:
-    if not isinstance(values, Mapping):
-        raise SettingError(f"{where}: found {values!r}, expected a table")
-    for name, value in values.items():
-        if name not in known:
-            raise SettingError(f"{where} has no setting {name!r}{suggestion(name, known)}")
-        if not isinstance(value, known[name]) or isinstance(value, bool):
-            raise SettingError(f"{where}: {name} = {value!r}: expected {_KINDS[known[name]]}")
-
-
-def _merged(layers: Iterable[Layer]) -> Layer:
-    """Later layers win; inside `settings` and `federation` name by name."""
-    made: dict[str, Any] = {}
-    for layer in layers:
-        for name, value in layer.items():
-            made[name] = {**made.get(name, {}), **value} if isinstance(value, Mapping) else value
-    return made
 
 
 def _filtered(protocol: Protocol, choice: DataChoice) -> Protocol:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing.managers import SyncManager
 from pathlib import Path
 from queue import Empty, Queue
-from threading import Event
+from threading import Event, Thread
 from typing import NamedTuple
 
 import torch
@@ -76,19 +77,24 @@ def run_all(
     data_dir: Path | None,
     on_round: Progress | None = None,
     on_failure: OnFailure | None = None,
+    threads: int | None = None,
+    go_on: str | None = None,
 ) -> list[Run]:
     """Carry out all tasks; folders that exist are finished or, if finished, taken as they are.
 
     Args:
         tasks: in the order of the returned runs.
-        jobs: processes side by side; each has an equal share of the cores.
+        jobs: processes side by side.
         memory: for each of them.
         data_dir: where datasets are.
         on_round: progress.
         on_failure: told of runs that fail by themselves (values that are not finite, say), while the others go on; they
             are not among the returned ones. Without it the first failure ends everything.
+        threads: of each process; an equal share of the cores where None.
+        go_on: how a stopped batch goes on, in words; by --resume where None.
     """
     told = on_round or (lambda folder, number, metrics: None)
+    go_on = go_on or f"go on by the same command with --out {tasks[0][1].parent if tasks else ''} --resume"
     failed: set[Path] = set()
 
     def excused(failure: _Failure) -> bool:
@@ -99,32 +105,48 @@ def run_all(
         return True
 
     if jobs <= 1 or len(tasks) <= 1:
-        for experiment, folder in tasks:
-            try:
-                _one(experiment, folder, memory, data_dir, partial(told, folder))
-            except InterruptedRunError as stopped:
-                raise _stopped(tasks, stopped.exit_code) from stopped
-            except OwnviewError as error:
-                if not excused(_Failure.of(folder, error)):
-                    raise
+        with _threads(threads):
+            _one_by_one(tasks, memory, data_dir, told, excused, go_on)
     else:
-        _side_by_side(tasks, jobs, memory, data_dir, told, excused)
+        share = threads or max(1, (os.cpu_count() or 1) // jobs)
+        _side_by_side(tasks, jobs, share, memory, data_dir, told, excused, go_on)
     return [open_run(folder) for _, folder in tasks if folder not in failed]
+
+
+def _one_by_one(
+    tasks: Sequence[Task],
+    memory: str,
+    data_dir: Path | None,
+    told: Progress,
+    excused: Callable[[_Failure], bool],
+    go_on: str,
+) -> None:
+    for experiment, folder in tasks:
+        try:
+            _one(experiment, folder, memory, data_dir, partial(told, folder))
+        except InterruptedRunError as stopped:
+            raise _stopped(tasks, stopped.exit_code, go_on) from stopped
+        except OwnviewError as error:
+            if not excused(_Failure.of(folder, error)):
+                raise
 
 
 def _side_by_side(
     tasks: Sequence[Task],
     jobs: int,
+    threads: int,
     memory: str,
     data_dir: Path | None,
     told: Progress,
     excused: Callable[[_Failure], bool],
+    go_on: str,
 ) -> None:
     """On a signal or an error in one run the others checkpoint after the round in progress and stop."""
     spawn = multiprocessing.get_context("spawn")
-    threads = max(1, (os.cpu_count() or 1) // jobs)
     failures: list[_Failure] = []
-    with Signals() as signals, SyncManager(ctx=spawn) as manager:
+    manager = SyncManager(ctx=spawn)
+    manager.start(_end_with_parent)
+    with Signals() as signals, manager:
         news, stop = manager.Queue(), manager.Event()
         with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_settle, initargs=(threads,)) as pool:
             waiting: set[Future[_Failure | None]] = {
@@ -133,11 +155,11 @@ def _side_by_side(
             while waiting:
                 done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
                 _tell(news, told)
-                failures += [failure for failure in _failures(done) if not excused(failure)]
+                failures += [failure for failure in _failures(done, go_on) if not excused(failure)]
                 if failures or signals.received:
                     stop.set()
     if signals.received:
-        raise _stopped(tasks, 128 + signals.received)
+        raise _stopped(tasks, 128 + signals.received, go_on)
     if failures:
         raise BatchError(failures[0].message, failures[0].exit_code)
 
@@ -146,24 +168,43 @@ def _settle(threads: int) -> None:
     """Make a process ready for runs; Ctrl-C reaches it too, but its parent decides."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
+    _end_with_parent()
 
 
-def _failures(done: set[Future[_Failure | None]]) -> list[_Failure]:
+def _end_with_parent() -> None:
+    """End this process when its parent has: a killed parent cannot tell, and its runs must be free to be taken up."""
+    parent = multiprocessing.parent_process()
+
+    def wait_for_it() -> None:
+        if parent is not None:
+            parent.join()
+            os._exit(1)
+
+    Thread(target=wait_for_it, daemon=True).start()
+
+
+@contextmanager
+def _threads(number: int | None) -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(number or before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _failures(done: set[Future[_Failure | None]], go_on: str) -> list[_Failure]:
     try:
         return [failure for future in done if (failure := future.result()) is not None]
     except BrokenProcessPool:
         raise DeviceError(
-            "the process of a run was killed, most likely for lack of memory; lower --jobs and go on by --resume"
+            f"the process of a run was killed, most likely for lack of memory; lower --jobs: {go_on}"
         ) from None
 
 
-def _stopped(tasks: Sequence[Task], exit_code: int) -> BatchError:
+def _stopped(tasks: Sequence[Task], exit_code: int, go_on: str) -> BatchError:
     finished = sum(RunFolder(folder).finished for _, folder in tasks)
-    return BatchError(
-        f"stopped with {finished} of {len(tasks)} runs finished; "
-        f"go on by the same command with --out {tasks[0][1].parent} --resume",
-        exit_code,
-    )
+    return BatchError(f"stopped with {finished} of {len(tasks)} runs finished; {go_on}", exit_code)
 
 
 def _tell(news: News, told: Progress) -> None:
@@ -203,6 +244,7 @@ def _one(
     if (folder / "experiment.toml").is_file():
         resume(folder, memory=memory, data_dir=data_dir, on_round=on_round, asked=_asked(experiment))
     else:
+        RunFolder(folder).drop_if_not_begun()
         run(experiment, out=folder, memory=memory, data_dir=data_dir, on_round=on_round)
 
 

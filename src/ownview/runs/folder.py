@@ -148,6 +148,13 @@ class RunFolder:
             for left in self.path.glob(f".{name}.*"):
                 left.unlink(missing_ok=True)
 
+    def drop_if_not_begun(self) -> None:
+        """Remove a folder that a process made and was killed before it had written anything whole."""
+        if self.path.is_dir():
+            self.drop_unfinished()
+            if not any(self.path.iterdir()):
+                self.path.rmdir()
+
     def write_users(self, columns: Mapping[str, Sequence[Any]]) -> None:
         """Write users.csv."""
 

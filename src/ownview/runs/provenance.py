@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import resource
 import subprocess
@@ -33,7 +34,7 @@ def provenance(split: Split, device: torch.device, method: str) -> dict[str, Any
         "revision": _revision(),
         "python": platform.python_version(),
         "packages": package_versions(),
-        "machine": {"system": platform.system(), "processor": platform.machine(), "device": device_name(device)},
+        "machine": machine_class(device),
         "data": {
             "name": split.data.name,
             "fingerprint": split.data.fingerprint(),
@@ -41,6 +42,17 @@ def provenance(split: Split, device: torch.device, method: str) -> dict[str, Any
             "items": split.num_items,
             "interactions": len(split.data),
         },
+    }
+
+
+def machine_class(device: torch.device) -> dict[str, Any]:
+    """What kind of machine, and never which one."""
+    return {
+        "system": platform.system(),
+        "processor": platform.machine(),
+        "cpu": _cpu_kind(),
+        "cores": os.cpu_count(),
+        "device": device_name(device),
     }
 
 
@@ -67,6 +79,13 @@ def peak_memory(device: torch.device) -> int:
         return int(torch.cuda.max_memory_allocated(device))
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def _cpu_kind() -> str | None:
+    """The processor as its maker calls it; None where the system does not tell."""
+    told = Path("/proc/cpuinfo")
+    lines = told.read_text(encoding="utf-8", errors="replace").splitlines() if told.is_file() else []
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
 
 def _revision() -> str | None:

@@ -29,6 +29,7 @@ from ownview.registry import Model
 from ownview.runs.cost import Cost, cost_of
 from ownview.runs.folder import RunFolder
 from ownview.runs.gathering_cost import gathering_cost
+from ownview.runs.lock import sole_worker
 from ownview.runs.provenance import method_fingerprint, provenance
 from ownview.runs.trainers import FederatedTrainer, Trainer, trainer
 from ownview.runs.training import Best, Training
@@ -117,9 +118,10 @@ def run(
         model.require_packages()
     bench = _Bench.of(experiment, model, data, memory, data_dir)
     folder = RunFolder.create(_temporary_folder() if out is None else out)
-    folder.write_experiment(bench.experiment.to_toml())
-    folder.write_provenance(provenance(bench.split, bench.machine.device, bench.experiment.method))
-    return bench.finish(bench.training(folder, on_round))
+    with sole_worker(folder.path):
+        folder.write_experiment(bench.experiment.to_toml())
+        folder.write_provenance(provenance(bench.split, bench.machine.device, bench.experiment.method))
+        return bench.finish(bench.training(folder, on_round))
 
 
 def resume(
@@ -146,17 +148,18 @@ def resume(
     folder = RunFolder.open(path)
     experiment = Experiment.from_toml(folder.read_experiment(), str(path / "experiment.toml"))
     _require_same(experiment.to_dict(), asked or {}, path)
-    if folder.finished:
-        folder.drop_tensors("checkpoint")
-        return Run(folder, experiment, folder.read_result(), data, model)
-    bench = _Bench.of(experiment, model or experiment.model(), data, memory, data_dir)
-    bench.check_unchanged(folder)
-    folder.drop_unfinished()
-    if not folder.read_provenance():
-        folder.write_provenance(provenance(bench.split, bench.machine.device, bench.experiment.method))
-    training = bench.training(folder, on_round)
-    training.resume()
-    return bench.finish(training)
+    with sole_worker(path):
+        if folder.finished:
+            folder.drop_tensors("checkpoint")
+            return Run(folder, experiment, folder.read_result(), data, model)
+        bench = _Bench.of(experiment, model or experiment.model(), data, memory, data_dir)
+        bench.check_unchanged(folder)
+        folder.drop_unfinished()
+        if not folder.read_provenance():
+            folder.write_provenance(provenance(bench.split, bench.machine.device, bench.experiment.method))
+        training = bench.training(folder, on_round)
+        training.resume()
+        return bench.finish(training)
 
 
 def open_run(path: Path, data: Interactions | None = None) -> Run:

@@ -1,0 +1,132 @@
+"""What came out of a suite, as one JSON document: an entry for every run, with its provenance.
+
+The document has nothing in it that differs from one time to the next (no times of day, no durations, no memory): a
+suite that was killed and started again ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ownview.bench.plan import Planned
+from ownview.bench.suite import Suite
+from ownview.errors import OutputError
+from ownview.evaluation.protocol import Protocol
+from ownview.files import write_text
+from ownview.runs.folder import RunFolder
+
+FORMAT = 1
+"""Of the document; a reader refuses others."""
+
+Document = dict[str, Any]
+Entry = dict[str, Any]
+
+_FROM_RESULT = (
+    *("rounds", "chosen_round", "chosen_on", "users_ranked", "tied_users", "test", "interval_95", "notes"),
+    *("bytes_down_per_client", "bytes_up_per_client"),
+)
+
+
+def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, str]) -> Document:
+    """Everything the finished runs tell, in the order of the plan.
+
+    Args:
+        suite: they belong to.
+        planned: the runs.
+        failures: folders of runs that failed, and why.
+    """
+    protocols = {one.protocol: one.experiment.protocol for one in planned}
+    return {
+        "format": FORMAT,
+        "suite": suite.name,
+        "title": suite.title,
+        "about": suite.about,
+        "protocols": {name: _plain(protocol) for name, protocol in protocols.items()},
+        "runs": [entry(one) for one in planned if one.folder not in failures],
+        "failures": [{**_about(one), "reason": failures[one.folder]} for one in planned if one.folder in failures],
+    }
+
+
+def entry(one: Planned) -> Entry:
+    """One finished run."""
+    folder = RunFolder(one.folder)
+    result, values = folder.read_result(), one.experiment.resolved(one.experiment.model()).to_dict()
+    sampled = one.experiment.protocol.candidates
+    return {
+        **_about(one),
+        "ranked_among": sampled + 1 if sampled else "all",
+        **{name: result[name] for name in _FROM_RESULT if name in result},
+        "experiment": {name: values[name] for name in ("method", "settings", "plugins", "federation")},
+        "provenance": folder.read_provenance(),
+    }
+
+
+def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Document | None) -> Document:
+    """A record of the whole suite: new entries, and older ones of runs that are still what the suite asks for.
+
+    So a suite may be recorded in parts, on several machines; every entry has its own provenance.
+
+    Args:
+        suite: as declared.
+        whole: all its runs.
+        new: what was run now.
+        old: what the record has had so far.
+    """
+    asked = {one.folder.name for one in whole}
+    strange = [one["run"] for one in new["runs"] if one["run"] not in asked]
+    if strange:
+        raise OutputError(
+            f"only runs as suite {suite.name} declares them are recorded, not {strange[0]}; "
+            "give no more --seeds than it has"
+        )
+    found = {one["run"]: one for one in [*([] if old is None else old["runs"]), *new["runs"]]}
+    protocols = {**({} if old is None else old["protocols"]), **new["protocols"]}
+    names = {one["protocol"] for one in found.values()}
+    return {
+        **new,
+        "protocols": {one.protocol: protocols[one.protocol] for one in whole if one.protocol in names},
+        "runs": [{**found[one.folder.name], **_about(one)} for one in whole if one.folder.name in found],
+    }
+
+
+def write_document(path: Path, values: Document) -> None:
+    """Whole or not at all; one line a run, so that a change of one is a change of one line."""
+    lines = []
+    for name, value in values.items():
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        if isinstance(value, list) and value:
+            every = (json.dumps(one, allow_nan=False, ensure_ascii=False) for one in value)
+            text = "[\n" + ",\n".join(f"    {one}" for one in every) + "\n  ]"
+        lines.append(f"  {json.dumps(name)}: {text}")
+    write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def read_document(path: Path) -> Document:
+    """Raises where the file is none, or of another format."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise OutputError(f"{path}: not JSON: {error}") from None
+    found = values.get("format") if isinstance(values, dict) else None
+    if found != FORMAT:
+        raise OutputError(f"{path}: format {found!r}, expected {FORMAT}: results that `ownview bench` wrote")
+    return dict(values)
+
+
+def _about(one: Planned) -> Entry:
+    return {
+        "run": one.folder.name,
+        "method": one.row,
+        "data": one.data,
+        "protocol": one.protocol,
+        "seed": one.seed,
+    }
+
+
+def _plain(protocol: Protocol) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in protocol.values().items()}

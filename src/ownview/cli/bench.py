@@ -1,0 +1,184 @@
+"""`ownview bench`: a declared grid of methods, data, protocols and seeds, into one table."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ownview.bench.plan import Part, Planned, plan, require_data, tasks
+from ownview.bench.render import page
+from ownview.bench.results import Document, combined, document, read_document, write_document
+from ownview.bench.suite import Suite, load_suite, suites
+from ownview.bench.table import LEAK, DataTable, tables
+from ownview.cli.live import live
+from ownview.cli.options import RUNS, AsJson, DataDir, Device, Memory
+from ownview.errors import SettingError, TrainingError
+from ownview.files import drop_unfinished, write_text, writing
+from ownview.runs.batch import free_cores
+from ownview.runs.cache import carry_out, unfinished
+
+RESULTS = "results.json"
+PAGE = "results.md"
+
+
+def command(
+    suite: Annotated[str | None, typer.Argument(help="A suite (--list), or a .toml file.")] = None,
+    method: Annotated[
+        list[str] | None, typer.Option("--method", help="A row of the suite; may be repeated. All if not given.")
+    ] = None,
+    data: Annotated[
+        list[str] | None, typer.Option("--data", help="A dataset of the suite; may be repeated. All if not given.")
+    ] = None,
+    seeds: Annotated[int | None, typer.Option("--seeds", help="Instead of the suite's number.", min=1)] = None,
+    rounds: Annotated[int | None, typer.Option("--rounds", help="Instead of the suite's.", min=1)] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder of runs and results; runs/bench/SUITE if not given.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="Folder whose SUITE.json takes the results up, to be committed.")
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", help="Runs side by side; as many as cores are free if not given.", min=1)
+    ] = None,
+    device: Device = "auto",
+    memory: Memory = "auto",
+    data_dir: DataDir = None,
+    listing: Annotated[bool, typer.Option("--list", help="Show suites, or the runs of the one that is named.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a suite of methods, datasets, protocols and seeds, and put everything into one table.
+
+    Finished runs are kept and taken up again: the same command goes on where it was stopped or killed.
+    """
+    if listing and suite is None:
+        _list_suites(as_json)
+        return
+    if suite is None:
+        raise SettingError(f"name a suite: {', '.join(one.name for one in suites())}; see ownview bench --list")
+    declared = load_suite(suite)
+    folder = out or RUNS / "bench" / declared.name
+    part = Part(tuple(method or ()), tuple(data or ()), seeds, rounds)
+    planned = plan(declared, part, folder / "runs", device)
+    if listing:
+        _list_runs(planned, as_json)
+        return
+    if record is not None and rounds is not None:
+        raise SettingError("--rounds: not with --record, which takes up runs as the suite declares them")
+    require_data(planned, data_dir)
+    work, side_by_side = tasks(planned), jobs or free_cores(device)
+    with live(f"suite {declared.name}", planned, side_by_side, quiet=as_json) as on_round:
+        # One thread a run: results hang on nothing that differs from one start to the next.
+        failures = carry_out(
+            work, jobs=side_by_side, memory=memory, data_dir=data_dir, on_round=on_round, threads=1
+        )  # fmt: skip
+    found = document(declared, planned, failures)
+    _write(folder, found)
+    if record is not None:
+        _record(record, declared, found, plan(declared, Part(), folder / "runs", device))
+    _show(found, folder, as_json)
+    if failures:
+        raise TrainingError(f"{len(failures)} of {len(work)} runs failed; {folder / PAGE} says which and why")
+
+
+def _write(folder: Path, found: Document) -> None:
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name in (RESULTS, PAGE):
+        drop_unfinished(folder / name)
+    write_document(folder / RESULTS, found)
+    write_text(folder / PAGE, page([found]))
+
+
+def _record(folder: Path, suite: Suite, found: Document, whole: list[Planned]) -> None:
+    path = folder / f"{suite.name}.json"
+    made = combined(suite, whole, found, read_document(path) if path.is_file() else None)
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    drop_unfinished(path)
+    write_document(path, made)
+
+
+def _show(found: Document, folder: Path, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps({**found, "folder": str(folder)}, indent=2))
+        return
+    console = Console(highlight=False)
+    for table in tables(found):
+        console.print(_table(table))
+        console.print()
+    console.print(
+        "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users, averaged over seeds.\n"
+        f"note: {LEAK.replace('`', '')}",
+        markup=False,
+    )
+    for one in found["failures"]:
+        who = f"{one['method']}, {one['data']}, {one['protocol']}, seed {one['seed']}"
+        console.print(f"failed: {who}: {one['reason']}", markup=False)
+    console.print(f"{RESULTS}, {PAGE} and every run are in {folder}", soft_wrap=True, markup=False)
+
+
+def _table(one: DataTable) -> Table:
+    """Fits 100 columns with two protocols: an interval stands under its mean."""
+    seeds = "1 seed" if one.seeds == 1 else f"{one.seeds} seeds"
+    table = Table(title=escape(f"{one.data}, {seeds}"), title_justify="left", title_style="bold", box=None)
+    table.add_column("method", overflow="fold")
+    for protocol, metric in one.columns():
+        table.add_column(
+            f"{escape(protocol)}\n{metric}\n[dim]of {one.protocols[protocol]}[/]", justify="right", no_wrap=True
+        )
+    for method in one.methods:
+        cells = (one.text(method, *column).replace(" (", "\n[dim](").replace(" to ", "-") for column in one.columns())
+        table.add_row(escape(one.label(method)), *(f"{cell}[/]" if "[dim]" in cell else cell for cell in cells))
+    return table
+
+
+def _list_suites(as_json: bool) -> None:
+    rows = [
+        {
+            "suite": one.name,
+            "about": one.about,
+            "methods": [row.name for row in one.rows],
+            "data": list(one.data),
+            "protocols": list(one.protocols),
+            "seeds": one.seeds,
+            "runs": len(one.rows) * len(one.data) * len(one.protocols) * one.seeds,
+        }
+        for one in suites()
+    ]
+    if as_json:
+        typer.echo(json.dumps({"suites": rows}, indent=2))
+        return
+    console = Console(highlight=False)
+    for row in rows:
+        console.print(f"[bold]{row['suite']}[/]: {row['runs']} runs. {escape(str(row['about']))}")
+        for name in ("methods", "data", "protocols"):
+            console.print(f"  {name}: {', '.join(row[name])}", markup=False)  # type: ignore[arg-type]
+        console.print(f"  seeds: {row['seeds']}")
+
+
+def _list_runs(planned: list[Planned], as_json: bool) -> None:
+    left = {folder for _, folder in unfinished(tasks(planned))}
+    rows = [
+        {
+            "method": one.row, "data": one.data, "protocol": one.protocol, "seed": one.seed,
+            "rounds": one.experiment.rounds_of(one.experiment.model()), "finished": one.folder not in left, "run": one.folder.name,
+        }
+        for one in planned
+    ]  # fmt: skip
+    if as_json:
+        typer.echo(json.dumps({"runs": rows}, indent=2))
+        return
+    table = Table(box=None, pad_edge=False)
+    for column in rows[0]:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(
+            *("yes" if value is True else "no" if value is False else escape(str(value)) for value in row.values())
+        )
+    Console(highlight=False).print(table)

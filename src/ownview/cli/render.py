@@ -1,0 +1,43 @@
+"""`ownview render-results`: committed results into the pages that show them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ownview.bench.render import page, read_all, with_tables
+from ownview.errors import OutputError
+from ownview.files import write_text
+
+
+def command(
+    results: Annotated[Path, typer.Argument(help="Folder of what `ownview bench --record` wrote.")] = Path("results"),
+    whole: Annotated[Path, typer.Option("--page", help="The page that shows everything; written anew.")] = Path(
+        "docs/results.md"
+    ),
+    into: Annotated[
+        list[Path] | None,
+        typer.Option("--into", help="Files with tables between markers; may be repeated. README.md if not given."),
+    ] = None,
+    check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where a page is out of step.")] = False,
+) -> None:
+    """Put recorded results into a page of their own, and between the markers of other files."""
+    documents = read_all(results)
+    made = {whole: page(documents.values())}
+    for path in into or [Path("README.md")]:
+        made[path] = with_tables(_read(path), documents, str(path))
+    stale = [path for path, text in made.items() if not path.is_file() or _read(path) != text]
+    if check and stale:
+        raise OutputError(f"{', '.join(map(str, stale))}: not what {results} says; run: ownview render-results")
+    for path in stale:
+        write_text(path, made[path])
+    typer.echo(f"{len(stale)} of {len(made)} files changed")
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from None

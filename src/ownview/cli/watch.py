@@ -1,0 +1,203 @@
+"""`ownview watch`: the curves of runs while they go on."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from ownview.cli.plots import blocks, curve
+from ownview.errors import OutputError
+from ownview.experiment import Experiment
+from ownview.runs.folder import RunFolder
+from ownview.runs.lock import at_work
+
+_EVERY = 0.5
+"""Seconds between looks."""
+
+_HEIGHT = 6
+"""Lines of a plot."""
+
+_PANEL = _HEIGHT + 3
+
+
+def command(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that hold some.")],
+    once: Annotated[bool, typer.Option("--once", help="Show how things stand, and end.")] = False,
+) -> None:
+    """Follow runs: validation and loss round by round, until all have finished or stopped."""
+    console = Console(highlight=False)
+    view = View(tuple(runs))
+    if once:
+        view.look()
+        console.print(view.picture(console) if console.is_terminal else view.numbers(), soft_wrap=True, markup=False)
+        return
+    try:
+        if console.is_terminal:
+            with Live(console=console, refresh_per_second=4, screen=False) as shown:
+                while view.look():
+                    shown.update(view.picture(console))
+                    time.sleep(_EVERY)
+                shown.update(view.picture(console))
+        else:
+            _follow(view)
+    except KeyboardInterrupt:
+        return  # the runs go on; only the looking ends
+    for one in view.followed:
+        if one.state == "stopped":
+            typer.echo(f"{one.name}: nobody is at work on it; go on with: ownview run --resume {one.path}")
+
+
+def _follow(view: View) -> None:
+    """Numbers, a line a round, for pipes and files."""
+    going = True
+    while going:
+        going = view.look()
+        for one in view.followed:
+            for line in one.news():
+                typer.echo(line)
+        if going:
+            time.sleep(_EVERY)
+
+
+@dataclass
+class Followed:
+    """One run.
+
+    Args:
+        path: its folder.
+        name: what to call it.
+    """
+
+    path: Path
+    name: str
+    rounds: int = 0
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    state: str = "running"
+    result: dict[str, Any] | None = None
+    told: int = 0
+    told_end: bool = False
+
+    def look(self) -> None:
+        """Read what is new; the state comes first, so that a finished run's rounds are all there."""
+        folder = RunFolder(self.path)
+        busy = at_work(self.path)
+        if folder.finished:
+            self.state, self.result = "finished", folder.read_result()
+        else:
+            self.state = "running" if busy else "stopped"
+        self.rounds = Experiment.from_toml(folder.read_experiment(), str(self.path / "experiment.toml")).rounds
+        self.lines = folder.read_rounds()
+
+    def metric(self, name: str) -> list[float]:
+        """Of every round, on what rounds are chosen by."""
+        return [line[_stage(line)][name] for line in self.lines]
+
+    def losses(self) -> list[float]:
+        """Of every round; none for models that tell none."""
+        return [line["loss"] for line in self.lines if line.get("loss") is not None]
+
+    def head(self) -> str:
+        """One line on where it stands."""
+        words = f"{self.name}: {self.state}, round {len(self.lines)} of {self.rounds}"
+        if self.lines:
+            every = self.metric("HR@10")
+            best = max(range(len(every)), key=every.__getitem__)
+            words += f", {_stage(self.lines[-1])} HR@10 {every[-1]:.4f} (best {every[best]:.4f}, round {best + 1})"
+        if self.result is not None:
+            words += f", test HR@10 {self.result['test']['HR@10']:.4f}"
+        return words
+
+    def news(self) -> list[str]:
+        """A line for every round since the last call, and one at the end."""
+        self.told = min(self.told, len(self.lines))  # a resumed run does the rounds after its checkpoint again
+        found = [self._words(line) for line in self.lines[self.told :]]
+        self.told = len(self.lines)
+        if self.state != "running" and not self.told_end:
+            self.told_end = True
+            found.append(self.head())
+        return found
+
+    def _words(self, line: dict[str, Any]) -> str:
+        stage = _stage(line)
+        loss = "" if line.get("loss") is None else f" loss {line['loss']:.4f}"
+        values = " ".join(f"{name} {line[stage][name]:.4f}" for name in ("HR@10", "NDCG@10"))
+        return f"{self.name}: round {line['round']} of {self.rounds}{loss} {stage} {values}"
+
+    def panel(self, width: int) -> list[str]:
+        """Two plots side by side: what rounds are chosen by, and the loss."""
+        half = max((width - 4) // 2, 20)
+        stage = _stage(self.lines[-1]) if self.lines else "validation"
+        plots = [_plot(f"{stage} HR@10", self.metric("HR@10"), half), _plot("loss", self.losses(), half)]
+        return [self.head(), *(f"{left:<{half}}  {right}".rstrip() for left, right in zip(*plots, strict=True)), ""]
+
+    def row(self, width: int) -> str:
+        """The same on one line and a half, where many runs must fit."""
+        return f"{self.head()}\n  {blocks(self.metric('HR@10'), max(width - 4, 10))}"
+
+
+@dataclass
+class View:
+    """Runs that are looked at together; those that begin later in the same folders join."""
+
+    asked: tuple[Path, ...]
+    followed: list[Followed] = field(default_factory=list)
+
+    def look(self) -> bool:
+        """Read what is new; whether anything is still going on."""
+        for path in self.asked:
+            if not path.is_dir():
+                raise OutputError(f"{path}: no such run folder")
+            self._join(path)
+        for one in self.followed:
+            one.look()
+        if not self.followed and not self._busy():
+            raise OutputError(f"{self.asked[0]}: no run in it; expected a run's folder, or one that holds some")
+        return any(one.state == "running" for one in self.followed) or self._busy()
+
+    def _join(self, path: Path) -> None:
+        known = {one.path for one in self.followed}
+        single = (path / "experiment.toml").is_file()
+        for found in [path] if single else sorted(one.parent for one in path.glob("**/experiment.toml")):
+            if found not in known:
+                name = path.resolve().name if single else str(found.relative_to(path))
+                self.followed.append(Followed(found, name))
+
+    def _busy(self) -> bool:
+        """Whether somebody is at work on a folder of runs, and so may begin another."""
+        above = {one.path.parent for one in self.followed if one.path not in self.asked}
+        return any(at_work(path) for path in {*above, *(path for path in self.asked if path.is_dir())})
+
+    def picture(self, console: Console) -> RenderableType:
+        """Plots as far as the terminal's height goes, otherwise a line or two a run; the running ones last."""
+        order = sorted(self.followed, key=lambda one: one.state == "running")
+        if len(order) * _PANEL < console.height:
+            return Group(*(Text(line, no_wrap=True) for one in order for line in one.panel(console.width)))
+        shown = order[-max((console.height - 2) // 2, 1) :]
+        hidden = len(order) - len(shown)
+        rows = [Text(one.row(console.width), no_wrap=True) for one in shown]
+        return Group(*([Text(f"and {hidden} more")] if hidden else []), *rows)
+
+    def numbers(self) -> str:
+        """One line a run."""
+        return "\n".join(one.head() for one in self.followed)
+
+
+def _stage(line: dict[str, Any]) -> str:
+    return "test" if "test" in line else "validation"
+
+
+def _plot(title: str, values: Sequence[float], width: int) -> list[str]:
+    """A title, and a curve with its highest and lowest value at the left."""
+    if not values:
+        return [f"{title}: none yet", *[""] * _HEIGHT]
+    marks = [f"{max(values):.4f}", *[""] * (_HEIGHT - 2), f"{min(values):.4f}"]
+    lines = curve(values, max(width - 9, 1), _HEIGHT)
+    return [title, *(f"{mark:>7} {line}" for mark, line in zip(marks, lines, strict=True))]

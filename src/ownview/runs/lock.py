@@ -1,0 +1,57 @@
+"""One process at a time at work on a folder of a run or of runs; the lock goes with the process, however that ends."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ownview.errors import OutputError
+
+_PATIENCE = 10.0
+"""Seconds to wait for a process that is about to end: one whose parent was killed, say."""
+
+
+@contextmanager
+def sole_worker(folder: Path) -> Iterator[None]:
+    """Hold the folder while working on it; raises where another process keeps it. No file is needed for it."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        deadline = time.monotonic() + _PATIENCE
+        while not _locked(handle):
+            if time.monotonic() > deadline:
+                raise OutputError(f"{folder}: another process is at work there; wait for it, or stop it")
+            time.sleep(0.05)
+        yield
+    finally:
+        os.close(handle)
+
+
+def at_work(folder: Path) -> bool:
+    """Whether a process is at work on the folder now; where the file system knows no locks, it may be."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    else:
+        return False
+    finally:
+        os.close(handle)
+
+
+def _locked(handle: int) -> bool:
+    """Try to lock; where the file system knows no locks, go on without."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+    return True

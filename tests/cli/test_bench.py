@@ -1,0 +1,221 @@
+"""`ownview bench` as a person types it, on small data and a suite that takes seconds."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import pytest
+from tests.outcome import Outcome, stopped
+from tests.reproduction.worlds import store_world
+
+TINY = """
+title = "Tiny"
+about = "Two methods."
+rounds = 4
+seeds = 2
+protocols = ["honest", "paper"]
+data = ["ml-100k"]
+
+[[rows]]
+method = "popularity"
+
+[[rows]]
+name = "fedmf (small)"
+method = "fedmf"
+settings = { embedding_size = 4, local_epochs = 1 }
+"""
+
+BENCH = ("bench", "tiny.toml", "--data-dir", "store")
+
+
+@pytest.fixture(autouse=True)
+def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+    store_world(tmp_path / "store", "ml-100k")
+    Path("tiny.toml").write_text(TINY)
+
+
+def results(folder: str) -> dict[str, Any]:
+    return dict(json.loads(Path(folder, "results.json").read_text()))
+
+
+def written(folder: str | Path) -> dict[str, bytes]:
+    """Names of all files, and the bytes of those that no two starts may differ in."""
+    same = ("results.json", "results.md", "experiment.toml", "model.safetensors", "users.csv", "provenance.json")
+    every = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() if path.name in same else b"" for path in every}
+
+
+def test_a_suite_becomes_one_table_and_two_files(ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview(*BENCH, "--jobs", "1")
+    assert (outcome.code, outcome.err) == (0, "")
+    assert outcome.out.endswith("results.json, results.md and every run are in runs/bench/tiny\n")
+    found = results("runs/bench/tiny")
+    assert (found["suite"], found["title"], found["failures"]) == ("tiny", "Tiny", [])
+    assert list(found["protocols"]) == ["honest", "paper"]
+    assert len(found["runs"]) == len(list(Path("runs/bench/tiny/runs").iterdir())) == 8
+
+    mine = [one for one in found["runs"] if (one["method"], one["protocol"]) == ("fedmf (small)", "paper")]
+    assert [one["seed"] for one in mine] == [0, 1]
+    for one in mine:
+        run = json.loads(Path("runs/bench/tiny/runs", one["run"], "result.json").read_text())
+        assert (one["test"], one["interval_95"]) == (run["test"], run["interval_95"])
+        assert (one["chosen_round"], one["rounds"], one["ranked_among"]) == (run["chosen_round"], 4, 100)
+        assert one["experiment"]["settings"]["embedding_size"] == 4
+        assert one["experiment"]["settings"]["negatives"] == 4, "defaults are written out"
+        known = one["provenance"]
+        assert {"revision", "packages", "python"} <= set(known)
+        assert known["machine"]["cores"] == os.cpu_count()
+        assert len(known["data"]["fingerprint"]) > 10
+    hr = [one["test"]["HR@10"] for one in mine]
+    bounds = [[one["interval_95"]["HR@10"][k] for one in mine] for k in (0, 1)]
+    cell = f"{mean(hr):.3f} ({mean(bounds[0]):.3f} to {mean(bounds[1]):.3f})"
+    text = Path("runs/bench/tiny/results.md").read_text()
+    (row,) = [line for line in text.splitlines() if line.startswith("| fedmf (small) |")]
+    assert row.split(" | ")[3] == cell
+    assert re.search(rf"fedmf \(small\) .*{mean(hr):.3f}", outcome.out)
+
+
+def test_finished_runs_are_taken_as_they_are(ownview: Callable[..., Outcome]) -> None:
+    assert ownview(*BENCH, "--jobs", "1", "--seeds", "1").code == 0
+    before = {path: path.stat().st_mtime_ns for path in Path("runs/bench/tiny/runs").glob("*/*")}
+    again = ownview(*BENCH, "--jobs", "1", "--json")
+    found = json.loads(again.out)
+    assert found == {**results("runs/bench/tiny"), "folder": "runs/bench/tiny"}
+    assert {one["seed"] for one in found["runs"]} == {0, 1}
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+
+
+def test_parts_of_a_suite(ownview: Callable[..., Outcome]) -> None:
+    listed = json.loads(ownview(*BENCH, "--list", "--json", "--method", "fedmf (small)", "--rounds", "2").out)["runs"]
+    assert [(one["method"], one["protocol"], one["seed"], one["rounds"]) for one in listed] == [
+        ("fedmf (small)", protocol, seed, 2) for seed in (0, 1) for protocol in ("honest", "paper")
+    ]
+    by_method = json.loads(ownview(*BENCH, "--list", "--json", "--method", "fedmf").out)["runs"]
+    assert [one["method"] for one in by_method] == ["fedmf (small)"] * 4
+    assert not any(one["finished"] for one in listed)
+    assert "fedmf (small)" in ownview(*BENCH, "--list").out
+
+
+def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Outcome]) -> None:
+    found = {one["suite"]: one for one in json.loads(ownview("bench", "--list", "--json").out)["suites"]}
+    assert set(found) >= {"quick", "papers", "large"}
+    assert {"pfedrec", "fedrap", "pfedclr", "fedem", "fedmf + plgc", "local-only"} <= set(found["papers"]["methods"])
+    assert (found["papers"]["seeds"], found["papers"]["protocols"]) == (3, ["honest", "paper"])
+    assert "papers: " in ownview("bench", "--list").words
+
+
+@pytest.mark.parametrize(
+    ("change", "arguments", "facts"),
+    [
+        (("", ""), "--method fedmv", ["--method fedmv: not in suite tiny", "did you mean 'fedmf'?"]),
+        (("", ""), "--data ml-1m", ["--data ml-1m: not in suite tiny"]),
+        (("", ""), "--record results --rounds 2", ["--rounds: not with --record"]),
+        (("", ""), "--data-dir nowhere", ["nowhere: no such folder of datasets (--data-dir)"]),
+        (('"fedmf"', '"soon"'), "", ["tiny.toml: this version does not have method 'soon'"]),
+        (("popularity", "later"), "", ["method 'later'"]),
+        (("local_epochs", "local_epoch"), "", ["local_epoch", "did you mean 'local_epochs'?"]),
+        (("seeds = 2", "sedes = 2"), "", ["tiny.toml has no setting 'sedes'; did you mean 'seeds'?"]),
+        (("seeds = 2", "seeds = 0"), "", ["seeds = 0: expected a whole number at least 1"]),
+        (('"paper"', '"papper"'), "", ["unknown protocol 'papper'; did you mean 'paper'?"]),
+        (('["ml-100k"]', '["ml-100k", "ml-1m"]'), "", ["data not found: ml-1m", "fetch ml-1m", "--data ml-100k"]),
+        (('name = "fedmf (small)"', 'name = "popularity"'), "", ["two rows are called 'popularity'"]),
+        (('method = "popularity"', "seeds = 3"), "", ["a row has no setting 'seeds'"]),
+        (("[[rows]]", "[rows"), "", ["tiny.toml: not TOML"]),
+    ],
+)  # fmt: skip
+def test_bad_suites_and_names(
+    change: tuple[str, str], arguments: str, facts: list[str], ownview: Callable[..., Outcome]
+) -> None:
+    Path("tiny.toml").write_text(TINY.replace(*change) if change[0] else TINY)
+    outcome = ownview(*BENCH, *arguments.split())
+    assert (outcome.code, outcome.out) == (2, "")
+    assert outcome.err.count("\n") == 1
+    assert all(fact in outcome.err for fact in facts), outcome.err
+    assert not Path("runs").exists()
+
+
+def test_a_suite_must_be_named_and_known(ownview: Callable[..., Outcome]) -> None:
+    assert "name a suite: large, papers, quick" in ownview("bench").err
+    assert ownview("bench", "quik").err == "ownview: unknown suite 'quik'; did you mean 'quick'?\n"
+    assert ownview("bench", "none.toml").err == "ownview: none.toml: no such suite file\n"
+
+
+def test_a_run_that_fails_is_told_and_the_others_stand(ownview: Callable[..., Outcome]) -> None:
+    store_world(Path("store"), "ml-1m", items=40)  # too few for 99 candidates
+    Path("tiny.toml").write_text(TINY.replace('["ml-100k"]', '["ml-100k", "ml-1m"]').replace("seeds = 2", "seeds = 1"))
+    outcome = ownview(*BENCH, "--jobs", "1")
+    assert outcome.code == 3
+    assert outcome.err == "ownview: 2 of 8 runs failed; runs/bench/tiny/results.md says which and why\n"
+    found = results("runs/bench/tiny")
+    assert (len(found["runs"]), len(found["failures"])) == (6, 2)
+    assert "expected at least 99" in found["failures"][0]["reason"]
+    assert "failed: popularity, ml-1m, paper, seed 0" in outcome.words
+
+
+def test_records_are_gathered_in_parts(ownview: Callable[..., Outcome]) -> None:
+    whole = (*BENCH, "--jobs", "1", "--record", "results")
+    assert ownview(*whole, "--method", "popularity").code == 0
+    first = json.loads(Path("results/tiny.json").read_text())
+    assert {one["method"] for one in first["runs"]} == {"popularity"}
+    assert ownview(*whole, "--method", "fedmf", "--out", "elsewhere").code == 0
+    parts = Path("results/tiny.json").read_bytes()
+    assert ownview(*whole).code == 0
+    assert Path("results/tiny.json").read_bytes() == parts == Path("runs/bench/tiny/results.json").read_bytes()
+
+    Path("tiny.toml").write_text(TINY.replace("embedding_size = 4", "embedding_size = 5"))
+    assert ownview(*whole, "--method", "popularity").code == 0
+    left = json.loads(Path("results/tiny.json").read_text())["runs"]
+    assert {one["method"] for one in left} == {"popularity"}, "what the suite no longer asks for goes"
+    assert "give no more --seeds than it has" in ownview(*whole, "--seeds", "3").err
+
+
+def test_a_stopped_suite_goes_on_by_the_same_command(ownview: Callable[..., Outcome]) -> None:
+    Path("tiny.toml").write_text(TINY.replace("rounds = 4", "rounds = 150"))
+    arguments = [*BENCH, "--jobs", "1", "--seeds", "1"]
+    code, out, err = stopped(arguments, Path("runs/bench/tiny/runs"), signal.SIGINT)
+    assert (code, out) == (130, "")
+    assert re.fullmatch(r"ownview: stopped with [0-3] of 4 runs finished; the same command goes on\n", err), err
+    assert ownview(*arguments).code == 0
+
+
+def begun(arguments: list[str]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "ownview.cli.main", *arguments],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_killed_at_any_moment_it_ends_with_the_same_files(jobs: str, ownview: Callable[..., Outcome]) -> None:
+    """Killed for good again and again, each time after a few more files have come or gone, until it gets through."""
+    assert ownview(*BENCH, "--jobs", "1", "--out", "whole", "--record", "whole").code == 0
+    arguments = [*BENCH, "--jobs", jobs, "--out", "killed", "--record", "killed"]
+    kills = 0
+    for moment in (1, 3, 9, 14, 1000):
+        process = begun(arguments)
+        changes, seen = 0, set(Path("killed").rglob("*"))
+        while process.poll() is None and changes < moment:
+            now = set(Path("killed").rglob("*"))
+            changes, seen = changes + len(now ^ seen), now
+            time.sleep(0.002)
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+            kills += 1
+        process.wait(timeout=60)
+    assert kills >= 2
+    assert ownview(*arguments).code == 0
+    assert written("killed") == written("whole")

@@ -1,0 +1,143 @@
+"""`ownview watch`: real runs in processes of their own, followed while they go on."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.outcome import Outcome
+from tests.reproduction.worlds import store_world
+
+from ownview.cli.plots import blocks, curve
+from ownview.runs.lock import at_work, sole_worker
+
+RUN = ("run", "fedmf", "--data", "ml-100k", "--data-dir", "store", "--set", "embedding_size=4")
+
+
+@pytest.fixture(autouse=True)
+def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    store_world(tmp_path / "store", "ml-100k")
+
+
+def start(*arguments: str, **streams: int) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "ownview.cli.main", *arguments], text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", "LINES": "40", "TERM": "xterm"},
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
+    )  # fmt: skip
+
+
+def wait_until(ready: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 120
+    while not ready():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_a_run_is_followed_line_by_line_to_its_end() -> None:
+    running = start(*RUN, "--rounds", "60", "--out", "mine")
+    wait_until(Path("mine/experiment.toml").is_file)
+    watching = start("watch", "mine")
+    out, err = watching.communicate(timeout=120)
+    assert (watching.returncode, err) == (0, "")
+    lines = out.splitlines()
+    assert [line.split(" loss ")[0] for line in lines[:-1]] == [f"mine: round {n} of 60" for n in range(1, 61)]
+    assert all(re.search(r"loss \d\.\d{4} validation HR@10 \d\.\d{4} NDCG@10 \d\.\d{4}$", line) for line in lines[:-1])
+    assert re.match(r"mine: finished, round 60 of 60, validation HR@10 .* test HR@10 \d\.\d{4}$", lines[-1])
+    assert running.wait(timeout=60) == 0
+
+
+def test_ctrl_c_ends_the_looking_and_not_the_run() -> None:
+    running = start(*RUN, "--rounds", "2000", "--out", "mine")
+    wait_until(Path("mine/rounds.jsonl").is_file)
+    watching = start("watch", "mine")
+    assert watching.stdout is not None
+    assert watching.stdout.readline().startswith("mine: round 1 of 2000")
+    watching.send_signal(signal.SIGINT)
+    _, err = watching.communicate(timeout=60)
+    assert (watching.returncode, err) == (0, "")
+    assert running.poll() is None
+    running.send_signal(signal.SIGTERM)
+    running.communicate(timeout=60)
+
+    stopped = start("watch", "mine")
+    out, _ = stopped.communicate(timeout=60)
+    assert stopped.returncode == 0
+    assert out.splitlines()[-1] == "mine: nobody is at work on it; go on with: ownview run --resume mine"
+    assert "mine: stopped, round " in out
+
+
+def test_several_runs_on_a_terminal_are_plotted(ownview: Callable[..., Outcome]) -> None:
+    for seed in ("0", "1"):
+        assert ownview(*RUN, "--rounds", "5", "--seed", seed, "--out", f"all/seed{seed}").code == 0
+    terminal, inside = pty.openpty()
+    watching = start("watch", "all", stdout=inside, stderr=inside)
+    os.close(inside)
+    shown = b""
+    try:
+        while part := os.read(terminal, 65536):
+            shown += part
+    except OSError:  # how a terminal says that the other side is gone
+        pass
+    assert watching.wait(timeout=60) == 0
+    text = shown.decode()
+    assert "seed0: finished, round 5 of 5" in text
+    assert "seed1: finished, round 5 of 5" in text
+    assert text.count("loss") >= 2
+    assert any("⠀" < letter <= "⣿" for letter in text), "braille dots"
+
+
+def test_once_tells_how_things_stand(ownview: Callable[..., Outcome]) -> None:
+    assert ownview(*RUN, "--rounds", "3", "--out", "all/mine").code == 0
+    assert ownview("run", "popularity", *RUN[2:6], "--out", "all/popular").code == 0
+    once = ownview("watch", "all", "--once")
+    assert (once.code, once.err) == (0, "")
+    assert [line.split(",")[0] for line in once.out.splitlines()] == ["mine: finished", "popular: finished"]
+    assert "popular: finished, round 1 of 1, validation HR@10 " in once.out
+
+
+def test_bad_folders(ownview: Callable[..., Outcome]) -> None:
+    assert ownview("watch", "nowhere").err == "ownview: nowhere: no such run folder\n"
+    Path("empty").mkdir()
+    assert ownview("watch", "empty").err.startswith("ownview: empty: no run in it; expected a run's folder")
+
+
+def test_a_folder_has_one_worker_at_a_time(ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ownview.runs.lock._PATIENCE", 0.1)
+    assert ownview(*RUN, "--rounds", "2", "--out", "mine").code == 0
+    assert not at_work(Path("mine"))
+    with sole_worker(Path("mine")):
+        assert at_work(Path("mine"))
+        assert ownview("run", "--resume", "mine").err == (
+            "ownview: mine: another process is at work there; wait for it, or stop it\n"
+        )
+    assert not at_work(Path("mine"))
+
+
+def test_curves_go_from_corner_to_corner() -> None:
+    rising = curve([0.0, 1.0], 3, 2)
+    assert [len(line) for line in rising] == [3, 3]
+    assert rising[1][0] == chr(0x2800 + 0x40 + 0x80), "two dots at the bottom left"
+    assert rising[0][2] == chr(0x2800 + 0x01 + 0x08), "two dots at the top right"
+    assert curve([], 2, 2) == ["⠀⠀", "⠀⠀"]
+    assert curve([5.0], 2, 1) == ["⣀⣀"]
+    assert curve([2.0, 2.0, 2.0], 2, 1) == ["⣀⣀"]
+    steep = curve([0.0, 1.0], 1, 1)
+    assert steep == [chr(0x2800 + 0x40 + 0x20 + 0x10 + 0x08)], "joined up"
+
+
+def test_blocks_fit_their_line() -> None:
+    assert blocks([0.0, 0.5, 1.0], 10) == "▁▅█"
+    assert blocks([float(n) for n in range(100)], 8) == "▁▂▃▄▅▆▇█"
+    assert blocks([], 5) == ""
