@@ -86,8 +86,13 @@ class Experiment:
         name, settings, plugins = describe_model(model)
         return replace(self, method=self.method or name, settings=settings, plugins=plugins)
 
-    def rounds_of(self, model: Model) -> int:
+    @property
+    def rounds_needed(self) -> int:
         """Rounds that change anything: one of a model that is fitted at once, fewer where a method needs no more."""
+        return self.rounds_of(self.model())
+
+    def rounds_of(self, model: Model) -> int:
+        """The same for a model that was made in Python and has no registered name."""
         if isinstance(model, OneShot):
             return 1
         enough = model.enough if isinstance(model, Gathering) and self.federation.clients == "all" else None

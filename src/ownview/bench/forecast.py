@@ -39,9 +39,7 @@ class Forecast:
             lines = folder.read_rounds()
             taken = [sum(line["seconds"].values()) for line in lines if "seconds" in line]
             self.seconds.setdefault((one.row, one.data), []).extend(taken)
-            self.left[one.folder] = (
-                0 if folder.finished else max(one.experiment.rounds_of(one.experiment.model()) - len(lines), 0)
-            )
+            self.left[one.folder] = 0 if folder.finished else max(one.experiment.rounds_needed - len(lines), 0)
 
     def round_done(self, folder: Path) -> None:
         """One more round of a run; the first one of a run counts no seconds, they would be those of its start too."""

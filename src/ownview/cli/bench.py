@@ -167,7 +167,7 @@ def _list_runs(planned: list[Planned], as_json: bool) -> None:
     rows = [
         {
             "method": one.row, "data": one.data, "protocol": one.protocol, "seed": one.seed,
-            "rounds": one.experiment.rounds_of(one.experiment.model()), "finished": one.folder not in left, "run": one.folder.name,
+            "rounds": one.experiment.rounds_needed, "finished": one.folder not in left, "run": one.folder.name,
         }
         for one in planned
     ]  # fmt: skip

@@ -82,7 +82,7 @@ def command(
     )
     chosen = [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
     tasks = _tasks(base, methods, list(dict.fromkeys(protocol or ["honest"])), seeds, chosen, folder)
-    total = sum(experiment.rounds_of(experiment.model()) for experiment, _ in tasks)
+    total = sum(experiment.rounds_needed for experiment, _ in tasks)
     with progress(f"{len(tasks)} runs", total, quiet=as_json) as advance:
         runs = run_all(
             tasks, jobs=jobs, memory=memory, data_dir=data_dir, on_round=lambda run, number, metrics: advance(run.name)

@@ -70,7 +70,7 @@ class Board:
         if self.done[one.folder]:
             return f"[green]{self.tested[one.folder]:.3f}[/]"
         if self._begun(one):
-            total = one.experiment.rounds_of(one.experiment.model())
+            total = one.experiment.rounds_needed
             return f"{self.latest[one.folder]:.3f} [dim]round {self.rounds[one.folder]}/{total}[/]"
         return "[dim]·[/]"
 

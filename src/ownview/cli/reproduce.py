@@ -81,9 +81,7 @@ def command(
     _require_some(name, lines)
     work = tasks(lines)
     left = unfinished(work)
-    with progress(
-        f"{len(left)} runs", max(sum(one.rounds_of(one.model()) for one, _ in left), 1), quiet=as_json
-    ) as advance:
+    with progress(f"{len(left)} runs", max(sum(one.rounds_needed for one, _ in left), 1), quiet=as_json) as advance:
         failures = carry_out(
             work, jobs=jobs or free_cores(device), memory=memory, data_dir=data_dir,
             on_round=lambda run, number, metrics: advance(run.name),

@@ -99,7 +99,7 @@ def command(
         folder = out or new_folder(
             f"{experiment.label()}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
         )
-        with progress(experiment.label(), experiment.rounds_of(experiment.model()), quiet=as_json) as advance:
+        with progress(experiment.label(), experiment.rounds_needed, quiet=as_json) as advance:
             finished = run(
                 experiment, out=folder, memory=memory, data_dir=data_dir,
                 on_round=lambda number, metrics: advance(_words(metrics)),
