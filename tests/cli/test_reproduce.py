@@ -64,6 +64,9 @@ def test_a_quick_look_is_marked_everywhere_and_kept_apart(ownview: Callable[...,
     assert f"| PFedRec | 0.7162 / 0.4344 | {reached:.4f} / {result['test']['NDCG@10']:.4f} |" in text
     assert "Made by `ownview reproduce pfedrec --table 1 --data ml-100k --quick` with Ownview" in text
     assert "- `paper`: repeats=keep, " in text
+    assert "  - **leak**: under protocol paper held-out items never serve as training negatives" in text
+    assert "! paper, leak: under protocol paper held-out items never serve" in outcome.words
+    assert {name: [one["probe"] for one in told] for name, told in found["findings"].items()} == {"paper": ["leak"]}
 
 
 def test_seeds_honest_and_json(ownview: Callable[..., Outcome]) -> None:

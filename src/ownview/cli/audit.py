@@ -24,7 +24,7 @@ def command(
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
-    """Probe a protocol on some data: leaks, repeated pairs, time, selection."""
+    """Probe a protocol on some data: leaks, repeated pairs, time, selection, and whether its ranking is sane."""
     asked = protocol_by_name(protocol)
     split = asked.prepare(load(data, data_dir=data_dir, columns=parse_columns(columns)), min_interactions(data))
     findings = audit(split, asked, rounds=rounds)

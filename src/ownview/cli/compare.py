@@ -42,7 +42,7 @@ _LEGEND = {
     Mark.BEST: "best of its column",
     Mark.LEVEL: (
         "cannot be told apart from the best: paired over the same users, Wilcoxon's p with Holm's correction over the "
-        f"table is {LEVEL} or more, or the 95 % interval of the difference holds 0"
+        f"table is {LEVEL} or more, or the 95 % interval of the difference holds 0, or ranks and mean disagree"
     ),
     Mark.UNPAIRED: "not compared with the best",
 }
@@ -161,8 +161,8 @@ def _text(cell: Row | None) -> str:
         return ""
     sign = _SIGNS[cell.mark]
     if cell.spread is not None:
-        return f"{cell.mean:.3f} [dim](± {cell.spread:.3f})[/] {sign}"
-    return f"{cell.mean:.3f} [dim]({cell.low:.3f}-{cell.high:.3f})[/] {sign}"
+        return f"{cell.mean:.3f}{sign} [dim](± {cell.spread:.3f})[/]"
+    return f"{cell.mean:.3f}{sign} [dim]({cell.low:.3f}-{cell.high:.3f})[/]"
 
 
 def _chosen(comparison: Comparison) -> str:

@@ -21,7 +21,7 @@ from ownview.files import writing
 from ownview.reproduction.outcome import Result, results
 from ownview.reproduction.plan import Line, Options, Status, missing, plan, tasks
 from ownview.reproduction.published import CITATIONS, find_paper, select
-from ownview.reproduction.report import LEAK, Report, cells, how_measured, reasons, to_dict, write
+from ownview.reproduction.report import LEAK, Report, cells, how_measured, reasons, to_dict, warnings, write
 from ownview.reproduction.settings import settings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.cache import carry_out, unfinished
@@ -133,6 +133,9 @@ def _show(report: Report, folder: Path) -> None:
         for reason in reasons(every):
             console.print(reason, markup=False)
         console.print()
+    for protocol, told in warnings(report).items():
+        for finding in told:
+            console.print(f"[red]![/] {escape(protocol)}, {finding.probe}: {escape(finding.sentence)}")
     if report.honest:
         console.print(f"note: {LEAK}", markup=False)
     spread = f" ± is the standard deviation over {report.options.seeds} seeds." if report.options.seeds > 1 else ""

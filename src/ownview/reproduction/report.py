@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any, NamedTuple
 
+from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.files import write_json, write_text
 from ownview.reproduction.outcome import Comparison, Measure, Result
@@ -96,6 +97,12 @@ def how_measured(results: Sequence[Result]) -> str:
     return f"{metrics}; protocol {', '.join(found)}: {_ranked(protocol)}, round chosen on {protocol.selection}"
 
 
+def warnings(report: Report) -> dict[str, list[Finding]]:
+    """By protocol in use: what its settings alone tell against the figures measured with it."""
+    found = {protocol.name: fired(by_rule(protocol)) for protocol in _protocols(report)}
+    return {name: told for name, told in found.items() if told}
+
+
 def cells(result: Result) -> Cells:
     """One line as texts."""
     made = result.comparisons
@@ -157,6 +164,7 @@ def to_dict(report: Report) -> dict[str, Any]:
         "revisions": _provenance(report, "revision"),
         "devices": _provenance(report, "device"),
         "protocols": {one.name: _plain(one) for one in _protocols(report)},
+        "findings": {name: [one.to_dict() for one in told] for name, told in warnings(report).items()},
         "summary": report.summary(),
         "lines": [_line(result) for result in report.results],
     }
@@ -236,11 +244,13 @@ def _pairs(values: dict[str, Any]) -> str:
 
 
 def _protocol_section(report: Report) -> list[str]:
+    told = warnings(report)
     lines = ["## Protocols", ""]
     for protocol in _protocols(report):
         differs = {name: value for name, value in _plain(protocol).items() if value != _plain(HONEST)[name]}
         differs.pop("name", None)
         lines.append(f"- `{protocol.name}`: " + (_pairs(differs) if differs else "Ownview's default") + ".")
+        lines += [f"  - **{one.probe}**: {one.sentence}." for one in told.get(protocol.name, ())]
     return [*lines, "", "What is not named is as in `honest`."]
 
 
