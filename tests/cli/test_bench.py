@@ -141,6 +141,7 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (('name = "fedmf (small)"', 'name = "popularity"'), "", ["two rows are called 'popularity'"]),
         (('method = "popularity"', "seeds = 3"), "", ["a row has no setting 'seeds'"]),
         (("[[rows]]", "[rows"), "", ["tiny.toml: not TOML"]),
+        (('method = "fedmf"', 'method = "fedmf"\npreset = "nonesuch"'), "", ["preset", "nonesuch"]),
     ],
 )  # fmt: skip
 def test_bad_suites_and_names(
