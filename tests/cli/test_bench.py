@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -17,6 +19,10 @@ from typing import Any
 import pytest
 from tests.outcome import Outcome, stopped
 from tests.reproduction.worlds import store_world
+
+from ownview.bench.forecast import Forecast
+from ownview.bench.plan import Part, plan
+from ownview.bench.suite import parse
 
 TINY = """
 title = "Tiny"
@@ -135,6 +141,7 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (('name = "fedmf (small)"', 'name = "popularity"'), "", ["two rows are called 'popularity'"]),
         (('method = "popularity"', "seeds = 3"), "", ["a row has no setting 'seeds'"]),
         (("[[rows]]", "[rows"), "", ["tiny.toml: not TOML"]),
+        (('method = "fedmf"', 'method = "fedmf"\npreset = "nonesuch"'), "", ["preset", "nonesuch"]),
     ],
 )  # fmt: skip
 def test_bad_suites_and_names(
@@ -190,6 +197,39 @@ def test_a_stopped_suite_goes_on_by_the_same_command(ownview: Callable[..., Outc
     assert (code, out) == (130, "")
     assert re.fullmatch(r"ownview: stopped with [0-3] of 4 runs finished; the same command goes on\n", err), err
     assert ownview(*arguments).code == 0
+
+
+def test_on_a_terminal_a_board_shows_what_goes_on_and_time_left() -> None:
+    terminal, inside = pty.openpty()
+    arguments = [sys.executable, "-m", "ownview.cli.main", *BENCH, "--jobs", "1", "--seeds", "1", "--rounds", "150"]
+    surroundings = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm", "LINES": "40"}
+    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=inside, env=surroundings)
+    os.close(inside)
+    shown = b""
+    with contextlib.suppress(OSError):  # how a terminal says that the other side is gone
+        while part := os.read(terminal, 65536):
+            shown += part
+    assert process.wait(timeout=60) == 0
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
+    assert re.search(r"suite tiny: 2 of 4 runs, \d+ s, about \d+ s left", text)
+    assert re.search(r"fedmf \(small\) +0\.\d{3} round \d+/150", text)
+
+
+def test_time_left_is_that_of_the_rounds_left(tmp_path: Path) -> None:
+    planned = plan(parse(TINY, "tiny", "tiny"), Part(), tmp_path)
+    now = 0.0
+    forecast = Forecast(planned, 2, lambda: now)
+    assert forecast.seconds_left() is None
+    slow = next(one.folder for one in planned if one.row == "fedmf (small)")
+    forecast.round_done(slow)
+    assert forecast.seconds_left() is None, "the first round of a run counts its start"
+    now = 6.0
+    forecast.round_done(slow)
+    rounds = 4 * 4 - 2 + 4  # fedmf's four runs less two rounds; popularity's four, as slow as far as is known
+    assert forecast.seconds_left() == pytest.approx(rounds * 6 / 2)
+    now = 8.0
+    forecast.round_done(slow)
+    assert forecast.seconds_left() == pytest.approx((rounds - 1) * 4 / 2)
 
 
 def begun(arguments: list[str]) -> subprocess.Popen[bytes]:

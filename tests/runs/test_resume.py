@@ -20,6 +20,7 @@ from tests.outcome import Outcome
 
 from ownview.errors import OutputError
 from ownview.experiment import Experiment
+from ownview.runs.batch import BatchError, run_all
 from ownview.runs.run import resume, run
 
 ROUNDS = 40
@@ -346,3 +347,31 @@ def test_equal_seeds_agree_bit_for_bit_and_others_do_not(
     models = [(path / "model.safetensors").read_bytes() for path in (tmp_path / "other", whole(variant, FEW))]
     assert models[0] != models[1]
     assert lines(tmp_path / "other") != lines(whole(variant, FEW))
+
+
+def test_a_signal_in_a_runs_last_round_ends_what_comes_after_it(world: Path, tmp_path: Path) -> None:
+    tasks = [(experiment_of("fedmf", world, 2, seed), tmp_path / f"seed{seed}") for seed in (0, 1)]
+
+    def on_round(folder: Path, number: int, metrics: dict[str, float]) -> None:
+        if number == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(BatchError, match="stopped with 1 of 2 runs finished; then this") as stopped:
+        run_all(tasks, jobs=1, memory="auto", data_dir=None, on_round=on_round, go_on="then this")
+    assert stopped.value.exit_code == 130
+    assert [(folder / "result.json").is_file() for _, folder in tasks] == [True, False]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_a_folder_left_empty_by_a_killed_process_is_begun_anew(world: Path, tmp_path: Path) -> None:
+    task = (experiment_of("fedmf", world, 2), tmp_path / "run")
+    task[1].mkdir()
+    (task[1] / ".experiment.toml.abcdefgh").write_text("meth")
+    (done,) = run_all([task], jobs=1, memory="auto", data_dir=None)
+    assert done.result["rounds"] == 2
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.txt").write_text("mine")
+    with pytest.raises(OutputError, match="already exists"):
+        run_all([(task[0], other)], jobs=1, memory="auto", data_dir=None)
+    assert (other / "notes.txt").read_text() == "mine"

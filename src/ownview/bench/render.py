@@ -117,7 +117,7 @@ def _machine(values: Mapping[str, Any]) -> str:
 
 def _rounds(runs: Sequence[dict[str, Any]]) -> str:
     trained = sorted({one["rounds"] for one in runs if one["rounds"] > 1})
-    return f"{' or '.join(map(str, trained)) or 1} rounds"
+    return f"{' or '.join(map(str, trained))} rounds" if trained else "1 round"
 
 
 def _seeds(runs: Sequence[dict[str, Any]]) -> str:

@@ -197,7 +197,7 @@ def _stage(line: dict[str, Any]) -> str:
 def _plot(title: str, values: Sequence[float], width: int) -> list[str]:
     """A title, and a curve with its highest and lowest value at the left."""
     if not values:
-        return [f"{title}: none yet", *[""] * _HEIGHT]
+        return [f"{title}: none", *[""] * _HEIGHT]
     marks = [f"{max(values):.4f}", *[""] * (_HEIGHT - 2), f"{min(values):.4f}"]
     lines = curve(values, max(width - 9, 1), _HEIGHT)
     return [title, *(f"{mark:>7} {line}" for mark, line in zip(marks, lines, strict=True))]

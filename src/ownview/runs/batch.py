@@ -121,14 +121,17 @@ def _one_by_one(
     excused: Callable[[_Failure], bool],
     go_on: str,
 ) -> None:
-    for experiment, folder in tasks:
-        try:
-            _one(experiment, folder, memory, data_dir, partial(told, folder))
-        except InterruptedRunError as stopped:
-            raise _stopped(tasks, stopped.exit_code, go_on) from stopped
-        except OwnviewError as error:
-            if not excused(_Failure.of(folder, error)):
-                raise
+    with Signals() as signals:
+        for experiment, folder in tasks:
+            try:
+                _one(experiment, folder, memory, data_dir, partial(told, folder))
+            except InterruptedRunError as stopped:
+                raise _stopped(tasks, stopped.exit_code, go_on) from stopped
+            except OwnviewError as error:
+                if not excused(_Failure.of(folder, error)):
+                    raise
+            if signals.received:
+                raise _stopped(tasks, 128 + signals.received, go_on)
 
 
 def _side_by_side(

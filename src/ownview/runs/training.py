@@ -139,16 +139,24 @@ class Training:
 
 
 class Signals:
-    """Notes SIGINT and SIGTERM instead of acting at once; a second one acts at once."""
+    """Notes SIGINT and SIGTERM instead of acting at once; a second one acts at once.
+
+    One inside another (a run among several) begins with what the outer one has noted, and passes on what it notes: a
+    signal in a run's last round does not keep the run from finishing, and ends what comes after it.
+    """
 
     def __init__(self) -> None:
         self.received = 0
+        self.outer: Signals | None = None
         self.previous: dict[int, Any] = {}
 
     def __enter__(self) -> Signals:
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
                 self.previous[number] = signal.signal(number, self._note)
+            outer = getattr(self.previous[signal.SIGINT], "__self__", None)
+            if isinstance(outer, Signals):
+                self.outer, self.received = outer, outer.received
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -159,6 +167,8 @@ class Signals:
         if self.received:
             raise KeyboardInterrupt
         self.received = number
+        if self.outer is not None:
+            self.outer.received = number
 
 
 def _line(

@@ -1,0 +1,107 @@
+"""The pages that show results say what the committed results say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ownview.bench.render import page, read_all, with_tables
+from ownview.bench.results import write_document
+from ownview.bench.suite import load_suite
+from ownview.bench.table import tables
+from tests.outcome import Outcome
+
+ROOT = Path(__file__).resolve().parents[1]
+STALE = "not what results says; run: ownview render-results"
+
+
+@pytest.fixture
+def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Results and pages as they are committed, to be spoilt."""
+    shutil.copytree(ROOT / "results", tmp_path / "results")
+    (tmp_path / "docs").mkdir()
+    for name in ("README.md", "docs/results.md"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_committed_pages_are_in_step_with_the_committed_results() -> None:
+    documents = read_all(ROOT / "results")
+    advice = "run: ownview render-results"
+    assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == page(documents.values()), advice
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert with_tables(readme, documents, "README.md") == readme, advice
+
+
+def test_committed_results_are_whole_and_come_from_somewhere() -> None:
+    assert {path.stem for path in (ROOT / "results").glob("*.json")} == set(read_all(ROOT / "results"))
+    for name, found in read_all(ROOT / "results").items():
+        rows = {row.name for row in load_suite(name).rows}
+        assert {one["method"] for one in found["runs"]} <= rows
+        for one in found["runs"]:
+            known = one["provenance"]
+            assert known["revision"], one["run"]
+            assert "+" not in known["revision"], f"{one['run']}: made from a changed source tree"
+            assert known["machine"].keys() == {"system", "processor", "cpu", "cores", "device"}, "no host names"
+            assert known["data"]["fingerprint"]
+            assert known["packages"]["torch"]
+
+
+def test_every_figure_of_the_page_is_in_the_results(copy: Path) -> None:
+    documents = read_all(copy / "results")
+    text = (copy / "docs" / "results.md").read_text(encoding="utf-8")
+    number = 0
+    for found in documents.values():
+        for table in tables(found):
+            for (method, protocol, metric), figure in table.figures.items():
+                same = [
+                    one["test"][metric]
+                    for one in found["runs"]
+                    if (one["data"], one["method"], one["protocol"]) == (table.data, method, protocol)
+                ]
+                assert figure.mean == pytest.approx(sum(same) / len(same))
+                assert f" {sum(same) / len(same):.3f} (" in text
+                number += 1
+    assert number >= 8
+
+
+@pytest.mark.parametrize("name", ["README.md", "docs/results.md"])
+def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, ownview: Callable[..., Outcome]) -> None:
+    assert ownview("render-results", "--check").code == 0
+    path = copy / name
+    before = path.read_text(encoding="utf-8")
+    found = read_all(copy / "results")["quick"]
+    figure = str(next(iter(tables(found)[0].figures.values())))
+    assert figure in before
+    path.write_text(before.replace(figure, figure.replace("0.", "9.", 1)), encoding="utf-8")
+    outcome = ownview("render-results", "--check")
+    assert (outcome.code, outcome.err) == (2, f"ownview: {name}: {STALE}\n")
+    assert path.read_text(encoding="utf-8") != before, "--check changes nothing"
+    assert ownview("render-results").out == "1 of 2 files changed\n"
+    assert path.read_text(encoding="utf-8") == before
+
+
+def test_results_changed_by_hand_are_noticed(copy: Path, ownview: Callable[..., Outcome]) -> None:
+    found = read_all(copy / "results")["quick"]
+    found["runs"][0]["test"]["HR@10"] += 0.1
+    write_document(copy / "results" / "quick.json", found)
+    assert json.loads((copy / "results" / "quick.json").read_text()) == found
+    assert ownview("render-results", "--check").err == f"ownview: docs/results.md, README.md: {STALE}\n"
+
+
+def test_what_cannot_be_rendered_is_said(copy: Path, ownview: Callable[..., Outcome]) -> None:
+    (copy / "none").mkdir()
+    assert (
+        "none: no results; make some with: ownview bench SUITE --record none" in ownview("render-results", "none").err
+    )
+    (copy / "plain.md").write_text("nothing\n")
+    assert "plain.md: expected lines <!-- results:SUITE -->" in ownview("render-results", "--into", "plain.md").err
+    (copy / "plain.md").write_text("<!-- results:quik -->\n<!-- end of results -->\n")
+    assert "did you mean 'quick'?" in ownview("render-results", "--into", "plain.md").err
+    (copy / "results" / "quick.json").write_text('{"format": 7}')
+    assert "quick.json: format 7, expected 1" in ownview("render-results").err
