@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ownview.cli import audit, compare, data, doctor, listing, recommend, reproduce, run
+from ownview.cli import audit, compare, data, doctor, listing, recommend, report, reproduce, run
 from ownview.errors import OwnviewError
 from ownview.version import __version__
 
@@ -22,6 +22,7 @@ app.command("run")(run.command)
 app.command("compare")(compare.command)
 app.command("reproduce")(reproduce.command)
 app.command("audit")(audit.command)
+app.command("report")(report.command)
 app.command("recommend")(recommend.command)
 app.command("ls")(listing.command)
 app.command("doctor")(doctor.command)

@@ -14,12 +14,13 @@ import numpy as np
 import torch
 
 from ownview.data.catalog import load, min_interactions
-from ownview.data.interactions import Interactions
+from ownview.data.interactions import IntArray, Interactions
 from ownview.data.splits import NONE, Split
 from ownview.engine.machine import Machine, machine
 from ownview.errors import OutputError, SettingError
 from ownview.evaluation.groups import ActivityRange, by_activity, summary
 from ownview.evaluation.metrics import Standing, coverage, gini, means, per_user
+from ownview.evaluation.probes import duplicate_probe, selection_mark, time_probe
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.statistics import bootstrap_interval
 from ownview.experiment import Experiment
@@ -27,6 +28,7 @@ from ownview.registry import Model
 from ownview.runs.cost import Cost, cost_of
 from ownview.runs.folder import RunFolder
 from ownview.runs.provenance import method_fingerprint, provenance
+from ownview.runs.recommended import recommended
 from ownview.runs.trainers import FederatedTrainer, Trainer, trainer
 from ownview.runs.training import Best, Training
 from ownview.runs.watching import Watch
@@ -237,12 +239,16 @@ class _Bench:
         standing = self.rankers[1].rank(self.trainer)
         folder.write_tensors("model", best.packed, {"round": best.round})
         folder.write_users(self._users(standing))
+        folder.write_audit(self._audit())
+        lists = self.rankers[1].top(self.trainer, 10)
+        watched = () if self.watch is None else self.watch.positions
+        folder.write_tensors("recommended", *recommended(self.split, standing.users, lists, watched))
         if self.watch is not None:
-            folder.write_tensors("watched", self.watch.tensors(), {"round": best.round, "users": self.watch.users})
+            folder.write_tensors("watched", self.watch.tensors(), {"round": best.round, **self.watch.about()})
         cost = self._cost(best, folder)
         if cost is not None:
             folder.write_cost(cost.to_dict())
-        folder.write_result(self._result(best, standing, folder, cost))
+        folder.write_result(self._result(best, standing, lists, folder, cost))
         folder.drop_tensors("checkpoint")
         return Run(folder, self.experiment, folder.read_result(), self.data, self.model)
 
@@ -274,9 +280,21 @@ class _Bench:
             found["inactive"] = summary(f"inactive {asked}", asked.members(interactions), interactions, values)
         return found
 
-    def _result(self, best: Best, standing: Standing, folder: RunFolder, cost: Cost | None) -> dict[str, Any]:
+    def _audit(self) -> dict[str, Any]:
+        """In the form of `ownview audit --json`; the leak probe, which takes long, is left to that command."""
         protocol = self.experiment.protocol
-        lists = self.rankers[1].top(self.trainer, 10)
+        findings = [duplicate_probe(self.split), time_probe(self.split), selection_mark(protocol)]
+        return {
+            "data": self.split.data.name,
+            "protocol": protocol.name,
+            "notes": list(self.split.notes),
+            "findings": [finding.to_dict() for finding in findings],
+        }
+
+    def _result(
+        self, best: Best, standing: Standing, lists: IntArray, folder: RunFolder, cost: Cost | None
+    ) -> dict[str, Any]:
+        protocol = self.experiment.protocol
         lines = folder.read_rounds()
         values = per_user(standing, protocol.cutoffs)
         return {
