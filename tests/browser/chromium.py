@@ -127,7 +127,7 @@ class Chromium:
         """Load a file, and wait until it is drawn."""
         self.call("Page.navigate", url=page.resolve().as_uri())
         self.until(lambda: self.run("document.readyState === 'complete' && location.protocol === 'file:'"))
-        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+        self.settle()
 
     def run(self, script: str) -> Any:
         """The value of an expression in the page; promises are waited for."""
@@ -145,14 +145,17 @@ class Chromium:
             time.sleep(0.05)
 
     def point(self, selector: str) -> tuple[float, float]:
-        """Scroll an element into view; the middle of it."""
-        place = json.dumps(selector)
-        x, y = self.run(
-            f"(() => {{ const node = document.querySelector({place}); node.scrollIntoView({{block: 'center', "
-            "behavior: 'instant'}); const box = node.getBoundingClientRect(); "
-            "return [box.left + box.width / 2, box.top + box.height / 2]; })()"
-        )
+        """Scroll an element into view and let the page settle; the middle of the element."""
+        node = f"document.querySelector({json.dumps(selector)})"
+        self.run(f"{node}.scrollIntoView({{block: 'center', behavior: 'instant'}})")
+        self.settle()
+        middle = "({left, top, width, height}) => [left + width / 2, top + height / 2]"
+        x, y = self.run(f"({middle})({node}.getBoundingClientRect())")
         return x, y
+
+    def settle(self) -> None:
+        """Wait until what was asked for is on the screen: scrolling tells its listeners with the next picture."""
+        self.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done))))")
 
     def click(self, selector: str) -> None:
         """With the mouse, in the middle of the element."""

@@ -8,6 +8,7 @@ variant of the same method on the same data, ranked among as many items. Anythin
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from statistics import mean
 from typing import Any
@@ -27,9 +28,7 @@ _OF_PROTOCOL = ("min_interactions", "repeats", "split", "negatives_avoid", "cand
 def against_papers(data: str, found: Sequence[Variant]) -> list[dict[str, Any]]:
     """Every published HR@10 and NDCG@10 on this data that a variant stands beside."""
     points = []
-    for figure, asked in _published():
-        if asked.data != data:
-            continue
+    for figure, asked in _published(data):
         for place, variant in enumerate(found):
             for protocol, runs in variant.runs.items():
                 differs = _differences(asked, runs[0])
@@ -55,16 +54,24 @@ def _point(
 
 
 @cache
-def _published() -> tuple[tuple[Figure, Experiment], ...]:
-    """Figures that this version can run, and what they are run with; groups of users are left out."""
+def _published(data: str) -> tuple[tuple[Figure, Experiment], ...]:
+    """Figures on this data that this version can run, and what they are run with; groups of users are left out."""
     found = []
     for figure in figures():
-        setup = settings_of_paper(figure.paper).setup(figure) if figure.paper in CITATIONS else None
-        if figure.metric not in _METRICS or setup is None or setup.inactive or missing(setup):
-            continue
-        asked = experiment(setup, setup.protocol)
-        found.append((figure, asked.resolved(asked.model())))
+        if figure.metric in _METRICS and settings_of_paper(figure.paper).data[figure.data].dataset == data:
+            asked = _asked(replace(figure, metric="", value=0.0))
+            found += [] if asked is None else [(figure, asked)]
     return tuple(found)
+
+
+@cache
+def _asked(row: Figure) -> Experiment | None:
+    """What reproduces a published row, whichever metric; None where it cannot be run, or is about a group of users."""
+    setup = settings_of_paper(row.paper).setup(row)
+    if setup is None or setup.inactive or missing(setup):
+        return None
+    asked = experiment(setup, setup.protocol)
+    return asked.resolved(asked.model())
 
 
 def _differences(asked: Experiment, run: SeenRun) -> list[str] | None:

@@ -31,7 +31,7 @@ def curve(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
 
 
 def sparsity(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
-    """By shared table the share of values that are 0, and of those below 0.001, by round; None where nothing is shared."""
+    """By shared table and round the share of values that are 0, or below 0.001; None where nothing is shared."""
     lines = _shared_lines(runs)
     tables = lines[0][0].get("sparsity") or {}
     if len(lines[0]) < 2 or not tables:
@@ -51,7 +51,7 @@ def _shared_lines(runs: Sequence[SeenRun]) -> list[list[dict[str, Any]]]:
 
 
 def _kept(length: int) -> list[int]:
-    return np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round().astype(int)).tolist()
+    return [int(k) for k in np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round())]
 
 
 def _means(rows: list[list[float]]) -> list[float]:

@@ -53,4 +53,4 @@ def _leak_by_rule(protocol: Protocol, name: str) -> dict[str, Any]:
 
 
 def _plain(finding: dict[str, Any], source: str) -> dict[str, Any]:
-    return {"probe": finding["probe"], "fires": bool(finding["fires"]), "sentence": finding["sentence"], "source": source}
+    return {**{name: finding[name] for name in ("probe", "fires", "sentence")}, "source": source}

@@ -9,8 +9,8 @@ from html import escape
 from typing import Any
 
 SCRIPTS = (
-    "dom.js", "scale.js", "frame.js", "tooltip.js", "lines.js", "scatter.js", "bars.js", "heat.js", "state.js",
-    "findings.js", "results.js", "figures.js", "lists.js", "pictures.js", "app.js",
+    "dom.js", "scale.js", "frame.js", "tooltip.js", "lines.js", "scatter.js", "intervals.js", "bars.js", "heat.js",
+    "state.js", "findings.js", "results.js", "figures.js", "lists.js", "pictures.js", "app.js",
 )  # fmt: skip
 """In the order in which they are put together; each only uses what comes before it."""
 

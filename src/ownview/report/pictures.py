@@ -44,26 +44,23 @@ class Table(NamedTuple):
 
 
 def client_tables(run: SeenRun, user: str) -> list[Table]:
-    """The client's item tables as wide as its widest, global before local before merged."""
-    assert run.watched is not None
+    """The client's item tables as wide as its widest, global before local before merged.
+
+    None of an older run, which does not tell the number of items and hence which matrices are tables.
+    """
+    if run.watched is None or run.recommended is None:
+        return []
     tensors, about = run.watched
     roles = {**about.get("roles", {}), "merged": "merged"}
-    items = _num_items(run)
-    found = [
-        Table(name, roles.get(name, "table"), value.numpy().astype(float))
-        for key, value in tensors.items()
-        if key.startswith(f"{user}.") and value.dim() == 2
-        for name in (key.removeprefix(f"{user}."),)
-        if items is None or len(value) == items
-    ]
+    items = len(run.recommended[0]["popularity"])
+    found = []
+    for key, value in tensors.items():
+        name = key.removeprefix(f"{user}.")
+        if name != key and value.dim() == 2 and len(value) == items and value.shape[1] > 1:
+            found.append(Table(name, roles.get(name, "table"), value.numpy().astype(float)))
     widest = max((table.values.shape[1] for table in found), default=0)
-    wide = [table for table in found if table.values.shape[1] == widest > 1 and (items is not None or _more_rows_than_a_layer(table))]
+    wide = [table for table in found if table.values.shape[1] == widest]
     return sorted(wide, key=lambda table: (_ROLES.get(table.role, 3), table.name))
-
-
-def _more_rows_than_a_layer(table: Table) -> bool:
-    """Whether a matrix of an older run, which does not tell the number of items, has more rows than a layer would."""
-    return len(table.values) > 2 * table.values.shape[1]
 
 
 def layouts(watched: Iterable[Watched], most_tsne: int = MOST_TSNE) -> list[dict[str, Any]]:
@@ -98,7 +95,7 @@ def layouts(watched: Iterable[Watched], most_tsne: int = MOST_TSNE) -> list[dict
 
 
 def spectra(watched: Iterable[Watched]) -> list[dict[str, Any]]:
-    """Singular values of the tables of up to two watched users, and information abundance: their sum over the largest."""
+    """Singular values of the tables of up to two watched users; information abundance is their sum over the largest."""
     found = []
     for one in watched:
         for user in _users(one.run)[:2]:
@@ -151,10 +148,6 @@ def merging(watched: Iterable[Watched]) -> list[dict[str, Any]]:
 
 def _users(run: SeenRun) -> list[str]:
     return list(run.watched[1]["users"]) if run.watched is not None else []
-
-
-def _num_items(run: SeenRun) -> int | None:
-    return None if run.recommended is None else len(run.recommended[0]["popularity"])
 
 
 def _marks(run: SeenRun, user: str) -> IntArray | None:

@@ -22,7 +22,7 @@ _VECTOR = "user"
 
 
 def trajectories(found: Sequence[Variant]) -> list[dict[str, Any]]:
-    """For every pair of variants, protocol and watched user: both paths in their common main directions, and the skew."""
+    """For every pair, protocol and watched user: both paths in their common main directions, and the skew."""
     made = []
     for place, variant in enumerate(found):
         for partner in found:

@@ -15,7 +15,6 @@ from ownview.evaluation.protocol import Protocol
 from ownview.experiment import Experiment
 from ownview.report.reading import SeenRun
 
-
 Settings = dict[str, Any]
 
 

@@ -7,15 +7,16 @@ function barPanel(name, width, values, most, colour, format) {
   const up = linear(0, most, height - edge.bottom, edge.top);
   const slot = width / values.length;
   const thick = Math.min(34, slot * 0.66);
-  const root = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
+  const small = { fontSize: slot < 38 ? "9.5px" : "10.5px" };
+  const root = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
   values.forEach((one, k) => {
     const middle = slot * (k + 0.5);
     const top = up(one.value);
     const bar = draw("rect", { x: middle - thick / 2, y: top, width: thick, height: Math.max(0.8, height - edge.bottom - top), fill: colour, rx: 1.5, opacity: 0.9 });
     const zone = draw("rect", { x: slot * k, y: 0, width: slot, height, fill: "transparent", tabindex: 0, role: "img", "aria-label": `${one.name}: ${format(one.value)}` });
     root.append(bar,
-      draw("text", { class: "tick", x: middle, y: top - 4, "text-anchor": "middle", style: { fontSize: "10.5px", fill: "var(--ink)" } }, format(one.value)),
-      draw("text", { class: "tick", x: middle, y: height - 4, "text-anchor": "middle", style: { fontSize: "10.5px" } }, one.short),
+      draw("text", { class: "tick", x: middle, y: top - 4, "text-anchor": "middle", style: { ...small, fill: "var(--ink)" } }, format(one.value)),
+      draw("text", { class: "tick", x: middle, y: height - 4, "text-anchor": "middle", style: small }, one.short),
       tip(zone, one.tip));
   });
   root.append(draw("line", { class: "axis", x1: 0, x2: width, y1: height - edge.bottom, y2: height - edge.bottom }));
@@ -30,7 +31,7 @@ function stackedRows(name, width, rows, names, colourOf) {
   const left = narrow ? 0 : label;
   const height = rows.length * each + 26;
   const across = linear(0, 1, left, width - 4);
-  const root = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
+  const root = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
   rows.forEach((row, k) => {
     const top = k * each + (narrow ? 17 : 3);
     root.append(draw("text", { x: 0, y: narrow ? top - 4 : top + 16, class: "label", style: { fill: row.colour ?? "var(--ink)" } }, row.label));

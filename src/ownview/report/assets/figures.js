@@ -34,8 +34,10 @@ function groupBars() {
     body: (width) => {
       if (!known().length) return "None of the chosen runs tells results by activity.";
       const most = Math.max(...known().flatMap((one) => one.result.groups.map((group) => group.test[chosen.metric])), 1e-9);
-      return el("div", { class: "facets" }, known().map((one) => el("div", {}, el("h4", {}, swatch(one), " ", one.label),
-        barPanel(`${one.label} by activity`, Math.min(width, 190), one.result.groups.map((group, k) => ({
+      const columns = Math.max(1, Math.floor((width + 14) / 154)); // as the style sheet lays them out
+      const each = Math.floor((width - 14 * (columns - 1)) / columns);
+      return el("div", { class: "facets" }, known().map((one) => el("div", {}, el("h4", {}, swatch(one), one.label),
+        barPanel(`${one.label} by activity`, each, one.result.groups.map((group, k) => ({
           name: `group ${k + 1}`, short: range(group.interactions), value: group.test[chosen.metric],
           tip: () => tipLines(`${one.label}, ${range(group.interactions)} interactions`, `${chosen.metric} ${share(group.test[chosen.metric])}`, `${whole(group.users)} users, ${seedsOf(one.result)}`),
         })), most, one.colour, most < 0.1 ? share : (value) => places(value, 2)))));
@@ -56,7 +58,7 @@ function distributionChart() {
     body: (width, { log }) => (known().length
       ? lineChart("Distribution of NDCG@10 over users", width,
         known().map((one) => ({ ...one, x: one.result.distribution.x, y: one.result.distribution.share })),
-        { label: "NDCG@10 at least", format: tidy }, { label: "share of users", format: percent, log, zero: true, most: 1 }, { step: true, height: 320 })
+        { label: "NDCG@10 at least", format: tidy }, { label: "share of users", format: percentTick, read: percent, log, zero: true, most: 1 }, { step: true, height: 320, names: false })
       : "None of the chosen runs tells results of every user."),
     table: () => ({
       heads: ["NDCG@10 at least", ...known().map((one) => one.label)],

@@ -4,7 +4,7 @@ const HEIGHT = 300;
 
 /** Axes, grid and labels. `x` and `y`: { scale, label, format, ticks }. Returns the drawing. */
 function axes(name, width, height, edge, x, y) {
-  const root = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
+  const root = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
   const bottom = height - edge.bottom;
   const room = width - edge.left - edge.right;
   for (const value of y.ticks ?? y.scale.ticks(Math.max(2, Math.floor((bottom - edge.top) / 48)))) {
@@ -92,7 +92,7 @@ function figure({ title, about, toggles = {}, choices = null, body, table }) {
     const width = Math.max(250, Math.round(host.clientWidth || node.clientWidth - 40 || 600));
     const shown = body(width, chosen);
     replace(host, typeof shown === "string" ? el("p", { class: "empty" }, shown) : shown);
-    options.hidden = typeof shown === "string" && !picker;
+    options.hidden = typeof shown === "string" && !picker?.options.length;
     if (table) {
       behind.hidden = typeof shown === "string";
       fillTable();
@@ -104,7 +104,7 @@ function figure({ title, about, toggles = {}, choices = null, body, table }) {
   return node;
 }
 
-let widths = new WeakMap();
+const widths = new WeakMap();
 const resized = new ResizeObserver((entries) => {
   for (const { target, contentRect } of entries) {
     const width = Math.round(contentRect.width);

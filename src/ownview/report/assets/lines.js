@@ -19,8 +19,14 @@ function lineChart(name, width, series, x, y, { height = HEIGHT, names = true, s
   }));
   if (named) nameEnds(root, series, across, up, edge, width, height);
   readAcross(root, series, across, up, edge, width, height, x, y);
-  return root;
+  return named || series.length < 2 ? [root] : [root, lineKey(series)];
 }
+
+/** What the lines are, below a chart where they carry no names. */
+const lineKey = (series) => el("ul", { class: "key" }, series.map((one) => el("li", {}, lineSample(one), one.label)));
+
+const lineSample = (one) => draw("svg", { width: 26, height: 10, viewBox: "0 0 26 10", "aria-hidden": "true" },
+  draw("line", { x1: 1, x2: 25, y1: 5, y2: 5, stroke: one.colour, "stroke-width": 2.2, "stroke-dasharray": one.dash }));
 
 function path(one, across, up, step, log) {
   let d = "";
@@ -39,7 +45,7 @@ function nameEnds(root, series, across, up, edge, width, height) {
   series.forEach((one, k) => {
     const from = across(one.x[one.x.length - 1]);
     root.append(
-      draw("path", { d: `M${from + 3} ${ends[k]}L${width - edge.right + 10} ${at[k]}`, stroke: one.colour, fill: "none", "stroke-width": 0.8, opacity: 0.6 }),
+      draw("path", { d: `M${from + 3} ${ends[k]}L${width - edge.right + 10} ${at[k]}`, stroke: one.colour, fill: "none", "stroke-width": 1, "stroke-dasharray": "1 3", opacity: 0.8 }),
       draw("text", { class: "label", x: width - edge.right + 13, y: at[k] + 4, style: { fill: one.colour } }, one.label));
   });
 }

@@ -39,7 +39,7 @@ function coverageChart() {
         ...one, x: one.result.taste.coverage, y: one.result.taste.gini,
         words: `${one.label}: coverage ${percent(one.result.taste.coverage)}, Gini ${share(one.result.taste.gini)}`,
         tip: () => tipLines(one.label, `coverage@10 ${percent(one.result.taste.coverage)} of the items`, `Gini@10 ${share(one.result.taste.gini)}`, seedsOf(one.result)),
-      })), { label: "coverage@10", format: percent, zero: true, room: 0.12 }, { label: "Gini@10", format: tidy })
+      })), { label: "coverage@10", format: percentTick, zero: true, room: 0.12 }, { label: "Gini@10", format: tidy })
       : "None of the chosen runs holds its recommendations; run them again with this version."),
     table: () => ({
       heads: ["method", "coverage@10", "Gini@10"],
@@ -54,7 +54,7 @@ function oftenFigure() {
     title: "What is recommended most",
     about: () => `${dataset().name}, protocol ${protocol().name}, first seed: the items in most users' ten, and the share of users that get them.`,
     body: () => (known().length
-      ? el("div", { class: "lists person", style: { display: "grid" } }, known().map((one) => el("div", {}, el("h4", {}, swatch(one), one.label),
+      ? el("div", { class: "lists titles" }, known().map((one) => el("div", {}, el("h4", {}, swatch(one), one.label),
         el("ol", {}, one.result.taste.often.slice(0, 5).map(([place, part]) => el("li", {}, title(place), " ", el("span", { class: "muted num" }, percent(part))))))))
       : "None of the chosen runs holds its recommendations; run them again with this version."),
     table: () => ({
@@ -78,7 +78,7 @@ function personFigure() {
       const one = current(options);
       if (!one) return "None of the runs holds users with their history; run them again with this version.";
       const mine = shown().filter((method) => one.lists[method.place]);
-      return el("div", { class: "person", "data-user": one.user },
+      return el("div", { class: "person titles", "data-user": one.user },
         el("div", { class: "history" }, el("h4", {}, `History (${one.history.length} of ${one.known})`),
           el("ol", { tabindex: 0, "aria-label": "History, latest first" }, one.history.map((place) => el("li", {}, title(place)))),
           one.test === null ? null : el("p", { class: "small", style: { marginTop: ".6rem" } }, "Held out: ", el("span", { class: "hit" }, title(one.test)))),

@@ -36,7 +36,7 @@ function trajectoryFigure() {
       const paths = [{ label: "with aggregation", colour: "var(--c0)" }, { label: "without", colour: "var(--c1)", dash: "5 3" }];
       return el("div", { class: "panels" },
         el("div", {}, el("h4", {}, "Path"), pathChart(`Paths of user ${one.user}`, half, one.paths, paths),
-          el("ul", { class: "key" }, paths.map((path) => el("li", {}, draw("svg", { width: 26, height: 10, "aria-hidden": "true" }, draw("line", { x1: 1, x2: 25, y1: 5, y2: 5, stroke: path.colour, "stroke-width": 2.2, "stroke-dasharray": path.dash })), path.label)))),
+          lineKey(paths)),
         el("div", {}, el("h4", {}, "Skew"), lineChart(`Skew of user ${one.user}`, half,
           [{ ...variantOf(one.variant), x: one.skew.map((_, k) => k + 2), y: one.skew }],
           { label: "round", format: (value) => String(Math.round(value)) }, { label: "skew", format: tidy, read: share, log: options.log, zero: true }, { names: false, height: 280 })));
@@ -55,7 +55,7 @@ function pathChart(name, width, paths, looks) {
   const [low, high] = extent(all.map(([, y]) => y));
   const unit = Math.min((width - 20) / (right - left), (height - 20) / (high - low));
   const at = ([x, y]) => [width / 2 + (x - (left + right) / 2) * unit, height / 2 - (y - (low + high) / 2) * unit];
-  const root = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
+  const root = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
   paths.forEach((path, k) => {
     const points = path.map(at);
     root.append(draw("path", { class: "line", d: `M${points.map((one) => one.map((value) => value.toFixed(1)).join(" ")).join("L")}`, stroke: looks[k].colour, "stroke-dasharray": looks[k].dash }));
@@ -81,8 +81,8 @@ function spectrumFigure() {
         ...(ROLES[table.role] ?? { colour: `var(--c${k})`, dash: null }), label: `${table.role} (${table.name})`, x: table.values.map((_, place) => place + 1), y: table.values,
       }));
       return [lineChart(`Singular values, ${nameOf(one)}, user ${one.user}`, width, series,
-        { label: "dimension", format: (value) => String(Math.round(value)) }, { label: "singular value", format: tidy, log: options.log, zero: true }),
-      el("ul", { class: "key" }, one.tables.map((table, k) => el("li", {}, swatch({ ...series[k] }), `${table.role} (${table.name}): abundance ${tidy(table.abundance)} of ${table.values.length}`)))];
+        { label: "dimension", format: (value) => String(Math.round(value)) }, { label: "singular value", format: tidy, log: options.log, zero: true }, { names: false })[0],
+      el("ul", { class: "key" }, one.tables.map((table, k) => el("li", {}, lineSample(series[k]), `${table.role} (${table.name}): abundance ${tidy(table.abundance)} of ${table.values.length}`)))];
     },
     table: (options) => {
       const one = asked(entries(), options);
@@ -142,7 +142,7 @@ function sparsityFigure() {
     toggles: { exact: { label: "exactly 0 only" }, log: { label: "log scale" } },
     body: (width, options) => (known(options).length
       ? lineChart("Sparsity of shared tables by round", width, known(options), { label: "round", format: (value) => String(Math.round(value)) },
-        { label: "share of values", format: percent, log: options.log, zero: true, most: 1 })
+        { label: "share of values", format: percentTick, read: percent, log: options.log, zero: true, most: 1 })
       : "None of the chosen methods shares a table in rounds."),
     table: (options) => {
       const lines = known(options);

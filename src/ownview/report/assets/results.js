@@ -1,11 +1,17 @@
 // The table: methods as rows, protocols side by side; every number tells where it comes from.
 
 const TABLE = ["HR@10", "NDCG@10"];
+const narrow = matchMedia("(max-width: 44rem)");
 let sorted = null;
 
+/** A narrow page has room for one metric beside both protocols: the chosen one. */
+const columns = () => (narrow.matches ? [chosen.metric] : TABLE);
+narrow.addEventListener("change", () => choose({}));
+
 function resultsSection() {
-  const node = el("section", { id: "results", "aria-labelledby": "results-title" });
-  const update = () => replace(node,
+  const words = el("div");
+  const node = el("section", { id: "results", "aria-labelledby": "results-title" }, words, intervalsFigure());
+  const update = () => replace(words,
     el("h2", { id: "results-title" }, "Results"),
     el("p", { class: "lead" }, `${dataset().name}: ${sizeOf(dataset().size)}. Test at the chosen round: mean over seeds, below it the 95 % interval over users. Point at a number for its protocol, seeds and settings.`),
     el("div", { class: "panel" }, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Results" }, resultsTable())),
@@ -16,6 +22,33 @@ function resultsSection() {
 }
 
 const sizeOf = (size) => (size.users ? `${whole(size.users)} users, ${whole(size.items)} items, ${whole(size.interactions)} interactions` : "size not told");
+
+function intervalsFigure() {
+  const rows = (name) => shown(name).filter((one) => one.result.cells[chosen.metric]).map((one) => {
+    const cell = one.result.cells[chosen.metric];
+    return { ...one, ...cell, tip: () => tipLines(`${one.label}, ${chosen.metric} ${share(cell.mean)}`, `protocol ${name}`, `95 % interval over users ${share(cell.low)} to ${share(cell.high)}`, seedsOf(one.result)) };
+  });
+  const known = () => dataset().protocols.filter((one) => rows(one.name).length);
+  return figure({
+    title: () => `${chosen.metric} under every protocol`,
+    about: () => `${dataset().name}, test: mean over seeds and 95 % interval over users. Each protocol has a scale of its own; numbers of different protocols are not to be compared.`,
+    toggles: { log: { label: "log scale" } },
+    body: (width, { log }) => {
+      if (!known().length) return "No method is chosen.";
+      const side = known().length > 1 && width > 700;
+      const each = side ? Math.floor((width - 24) / 2) : width;
+      return el("div", { class: side ? "panels" : null }, known().map((one) => el("div", {}, el("h4", {}, one.name, " ", el("span", { class: "muted" }, `of ${one.ranked}`)),
+        intervalChart(`${chosen.metric} under protocol ${one.name}`, each, rows(one.name), { label: `${chosen.metric}, ${one.name}`, format: tidy, log }))));
+    },
+    table: () => ({
+      heads: ["method", ...known().flatMap((one) => [`${one.name} mean`, "low", "high"])],
+      rows: dataset().variants.map((variant) => variant.label).filter((label) => !chosen.hidden.has(label)).map((label) => [label, ...known().flatMap((one) => {
+        const row = rows(one.name).find((each) => each.label === label);
+        return row ? [share(row.mean), share(row.low), share(row.high)] : ["–", "–", "–"];
+      })]),
+    }),
+  });
+}
 
 function footnotes() {
   const notes = ["Bold: the highest mean of its column."];
@@ -34,14 +67,14 @@ function resultsTable() {
   return el("table", { class: "results" },
     el("caption", {}, "One row a method. Sort by a column's head."),
     el("thead", {},
-      el("tr", {}, el("td", {}), protocols.map((one) => el("th", { class: "protocol first", colspan: TABLE.length, scope: "colgroup" },
+      el("tr", {}, el("td", {}), protocols.map((one) => el("th", { class: "protocol first", colspan: columns().length, scope: "colgroup" },
         one.name, " ", firing(one).length ? el("span", { class: "tag warn" }, firing(one).map((f) => PROBES[f.probe] ?? f.probe).join(", ")) : null,
         el("span", { class: "between" }, `of ${one.ranked}, round chosen on ${one.chosen_on}`)))),
-      el("tr", {}, el("th", { scope: "col" }, sortButton("method", null)), protocols.flatMap((one) => TABLE.map((metric, k) =>
+      el("tr", {}, el("th", { scope: "col" }, sortButton("method", null)), protocols.flatMap((one) => columns().map((metric, k) =>
         el("th", { scope: "col", class: k ? "n" : "n first" }, sortButton(metric, { protocol: one.name, metric })))))),
     el("tbody", {}, rows.map((row) => el("tr", { class: chosen.hidden.has(row.label) ? "off" : null },
       el("th", { scope: "row" }, swatch(row), row.label),
-      protocols.flatMap((one) => TABLE.map((metric, k) => resultCell(row, one, metric, k === 0)))))));
+      protocols.flatMap((one) => columns().map((metric, k) => resultCell(row, one, metric, k === 0)))))));
 }
 
 const resultOf = (row, name) => dataset().results[name]?.[row.place];

@@ -30,6 +30,7 @@ function roundTicks(low, high, count) {
 }
 
 function logTicks(low, high, count) {
+  if (high / low < 12) return roundTicks(low, high, count).filter((tick) => tick > 0);
   const powers = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) powers.push(power);
   const factors = powers.length * 3 <= count + 3 ? [1, 2, 5] : [1];
@@ -55,7 +56,12 @@ function extent(values, { zero = false, log = false, room = 0.06 } = {}) {
 
 const places = (value, digits) => (Number.isFinite(value) ? value.toFixed(digits).replace("-", "−") : "–");
 const share = (value) => places(value, 3);
-const percent = (value) => (value > 0 && value < 0.001 ? "<0.1 %" : `${places(100 * value, value < 0.1 ? 1 : 0)} %`);
+const percent = (value) => {
+  const hundred = 100 * value;
+  const digits = hundred === 0 || hundred >= 9.95 ? 0 : hundred >= 0.095 ? 1 : Math.min(6, 1 - Math.floor(Math.log10(hundred)));
+  return `${places(hundred, digits)}\u00a0%`;
+};
+const percentTick = (value) => `${tidy(100 * value)}\u00a0%`;
 const whole = (value) => Math.round(value).toLocaleString("en-GB");
 const tidy = (value) => {
   if (!Number.isFinite(value)) return "–";
@@ -66,7 +72,7 @@ const tidy = (value) => {
 
 function withUnit(value, units) {
   const [size, unit] = units.find(([least]) => value >= least) ?? units[units.length - 1];
-  return `${Number((value / size).toPrecision(3))} ${unit}`;
+  return `${Number((value / size).toPrecision(3))}\u00a0${unit}`;
 }
 const bytes = (value) => (value ? withUnit(value, [[1e9, "GB"], [1e6, "MB"], [1e3, "kB"], [1, "B"]]) : "0 B");
 const seconds = (value) => (value ? withUnit(value, [[1, "s"], [1e-3, "ms"], [1e-6, "µs"]]) : "0 s");

@@ -4,7 +4,8 @@ const model = JSON.parse(document.getElementById("model").textContent);
 
 const labels = [...new Set(model.datasets.flatMap((data) => data.variants.map((variant) => variant.label)))];
 const COLOURS = 8;
-const DASHES = [null, "6 3", "2 3", "9 3 2 3"];
+const DASHES = [null, "7 3", "2 3", "9 3 2 3"];
+const PER_DASH = 4;
 
 const chosen = {
   dataset: 0,
@@ -20,7 +21,7 @@ function look(label) {
   return {
     label,
     colour: `var(--c${place % COLOURS})`,
-    dash: DASHES[Math.floor(place / COLOURS) % DASHES.length],
+    dash: DASHES[Math.floor(place / PER_DASH) % DASHES.length],
     shape: (place + Math.floor(place / COLOURS)) % SHAPES.length,
   };
 }
