@@ -8,7 +8,7 @@ function barPanel(name, width, values, most, colour, format) {
   const slot = width / values.length;
   const thick = Math.min(34, slot * 0.66);
   const small = { fontSize: slot < 38 ? "9.5px" : "10.5px" };
-  const root = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
+  const root = canvas(name, width, height);
   values.forEach((one, k) => {
     const middle = slot * (k + 0.5);
     const top = up(one.value);
@@ -31,7 +31,7 @@ function stackedRows(name, width, rows, names, colourOf) {
   const left = narrow ? 0 : label;
   const height = rows.length * each + 26;
   const across = linear(0, 1, left, width - 4);
-  const root = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
+  const root = canvas(name, width, height);
   rows.forEach((row, k) => {
     const top = k * each + (narrow ? 17 : 3);
     root.append(draw("text", { x: 0, y: narrow ? top - 4 : top + 16, class: "label", style: { fill: row.colour ?? "var(--ink)" } }, row.label));

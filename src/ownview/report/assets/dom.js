@@ -19,6 +19,11 @@ function fill(node, attributes, children) {
 const el = (tag, attributes = {}, ...children) => fill(document.createElement(tag), attributes, children);
 const draw = (tag, attributes = {}, ...children) => fill(document.createElementNS(SVG, tag), attributes, children);
 
+/** An empty drawing that shrinks with the page, and never grows beyond its own pixels, so that texts keep their size. */
+const canvas = (name, width, height) => draw("svg", {
+  class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name, style: { maxWidth: `${width}px` },
+});
+
 function replace(node, ...children) {
   node.replaceChildren();
   return fill(node, {}, children);

@@ -94,12 +94,15 @@ function costChart({ title, about, field, label, format }) {
 function paperScatter() {
   const known = () => dataset().published.filter((one) =>
     one.metric === chosen.metric && !chosen.hidden.has(dataset().variants[one.variant].label));
+  // Points of one run lie on one level: only the leftmost, the first of equal ones, carries the name.
+  const leftmost = (one) => one === known().filter((other) => other.variant === one.variant && other.here === one.here)
+    .reduce((best, other) => (other.published < best.published ? other : best));
   return figure({
     title: "Papers against here",
     about: () => `${dataset().name}: published ${chosen.metric} across, reached here upwards; on the dashed line they agree. Filled: the same settings, rounds and protocol. Hollow: numbers of the settings, rounds or what the round was chosen on differ; a point's hint says how. All protocols of the papers, whichever is chosen above.`,
     body: (width) => (known().length
       ? scatterChart("Published figures against those reached here", Math.min(width, 620), known().map((one) => ({
-        ...variantOf(one.variant), x: one.published, y: one.here, hollow: one.differs.length > 0,
+        ...variantOf(one.variant), label: leftmost(one) ? variantOf(one.variant).label : "", x: one.published, y: one.here, hollow: one.differs.length > 0,
         words: `${one.row} in ${one.paper}'s table ${one.table}: published ${share(one.published)}, here ${share(one.here)}`,
         tip: () => tipLines(`${one.row}, ${one.paper}, table ${one.table}`, `published ${share(one.published)}, here ${share(one.here)} (${share(one.here - one.published)})`,
           `here: ${dataset().variants[one.variant].label}, protocol ${one.protocol}`, one.differs),

@@ -4,7 +4,7 @@ const HEIGHT = 300;
 
 /** Axes, grid and labels. `x` and `y`: { scale, label, format, ticks }. Returns the drawing. */
 function axes(name, width, height, edge, x, y) {
-  const root = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
+  const root = canvas(name, width, height);
   const bottom = height - edge.bottom;
   const room = width - edge.left - edge.right;
   for (const value of y.ticks ?? y.scale.ticks(Math.max(2, Math.floor((bottom - edge.top) / 48)))) {

@@ -8,7 +8,7 @@ function heatMap(name, width, matrix, rowNames, columnNames, { format = tidy, lo
   const tall = Math.min(44, Math.max(24, cell));
   const sparse = Math.max(1, Math.ceil((Math.max(...columnNames.map((one) => one.length)) * 7 + 6) / cell));
   const height = rowNames.length * tall + 24;
-  const root = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
+  const root = canvas(name, width, height);
   matrix.forEach((row, r) => {
     root.append(draw("text", { x: left - 6, y: r * tall + tall / 2 + 4, "text-anchor": "end", class: "tick" }, rowNames[r]));
     row.forEach((value, c) => {
@@ -36,9 +36,9 @@ const MARKS = [
 
 /** points [[x, y]] in the unit square; marks [0, 1 or 2]. One path for each mark keeps the page light. */
 function cloud(name, points, marks) {
-  const size = 260;
+  const size = 300;
   const inside = (value) => (10 + value * (size - 20)).toFixed(1);
-  const root = draw("svg", { class: "chart", viewBox: `0 0 ${size} ${size}`, role: "img", "aria-label": name });
+  const root = canvas(name, size, size);
   root.append(draw("rect", { width: size, height: size, rx: 6, fill: "var(--faint)", opacity: 0.5 }));
   MARKS.forEach((mark, kind) => {
     const d = points.filter((_, k) => marks[k] === kind).map(([x, y]) => mark.draw(Number(inside(x)), Number(inside(1 - y)))).join("");

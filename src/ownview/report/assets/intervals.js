@@ -1,6 +1,6 @@
 // Means with their intervals, one row a method: what the table says, for the eye.
 
-/** rows: [{ label, colour, shape, mean, low, high, tip }]; all charts of a figure share `low` and `high`. */
+/** rows: [{ label, colour, shape, mean, low, high, tip }]. */
 function intervalChart(name, width, rows, x) {
   const narrow = width < 420;
   const each = narrow ? 36 : 26;
@@ -10,8 +10,9 @@ function intervalChart(name, width, rows, x) {
   const values = rows.flatMap((row) => [row.low, row.high]);
   const [low, high] = extent(values, { zero: true, log: x.log });
   const across = (x.log ? logarithmic : linear)(low, high, edge.left, width - edge.right);
-  const root = axes(name, width, height, edge, { ...x, scale: across }, { label: "", format: String, ticks: [] });
-  for (const tick of across.ticks(Math.max(2, Math.floor((width - edge.left - edge.right) / 80)))) {
+  const ticks = across.ticks(Math.max(2, Math.floor((width - edge.left - edge.right) / 50)));
+  const root = axes(name, width, height, edge, { ...x, scale: across, ticks }, { label: "", format: String, ticks: [] });
+  for (const tick of ticks) {
     root.append(draw("line", { class: "gridline", x1: across(tick), x2: across(tick), y1: edge.top, y2: height - edge.bottom }));
   }
   rows.forEach((row, k) => {

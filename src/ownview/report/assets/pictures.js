@@ -55,7 +55,7 @@ function pathChart(name, width, paths, looks) {
   const [low, high] = extent(all.map(([, y]) => y));
   const unit = Math.min((width - 20) / (right - left), (height - 20) / (high - low));
   const at = ([x, y]) => [width / 2 + (x - (left + right) / 2) * unit, height / 2 - (y - (low + high) / 2) * unit];
-  const root = draw("svg", { class: "chart", viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": name });
+  const root = canvas(name, width, height);
   paths.forEach((path, k) => {
     const points = path.map(at);
     root.append(draw("path", { class: "line", d: `M${points.map((one) => one.map((value) => value.toFixed(1)).join(" ")).join("L")}`, stroke: looks[k].colour, "stroke-dasharray": looks[k].dash }));

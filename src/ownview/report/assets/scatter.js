@@ -46,7 +46,7 @@ function scatterChart(name, width, points, x, y, { height = 320, diagonal = fals
 function nameBeside(root, placed, width, height, edge) {
   const taken = placed.map(({ at: [x, y] }) => [x - 8, y - 8, x + 8, y + 8]);
   const meets = (a) => taken.some((b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]);
-  for (const one of placed) {
+  for (const one of placed.filter((each) => each.label)) {
     const [x, y] = one.at;
     const long = one.label.length * 6.7 + 4;
     const sides = [
