@@ -103,7 +103,7 @@ def test_choosing_methods_changes_table_and_charts(opened: Chromium) -> None:
         "[...document.querySelectorAll('table.results tbody tr')].find((row) => row.textContent.startsWith('fedrap'))"
         ".className"
     )
-    assert opened.run("document.querySelector('.methods summary').textContent").startswith("Methods: 5 of 6")
+    assert opened.run("document.querySelector('.methods summary').textContent").startswith("Methods: 6 of 7")
     opened.click("button[name=none]")
     assert "None of the chosen methods" in text(opened, f"{figure(opened, 'Convergence')} .host")
     opened.click("button[name=all]")

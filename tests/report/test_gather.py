@@ -51,7 +51,7 @@ class TestTheModel:
         assert [one["name"] for one in data["protocols"]] == ["honest", "paper", "on-test"]
         labels = {one["label"] for one in data["variants"]}
         faster = "fedmf (learning_rate=0.1)"
-        assert labels == {FEDMF, faster, "popularity", "fedrap", "fedem", "fedmf + late-aggregation"}
+        assert labels == {FEDMF, faster, "popularity", "fedrap", "fedem", "fedmf + plgc", "fedmf + late-aggregation"}
         assert model["about"]["runs"] == len(data["results"]["honest"]) + 1 + len(data["results"]["paper"]) + 1 + 1
 
     def test_seeds_are_pooled_and_nothing_else(self, data: dict[str, Any], runs: Path) -> None:
@@ -171,6 +171,16 @@ class TestPictures:
                 assert table["values"] == sorted(table["values"], reverse=True)
                 expected = sum(table["values"]) / table["values"][0]
                 assert table["abundance"] == pytest.approx(expected, rel=1e-3)
+
+    def test_abundance_by_round_is_told_where_the_method_reads_it(self, data: dict[str, Any]) -> None:
+        of_plgc = [one for one in data["pictures"]["spectra"] if one["rounds"]]
+        assert {data["variants"][one["variant"]]["label"] for one in of_plgc} == {"fedmf + plgc"}
+        assert [one["user"] for one in of_plgc] == list(WATCHED)
+        for one in of_plgc:
+            assert {name: len(values) for name, values in one["rounds"].items()} == dict.fromkeys(
+                ("own", "received", "mixed"), 4
+            )
+            assert all(1 <= value <= 4 for values in one["rounds"].values() for value in values)
 
     def test_paths_with_and_without_aggregation_begin_together(self, data: dict[str, Any]) -> None:
         found = data["pictures"]["trajectories"]

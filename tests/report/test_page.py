@@ -19,6 +19,7 @@ from tests.outcome import Outcome
 from tests.report.worlds import HOSTILE
 
 OwnviewCommand = Callable[..., Outcome]
+ASSETS = Path(__file__).resolve().parents[2] / "src" / "ownview" / "report" / "assets"
 
 
 class Parts(HTMLParser):
@@ -76,9 +77,8 @@ def test_nothing_outside_the_page_is_named(model: dict[str, Any]) -> None:
 
 
 def test_every_script_is_in_the_page_and_small() -> None:
-    assets = Path(__file__).resolve().parents[2] / "src" / "ownview" / "report" / "assets"
-    assert {path.name for path in assets.glob("*.js")} == set(SCRIPTS)
-    for path in assets.iterdir():
+    assert {path.name for path in ASSETS.glob("*.js")} == set(SCRIPTS)
+    for path in ASSETS.iterdir():
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
 
 
@@ -128,3 +128,33 @@ def test_sixty_runs_make_a_small_page_in_a_minute(runs: Path, tmp_path: Path) ->
     page = render(gather(find_runs([tmp_path])))
     assert time.monotonic() - start < 60
     assert len(page.encode()) < 8e6
+
+
+def _palette(selector: str) -> dict[str, str]:
+    style = (ASSETS / "style.css").read_text(encoding="utf-8")
+    block = re.search(re.escape(selector) + r" \{(.*?)\}", style, re.DOTALL)
+    assert block is not None
+    return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", block[1]))
+
+
+def _luminance(colour: str) -> float:
+    """As WCAG 2 defines it."""
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    red, green, blue = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _contrast(one: str, other: str) -> float:
+    bright, dim = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (bright + 0.05) / (dim + 0.05)
+
+
+@pytest.mark.parametrize("selector", [":root", ':root[data-theme="dark"]'])
+def test_texts_and_marks_stand_out_from_what_is_behind_them(selector: str) -> None:
+    colours = _palette(selector)
+    written = ["ink", "muted", "accent", "warn", "good", *(f"c{k}" for k in range(8))]
+    for behind in ("panel", "paper"):
+        for name in written:
+            assert _contrast(colours[name], colours[behind]) >= 4.5, (selector, name, behind)
+    assert _contrast(colours["warn"], colours["warn-soft"]) >= 4.5
+    assert _contrast(colours["muted"], colours["faint"]) >= 4.5

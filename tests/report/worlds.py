@@ -49,6 +49,7 @@ def make_runs(folder: Path) -> Path:
             one(f"fedmf-{protocol.name}-{seed}", "fedmf", protocol, seed, watch=WATCHED)
         one(f"fedrap-{protocol.name}", "fedrap", protocol, watch=WATCHED)
     one("fedem-paper", "fedem", PAPER, watch=WATCHED)
+    one("plgc-paper", "fedmf", PAPER, plugins=(("plgc", {}),), watch=WATCHED)
     one("late-paper", "fedmf", PAPER, plugins=(("late-aggregation", {}),), watch=WATCHED)
     one("fedmf-faster", "fedmf", HONEST, settings={**_SMALL, "learning_rate": 0.1})
     one("chosen-on-test", "popularity", replace(PAPER, name="on-test", selection="test"))

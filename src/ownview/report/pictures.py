@@ -21,6 +21,7 @@ MOST_TSNE = 16
 _MOST_POINTS = 300
 _MOST_INTERACTED = 120
 _RHO_ITEMS = 30
+_ABUNDANCE = "abundance "
 _ROLES = {"global": 0, "local": 1, "merged": 2}
 
 OTHER, INTERACTED, HELD_OUT = 0, 1, 2
@@ -106,8 +107,16 @@ def spectra(watched: Iterable[Watched]) -> list[dict[str, Any]]:
                 told = [float(f"{value:.5g}") for value in values]
                 tables.append({"name": table.name, "role": table.role, "values": told, "abundance": abundance})
             if tables:
-                found.append({"variant": one.place, "protocol": one.protocol, "user": user, "tables": tables})
+                entry = {"variant": one.place, "protocol": one.protocol, "user": user, "tables": tables}
+                found.append({**entry, "rounds": _abundance_by_round(one.run, user)})
     return found
+
+
+def _abundance_by_round(run: SeenRun, user: str) -> dict[str, list[float]]:
+    """By table, where the method reads it every round (plug-in plgc)."""
+    lines = [line["watched"][user] for line in run.rounds if "watched" in line]
+    names = [name for name in (lines[0] if lines else {}) if name.startswith(_ABUNDANCE)]
+    return {name.removeprefix(_ABUNDANCE): [round(line[name][0], 4) for line in lines] for name in names}
 
 
 def weights(watched: Iterable[Watched]) -> list[dict[str, Any]]:

@@ -68,7 +68,7 @@ function figure({ title, about, toggles = {}, choices = null, body, table }) {
       onchange: (event) => { chosen[name] = event.target.checked; update(); },
     }), label)));
   const picker = choices ? el("select", { onchange: () => update() }) : null;
-  if (picker) options.append(el("label", { class: "check" }, choices.label, picker));
+  if (picker) options.append(el("label", { class: "check" }, el("span", {}, choices.label), picker));
   const behind = el("details", { ontoggle: () => fillTable() }, el("summary", {}, "The numbers as a table"), el("div"));
   const node = el("figure", { role: "group", "aria-labelledby": heading.id }, heading, words,
     options.childNodes.length ? options : null, host, table ? behind : null);

@@ -38,7 +38,7 @@ function trajectoryFigure() {
         el("div", {}, el("h4", {}, "Path"), pathChart(`Paths of user ${one.user}`, half, one.paths, paths),
           lineKey(paths)),
         el("div", {}, el("h4", {}, "Skew"), lineChart(`Skew of user ${one.user}`, half,
-          [{ ...variantOf(one.variant), x: one.skew.map((_, k) => k + 2), y: one.skew }],
+          [{ ...variantOf(one.variant), dash: null, x: one.skew.map((_, k) => k + 2), y: one.skew }],
           { label: "round", format: (value) => String(Math.round(value)) }, { label: "skew", format: tidy, read: share, log: options.log, zero: true }, { names: false, height: 280 })));
     },
     table: (options) => {
@@ -49,11 +49,11 @@ function trajectoryFigure() {
 }
 
 function pathChart(name, width, paths, looks) {
-  const height = 280;
   const all = paths.flat();
   const [left, right] = extent(all.map(([x]) => x));
   const [low, high] = extent(all.map(([, y]) => y));
-  const unit = Math.min((width - 20) / (right - left), (height - 20) / (high - low));
+  const unit = Math.min((width - 20) / (right - left), 260 / (high - low)); // the same on both axes
+  const height = Math.max(90, (high - low) * unit + 20);
   const at = ([x, y]) => [width / 2 + (x - (left + right) / 2) * unit, height / 2 - (y - (low + high) / 2) * unit];
   const root = canvas(name, width, height);
   paths.forEach((path, k) => {
@@ -82,13 +82,24 @@ function spectrumFigure() {
       }));
       return [lineChart(`Singular values, ${nameOf(one)}, user ${one.user}`, width, series,
         { label: "dimension", format: (value) => String(Math.round(value)) }, { label: "singular value", format: tidy, log: options.log, zero: true }, { names: false })[0],
-      el("ul", { class: "key" }, one.tables.map((table, k) => el("li", {}, lineSample(series[k]), `${table.role} (${table.name}): abundance ${tidy(table.abundance)} of ${table.values.length}`)))];
+      el("ul", { class: "key" }, one.tables.map((table, k) => el("li", {}, lineSample(series[k]), `${table.role} (${table.name}): abundance ${tidy(table.abundance)} of ${table.values.length}`))), abundanceByRound(one, width)];
     },
     table: (options) => {
       const one = asked(entries(), options);
       return one && { heads: ["dimension", ...one.tables.map((table) => table.name)], rows: one.tables[0].values.map((_, k) => [String(k + 1), ...one.tables.map((table) => tidy(table.values[k]))]) };
     },
   });
+}
+
+/** Where the method notes it every round: information abundance of the client's tables. */
+function abundanceByRound(one, width) {
+  const looks = { received: ["var(--c0)", null], own: ["var(--c1)", "6 3"], mixed: ["var(--c2)", "2 3"] };
+  const series = Object.entries(one.rounds).map(([label, y], k) => ({
+    label, colour: looks[label]?.[0] ?? `var(--c${k})`, dash: looks[label]?.[1], x: y.map((_, round) => round + 1), y,
+  }));
+  if (!series.length || series[0].y.length < 2) return null;
+  return [el("h4", { style: { marginTop: ".8rem" } }, "Information abundance by round"), lineChart("Information abundance by round", width, series,
+    { label: "round", format: (value) => String(Math.round(value)) }, { label: "abundance", format: tidy }, { names: false, height: 220 })];
 }
 
 function weightFigure() {

@@ -30,7 +30,7 @@ function roundTicks(low, high, count) {
 }
 
 function logTicks(low, high, count) {
-  if (high / low < 12) return roundTicks(low, high, count).filter((tick) => tick > 0);
+  if (high / low < 12) return roundTicks(low, high, Math.max(count, 3)).filter((tick) => tick > 0);
   const powers = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) powers.push(power);
   const factors = powers.length * 3 <= count + 3 ? [1, 2, 5] : [1];
