@@ -22,7 +22,7 @@ function look(label) {
     label,
     colour: `var(--c${place % COLOURS})`,
     dash: DASHES[Math.floor(place / PER_DASH) % DASHES.length],
-    shape: (place + Math.floor(place / COLOURS)) % SHAPES.length,
+    shape: (place + 2 * Math.floor(place / COLOURS)) % SHAPES.length,
   };
 }
 
