@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types check bench clean
+.PHONY: demo test browser lint types check bench clean
 
 demo: .venv/.core  ## the main job: four recommenders, two protocols, one table, five books for one reader
 	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper \
@@ -12,6 +12,9 @@ demo: .venv/.core  ## the main job: four recommenders, two protocols, one table,
 
 test: .venv/.test  ## unit, property and conformance tests; real-data tests where the data is
 	$(BIN)/python -m pytest -n 2
+
+browser: .venv/.test  ## the report in headless Chromium; skipped with the reason where there is none
+	$(BIN)/python -m pytest -n 0 -m browser tests/browser
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

@@ -46,7 +46,7 @@ def test_a_run_that_two_tables_need_is_one_task(store: Path) -> None:
     one, two, ten = (lines_of("PFedRec", table, asked) for table in ("1", "2", "10"))
     assert one["PFedRec"].here == two["FedMF+DualPer"].here == ten["PFedRec inactive users"].here
     every = [*one.values(), *two.values(), *ten.values()]
-    assert len(tasks(every)) == 12, "MF, NCF, FedMF, PFedRec, FedRecon and FedRecon+DualPer, under paper and honest"
+    assert len(tasks(every)) == 16, "six methods of Table 1 and DualPer around two of them, under paper and honest"
     assert lines_of("PFedRec", "8", asked)["PFedRec"].here != one["PFedRec"].here
 
 

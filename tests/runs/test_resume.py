@@ -107,7 +107,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 def assert_same_run(found: Path, expected: Path) -> None:
     assert sorted(path.name for path in found.iterdir()) == sorted(path.name for path in expected.iterdir())
-    for name in ("experiment.toml", "model.safetensors", "users.csv"):
+    for name in ("experiment.toml", "model.safetensors", "users.csv", "recommended.safetensors"):
         assert (found / name).read_bytes() == (expected / name).read_bytes(), name
     assert lines(found) == lines(expected)
     results = [json.loads((folder / "result.json").read_text()) for folder in (found, expected)]

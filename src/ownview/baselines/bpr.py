@@ -17,6 +17,7 @@ from ownview.baselines.central import OneShot
 from ownview.baselines.packages import one_thread, package, package_seed, training_matrix
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Params
 
@@ -34,10 +35,10 @@ class BPR(OneShot):
     summary: ClassVar[str] = "matrix factorisation that ranks pairs of items"
     paper: ClassVar[str] = "Rendle et al., UAI 2009"
 
-    embedding_size: int = setting(64, "length of user and item vectors", low=1)
-    learning_rate: float = setting(0.01, "SGD's rate", above=0)
-    strength: float = setting(0.01, "of the penalty on what a step touches", low=0)
-    epochs: int = setting(100, "passes of as many draws as there are training pairs", low=1)
+    embedding_size: int = setting(64, "length of user and item vectors", low=1, search=OneOf((16, 32, 64, 128)))
+    learning_rate: float = setting(0.01, "SGD's rate", above=0, search=Between(1e-3, 0.3, log=True))
+    strength: float = setting(0.01, "of the penalty on what a step touches", low=0, search=Between(1e-4, 0.1, log=True))
+    epochs: int = setting(100, "passes of as many draws as there are training pairs", low=1, search=Between(20, 200))
 
     def require_packages(self) -> None:
         """The package must be there."""

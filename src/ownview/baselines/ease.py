@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ownview.baselines.similarity import ItemSimilarity
+from ownview.search import Between
 from ownview.settings import setting
 
 
@@ -21,7 +22,7 @@ class EASE(ItemSimilarity):
     summary: ClassVar[str] = "every item explained by all others, in closed form"
     paper: ClassVar[str] = "Steck, WWW 2019"
 
-    strength: float = setting(200.0, "lambda, the weight of |W|^2", above=0)
+    strength: float = setting(200.0, "lambda, the weight of |W|^2", above=0, search=Between(10.0, 3000.0, log=True))
 
     def standing_bytes(self, num_users: int, num_items: int) -> int:
         """The Gram matrix, its sparse form before it, and the inverse's working copy."""

@@ -17,6 +17,7 @@ from ownview.baselines.central import OneShot
 from ownview.baselines.packages import one_thread, package, package_seed, training_matrix
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Params
 
@@ -36,11 +37,16 @@ class IALS(OneShot):
     summary: ClassVar[str] = "matrix factorisation of all pairs by alternating least squares"
     paper: ClassVar[str] = "Hu et al., ICDM 2008; Rendle et al., RecSys 2022"
 
-    embedding_size: int = setting(64, "length of user and item vectors", low=1)
-    unobserved: float = setting(1.0, "weight of a pair that is not observed; one that is has 1 more", above=0)
-    strength: float = setting(0.003, "of the penalty on vectors", above=0)
+    embedding_size: int = setting(64, "length of user and item vectors", low=1, search=OneOf((16, 32, 64, 128)))
+    unobserved: float = setting(
+        1.0,
+        "weight of a pair that is not observed; one that is has 1 more",
+        above=0,
+        search=Between(0.03, 3.0, log=True),
+    )
+    strength: float = setting(0.003, "of the penalty on vectors", above=0, search=Between(1e-4, 0.1, log=True))
     nu: float = setting(1.0, "how the penalty grows with a user's or item's number of pairs", low=0)
-    epochs: int = setting(16, "passes over users and items", low=1)
+    epochs: int = setting(16, "passes over users and items", low=1, search=Between(5, 30))
     steps: int = setting(3, "of conjugate gradients for a vector in a pass", low=1)
 
     def require_packages(self) -> None:

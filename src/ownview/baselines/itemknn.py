@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ownview.baselines.similarity import ItemSimilarity
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 
 WEIGHTINGS = ("none", "tf-idf", "bm25")
@@ -23,9 +24,11 @@ class ItemKNN(ItemSimilarity):
     summary: ClassVar[str] = "cosine between items by the users they share"
     paper: ClassVar[str] = "Sarwar et al., WWW 2001"
 
-    neighbours: int = setting(100, "k, how many others an item speaks for", low=1)
-    shrinkage: float = setting(10.0, "takes weight from items that few users share", low=0)
-    weighting: str = setting("none", "of a user's items, before the cosine", choices=WEIGHTINGS)
+    neighbours: int = setting(100, "k, how many others an item speaks for", low=1, search=Between(10, 500, log=True))
+    shrinkage: float = setting(10.0, "takes weight from items that few users share", low=0, search=Between(0.0, 100.0))
+    weighting: str = setting(
+        "none", "of a user's items, before the cosine", choices=WEIGHTINGS, search=OneOf(WEIGHTINGS)
+    )
 
     def recommender(self, irspack: Any, matrix: Any) -> Any:
         """Irspack's CosineKNNRecommender."""

@@ -19,6 +19,7 @@ from ownview.baselines.samples import paired_batches
 from ownview.baselines.sparse import compressed_rows
 from ownview.initial import Normal
 from ownview.random import generator
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Params
 
@@ -37,10 +38,10 @@ class LightGCN(InEpochs):
     summary: ClassVar[str] = "vectors smoothed over the graph of users and items, on everybody's data at once"
     paper: ClassVar[str] = "He et al., SIGIR 2020"
 
-    embedding_size: int = setting(64, "length of user and item vectors", low=1)
-    layers: int = setting(3, "K, how often vectors are smoothed", low=0, high=10)
-    learning_rate: float = setting(0.001, "Adam's rate", above=0)
-    decay: float = setting(1e-4, "weight of the squared vectors of a pair", low=0)
+    embedding_size: int = setting(64, "length of user and item vectors", low=1, search=OneOf((16, 32, 64, 128)))
+    layers: int = setting(3, "K, how often vectors are smoothed", low=0, high=10, search=Between(1, 4))
+    learning_rate: float = setting(0.001, "Adam's rate", above=0, search=Between(1e-4, 0.03, log=True))
+    decay: float = setting(1e-4, "weight of the squared vectors of a pair", low=0, search=Between(1e-6, 0.01, log=True))
     batch_size: int = setting(2048, "pairs in a batch", low=1)
     spread: float = setting(0.1, "standard deviation of the initial vectors", above=0)
 

@@ -18,6 +18,7 @@ from ownview.baselines.central import InEpochs, Lessons
 from ownview.baselines.samples import labelled_batches
 from ownview.initial import Normal
 from ownview.random import generator
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Params
 
@@ -36,10 +37,14 @@ class MF(InEpochs):
     summary: ClassVar[str] = "matrix factorisation on everybody's data at once"
     paper: ClassVar[str] = "Koren et al. 2009"
 
-    embedding_size: int = setting(32, "length of user and item vectors", low=1)
-    learning_rate: float = setting(0.005, "Adam's rate", above=0)
-    decay: float = setting(0.01, "weight of the squared vectors of a sample", low=0)
-    negatives: int = setting(4, "negatives drawn for every positive, anew each epoch", low=1, high=100)
+    embedding_size: int = setting(32, "length of user and item vectors", low=1, search=OneOf((16, 32, 64, 128)))
+    learning_rate: float = setting(0.005, "Adam's rate", above=0, search=Between(1e-4, 0.03, log=True))
+    decay: float = setting(
+        0.01, "weight of the squared vectors of a sample", low=0, search=Between(1e-5, 0.1, log=True)
+    )
+    negatives: int = setting(
+        4, "negatives drawn for every positive, anew each epoch", low=1, high=100, search=Between(1, 10)
+    )
     batch_size: int = setting(2048, "samples in a batch", low=1)
     spread: float = setting(0.1, "standard deviation of the initial vectors", above=0)
 

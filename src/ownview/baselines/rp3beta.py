@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ownview.baselines.similarity import ItemSimilarity
+from ownview.search import Between
 from ownview.settings import setting
 
 
@@ -22,8 +23,10 @@ class RP3Beta(ItemSimilarity):
     summary: ClassVar[str] = "random walk over users to other items, popular ones played down"
     paper: ClassVar[str] = "Paudel et al., TiiS 2017"
 
-    neighbours: int = setting(100, "k, how many items speak for an item, itself among them", low=1)
-    beta: float = setting(0.6, "how much popularity is played down", low=0)
+    neighbours: int = setting(
+        100, "k, how many items speak for an item, itself among them", low=1, search=Between(10, 500, log=True)
+    )
+    beta: float = setting(0.6, "how much popularity is played down", low=0, search=Between(0.0, 1.0))
 
     def recommender(self, irspack: Any, matrix: Any) -> Any:
         """Irspack's RP3betaRecommender; its alpha has no effect where all values are 1."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ownview.baselines.similarity import ItemSimilarity
+from ownview.search import Between
 from ownview.settings import setting
 
 
@@ -24,8 +25,10 @@ class SLIM(ItemSimilarity):
     summary: ClassVar[str] = "every item explained by few others, by an elastic net"
     paper: ClassVar[str] = "Ning and Karypis, ICDM 2011"
 
-    strength: float = setting(0.05, "of both penalties, per user", above=0)
-    l1_share: float = setting(0.01, "of the penalty on |W|, the rest being on W squared", low=0, high=1)
+    strength: float = setting(0.05, "of both penalties, per user", above=0, search=Between(1e-3, 1.0, log=True))
+    l1_share: float = setting(
+        0.01, "of the penalty on |W|, the rest being on W squared", low=0, high=1, search=Between(1e-4, 1.0, log=True)
+    )
     positive: bool = setting(True, "whether W may not be negative")
     iterations: int = setting(100, "passes over an item's column at most", low=1)
     tolerance: float = setting(1e-4, "a column is done when no value moves by more", above=0)

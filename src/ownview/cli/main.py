@@ -16,6 +16,7 @@ from ownview.cli import (
     listing,
     recommend,
     render,
+    report,
     reproduce,
     run,
     tune,
@@ -39,6 +40,7 @@ app.command("reproduce")(reproduce.command)
 app.command("bench")(bench.command)
 app.command("render-results")(render.command)
 app.command("audit")(audit.command)
+app.command("report")(report.command)
 app.command("recommend")(recommend.command)
 app.command("ls")(listing.command)
 app.command("doctor")(doctor.command)

@@ -17,6 +17,7 @@ from ownview.errors import SettingError
 from ownview.initial import Constant, Normal, Orthonormal
 from ownview.method import Method
 from ownview.optimizers import Adam
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Draw, Param, Params, Phase, ServerStep, Step, World
 
@@ -34,10 +35,14 @@ class CoLR(Method):
     summary: ClassVar[str] = "low-rank updates of the item table in a random basis of each round"
     paper: ClassVar[str] = "Nguyen et al., WWW 2024"
 
-    embedding_size: int = setting(16, "length d of user and item vectors", low=1)
+    embedding_size: int = setting(16, "length d of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
     rank: int = setting(4, "rank r of an update, at most embedding_size", low=1)
-    learning_rate: float = setting(0.01, "Adam's rate for user vector and update", above=0)
-    initial_scale: float = setting(1.0, "standard deviation of initial user and item vectors", low=0)
+    learning_rate: float = setting(
+        0.01, "Adam's rate for user vector and update", above=0, search=Between(1e-3, 0.3, log=True)
+    )
+    initial_scale: float = setting(
+        1.0, "standard deviation of initial user and item vectors", low=0, search=Between(0.01, 1.0, log=True)
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
 from ownview.initial import Normal
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Context, Params, World
 
@@ -31,10 +32,12 @@ class FCF(Gathering):
     summary: ClassVar[str] = "user vector in closed form at home, summed gradients of the item table"
     paper: ClassVar[str] = "Ammad-ud-din et al. 2019"
 
-    embedding_size: int = setting(16, "length of user and item vectors", low=1)
-    confidence: float = setting(2.0, "a, how much more an item seen weighs", low=0)
-    regularization: float = setting(30.0, "l, the weight of the vectors' squares", above=0)
-    learning_rate: float = setting(0.1, "the rate of the server's Adam", above=0)
+    embedding_size: int = setting(16, "length of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
+    confidence: float = setting(2.0, "a, how much more an item seen weighs", low=0, search=Between(0.5, 50.0, log=True))
+    regularization: float = setting(
+        30.0, "l, the weight of the vectors' squares", above=0, search=Between(1.0, 300.0, log=True)
+    )
+    learning_rate: float = setting(0.1, "the rate of the server's Adam", above=0, search=Between(0.01, 1.0, log=True))
     first_decay: float = setting(0.9, "Adam's first decay", low=0, high=0.9999)
     second_decay: float = setting(0.99, "Adam's second decay", low=0, high=0.99999)
     initial_scale: float = setting(0.1, "standard deviation of the initial item table", above=0)

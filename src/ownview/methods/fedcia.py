@@ -14,6 +14,7 @@ from torch.nn.functional import softplus
 
 from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
 from ownview.initial import Normal
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Context, Params, World
 
@@ -32,17 +33,23 @@ class FedCIA(Gathering):
     summary: ClassVar[str] = "private item tables, fitted to the mean of all clients' item similarities"
     paper: ClassVar[str] = "Han et al., SIGIR 2025"
 
-    embedding_size: int = setting(16, "length of user and item vectors", low=1)
-    negatives: int = setting(4, "negatives drawn for every positive, anew each round", low=1, high=100)
-    local_epochs: int = setting(1, "steps of Adam on all the client's samples in a round", low=1)
-    learning_rate: float = setting(0.01, "Adam's rate at home", above=0)
+    embedding_size: int = setting(16, "length of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
+    negatives: int = setting(
+        4, "negatives drawn for every positive, anew each round", low=1, high=100, search=Between(1, 10)
+    )
+    local_epochs: int = setting(
+        1, "steps of Adam on all the client's samples in a round", low=1, search=OneOf((1, 2, 5, 10))
+    )
+    learning_rate: float = setting(0.01, "Adam's rate at home", above=0, search=Between(1e-3, 0.3, log=True))
     loss: str = setting(
         "cross-entropy", "of a sample: of its score, or, as released, a square in every dimension",
         choices=("cross-entropy", "squares", "released"),
     )  # fmt: skip
     fit_steps: int = setting(100, "steps of SGD that fit V V^T to the mean", low=0)
-    fit_rate: float = setting(0.1, "SGD's rate in the fit", above=0)
-    decay: float = setting(1e-3, "weight of the squares of the vectors, at home and in the fit", low=0)
+    fit_rate: float = setting(0.1, "SGD's rate in the fit", above=0, search=Between(0.01, 1.0, log=True))
+    decay: float = setting(
+        1e-3, "weight of the squares of the vectors, at home and in the fit", low=0, search=Between(1e-5, 0.1, log=True)
+    )
     noise: float = setting(1e-3, "scale of the Laplace noise on the similarities; 0 for none", low=0)
     initial_scale: float = setting(0.1, "standard deviation of the initial values", above=0)
 

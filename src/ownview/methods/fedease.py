@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
+from ownview.search import Between
 from ownview.settings import setting
 from ownview.types import Context, Params, World
 
@@ -31,7 +32,9 @@ class FedEASE(Gathering):
     paper: ClassVar[str] = "Steck, WWW 2019 (the model); sums over clients here"
     enough: ClassVar[int | None] = 1
 
-    regularization: float = setting(300.0, "lambda, added to the diagonal of the Gram matrix", above=0)
+    regularization: float = setting(
+        200.0, "lambda, added to the diagonal of the Gram matrix", above=0, search=Between(10.0, 3000.0, log=True)
+    )
 
     def server(self, world: World) -> dict[str, Value]:
         """G stays on the server, B goes to everybody."""

@@ -92,8 +92,8 @@ class FedEM(Method):
         return p["items"] @ p["user"]
 
     def readings(self, p: Params) -> Params:
-        """[m] rho of every item, as the adapter now gives it for the newest table the server has for the client."""
-        return {"rho": self.merging.weights(p)}
+        """[m] rho of every item for the newest table the server has for the client, and [m, d] both tables merged."""
+        return {"rho": self.merging.weights(p), "merged": self.merging.merged(p)}
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean cross-entropy, of the merged table while the adapter is trained."""

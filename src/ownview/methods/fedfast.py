@@ -15,6 +15,7 @@ from ownview.cohorts import ClusteredCohort, Cohort
 from ownview.initial import Normal
 from ownview.method import Method, RowWeights
 from ownview.optimizers import Adam
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Param, Params, Phase, Step, World
 
@@ -33,9 +34,9 @@ class FedFast(Method):
     summary: ClassVar[str] = "matrix factorisation; cohorts from clusters of users, rows weighed by their change"
     paper: ClassVar[str] = "Muhammad et al., KDD 2020"
 
-    embedding_size: int = setting(16, "length of user and item vectors", low=1)
-    learning_rate: float = setting(0.01, "Adam's rate", above=0)
-    clusters: int = setting(5, "p, of users", low=1)
+    embedding_size: int = setting(16, "length of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
+    learning_rate: float = setting(0.01, "Adam's rate", above=0, search=Between(1e-3, 0.3, log=True))
+    clusters: int = setting(5, "p, of users", low=1, search=Between(1, 20))
     decay: float = setting(0.9, "of the movement of clients outside the cohort, once more every round", low=0, high=1)
 
     @property

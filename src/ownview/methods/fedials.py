@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
 from ownview.initial import Normal
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Context, Params, World
 
@@ -35,9 +36,13 @@ class FedIALS(Gathering):
     summary: ClassVar[str] = "iALS by summed normal equations: exact alternating least squares"
     paper: ClassVar[str] = "Hu et al., ICDM 2008; Rendle et al. 2021 (the model); sums over clients here"
 
-    embedding_size: int = setting(32, "length of user and item vectors", low=1)
-    unobserved: float = setting(1.0, "a, the weight of every pair, seen or not", above=0)
-    regularization: float = setting(0.003, "l, the weight of the vectors' squares", above=0)
+    embedding_size: int = setting(32, "length of user and item vectors", low=1, search=OneOf((16, 32, 64, 128)))
+    unobserved: float = setting(
+        1.0, "a, the weight of every pair, seen or not", above=0, search=Between(0.03, 3.0, log=True)
+    )
+    regularization: float = setting(
+        0.003, "l, the weight of the vectors' squares", above=0, search=Between(1e-4, 0.1, log=True)
+    )
     exponent: float = setting(1.0, "nu, how regularisation grows with activity", low=0, high=1)
     initial_scale: float = setting(0.1, "initial deviation of an item vector's length", above=0)
 

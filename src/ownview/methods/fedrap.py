@@ -99,6 +99,10 @@ class FedRAP(Method):
         table = p["own"] + p["common"] if self.variant == "full" else p["own" if self.variant == "d" else "common"]
         return table @ p["weight"] + p["bias"]
 
+    def readings(self, p: Params) -> Params:
+        """[m, d] the sum of both tables, where there are two."""
+        return {"merged": p["own"] + p["common"]} if self.variant == "full" else {}
+
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] cross-entropy and the two penalties."""
         total = cross_entropy(self.scores(p), batch)

@@ -14,6 +14,7 @@ from torch import Tensor
 from ownview.initial import Normal
 from ownview.method import Method
 from ownview.optimizers import Sgd
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Param, Params, Phase, Step, World
 
@@ -30,15 +31,20 @@ class FedRecon(Method):
     summary: ClassVar[str] = "user vector reconstructed from scratch in every round and before predicting"
     paper: ClassVar[str] = "Singhal et al., NeurIPS 2021"
 
-    local_epochs: int = setting(1, "passes over the query that move the item table", low=1)
-    reconstruction_epochs: int = setting(10, "passes that reconstruct the user vector", low=1)
+    local_epochs: int = setting(1, "passes over the query that move the item table", low=1, search=OneOf((1, 2, 5, 10)))
+    reconstruction_epochs: int = setting(10, "passes that reconstruct the user vector", low=1, search=Between(1, 20))
     split: bool = setting(True, "support and query are halves of the samples; off: both are all of them")
-    embedding_size: int = setting(32, "length of user and item vectors", low=1)
-    learning_rate: float = setting(0.1, "SGD's rate for the user vector", above=0)
+    embedding_size: int = setting(32, "length of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
+    learning_rate: float = setting(0.1, "SGD's rate for the user vector", above=0, search=Between(1e-3, 1.0, log=True))
     table_rate_factor: float = setting(
-        80.0, "the table's rate is learning_rate * number of items * this factor", above=0
+        80.0,
+        "the table's rate is learning_rate * number of items * this factor",
+        above=0,
+        search=Between(1.0, 300.0, log=True),
     )
-    initial_scale: float = setting(1.0, "standard deviation of the initial item table", low=0)
+    initial_scale: float = setting(
+        1.0, "standard deviation of the initial item table", low=0, search=Between(0.01, 1.0, log=True)
+    )
     user_scale: float = setting(0.0, "standard deviation of the user vector a reconstruction begins with", low=0)
 
     def params(self, world: World) -> dict[str, Param]:

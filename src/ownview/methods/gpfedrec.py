@@ -17,6 +17,7 @@ from ownview.initial import Normal, Uniform
 from ownview.method import Method, cross_entropy
 from ownview.mixing import Mixing, NeighbourGraph
 from ownview.optimizers import Adam, Optimizer, Sgd
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
@@ -35,18 +36,22 @@ class GPFedRec(Method):
     summary: ClassVar[str] = "private network; item table drawn towards that of similar users"
     paper: ClassVar[str] = "Zhang et al., KDD 2024"
 
-    local_epochs: int = setting(1, "passes over the client's samples in a round", low=1)
-    embedding_size: int = setting(16, "d, length of user and item vectors", low=2)
+    local_epochs: int = setting(1, "passes over the client's samples in a round", low=1, search=OneOf((1, 2, 5, 10)))
+    embedding_size: int = setting(16, "d, length of user and item vectors", low=2, search=OneOf((8, 16, 32, 64)))
     hidden_layers: tuple[int, ...] = setting((), "widths of hidden layers; none given: d, d/2", low=1)
-    guidance: float = setting(0.01, "lambda, weight of the distance to the neighbours' mean", low=0)
+    guidance: float = setting(
+        0.01, "lambda, weight of the distance to the neighbours' mean", low=0, search=Between(1e-4, 1.0, log=True)
+    )
     threshold: float = setting(1.0, "tau: neighbours are more similar than this times the mean", above=0)
     released: bool = setting(False, "take the cosine distance for the similarity, as the released code does")
     optimizer: str = setting("sgd", "of everything", choices=("sgd", "adam"))
-    learning_rate: float = setting(0.1, "the optimiser's rate", above=0)
+    learning_rate: float = setting(0.1, "the optimiser's rate", above=0, search=Between(1e-3, 0.3, log=True))
     rate_factor: float = setting(
-        80.0, "SGD's rates: of the user vector learning_rate times this, of the table also times the number of items",
+        80.0,
+        "SGD's rates: of the user vector learning_rate times this, of the table also times the number of items",
         above=0,
-    )  # fmt: skip
+        search=Between(1.0, 300.0, log=True),
+    )
 
     @property
     def server_mixing(self) -> Mixing | None:

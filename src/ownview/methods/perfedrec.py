@@ -17,6 +17,7 @@ from ownview.initial import Normal, OwnHistory
 from ownview.method import Method
 from ownview.mixing import ClusterMean, Mixing
 from ownview.optimizers import Adam
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
@@ -36,11 +37,13 @@ class PerFedRec(Method):
     summary: ClassVar[str] = "graph network; scores of own, cluster's and global item table averaged"
     paper: ClassVar[str] = "Luo et al., CIKM 2022"
 
-    embedding_size: int = setting(16, "length of user and item vectors", low=1)
-    clusters: int = setting(5, "K, of users", low=1)
-    layers: int = setting(3, "L, of message passing; 0 for matrix factorisation", low=0)
-    learning_rate: float = setting(0.01, "Adam's rate", above=0)
-    initial_scale: float = setting(0.05, "standard deviation of the initial values", low=0)
+    embedding_size: int = setting(16, "length of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
+    clusters: int = setting(5, "K, of users", low=1, search=Between(1, 20))
+    layers: int = setting(3, "L, of message passing; 0 for matrix factorisation", low=0, search=Between(0, 3))
+    learning_rate: float = setting(0.01, "Adam's rate", above=0, search=Between(1e-3, 0.3, log=True))
+    initial_scale: float = setting(
+        0.05, "standard deviation of the initial values", low=0, search=Between(0.01, 1.0, log=True)
+    )
 
     @property
     def looks_around(self) -> bool:

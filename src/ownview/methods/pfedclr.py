@@ -86,6 +86,11 @@ class PFedCLR(Method):
             return p["items"] @ p["user"] + p["buffer_rows"] @ (p["buffer_basis"] @ p["user"])
         return (p["items"] + p["buffer"]) @ p["user"]
 
+    def readings(self, p: Params) -> Params:
+        """[m, d] the item table with the buffer added."""
+        buffer = p["buffer_rows"] @ p["buffer_basis"] if self.variant == "clr" else p["buffer"]
+        return {"merged": p["items"] + buffer}
+
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean cross-entropy: of u . q_i in step 1, of the buffered score in step 2."""
         scores = p["items"] @ p["user"] if context.phase == _LOCAL_TRAINING else self.scores(p)

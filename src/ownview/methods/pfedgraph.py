@@ -15,6 +15,7 @@ from ownview.initial import Normal
 from ownview.method import Method, cross_entropy
 from ownview.mixing import Mixing, UpdateSimilarity
 from ownview.optimizers import Adam
+from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 
@@ -35,10 +36,14 @@ class PFedGraph(Method):
     summary: ClassVar[str] = "item table mixed for each client by an inferred graph of who works with whom"
     paper: ClassVar[str] = "Ye et al., ICML 2023"
 
-    embedding_size: int = setting(16, "length of user and item vectors", low=1)
-    alpha: float = setting(0.8, "how near the weights stay to the shares of the data", above=0)
-    guidance: float = setting(0.01, "lambda, weight of the cosine with the mixture", low=0)
-    learning_rate: float = setting(0.01, "Adam's rate", above=0)
+    embedding_size: int = setting(16, "length of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
+    alpha: float = setting(
+        0.8, "how near the weights stay to the shares of the data", above=0, search=Between(0.05, 2.0, log=True)
+    )
+    guidance: float = setting(
+        0.01, "lambda, weight of the cosine with the mixture", low=0, search=Between(1e-4, 1.0, log=True)
+    )
+    learning_rate: float = setting(0.01, "Adam's rate", above=0, search=Between(1e-3, 0.3, log=True))
 
     @property
     def server_mixing(self) -> Mixing | None:

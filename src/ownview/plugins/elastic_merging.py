@@ -89,10 +89,10 @@ class ElasticMerging(Plugin):
         return self.wrapped.scores(p)
 
     def readings(self, p: Params) -> Params:
-        """[m] rho of every item, besides the inner method's."""
+        """[m] rho of every item and [m, d] both tables merged, besides the inner method's."""
         if self.variant == "sr":
             return self.wrapped.readings(p)
-        return {**self.wrapped.readings(p), "rho": self.merging.weights(p)}
+        return {**self.wrapped.readings(p), "rho": self.merging.weights(p), "merged": self.merging.merged(p)}
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """The inner method's; on the merged table while the adapter is trained."""

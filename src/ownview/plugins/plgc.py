@@ -116,13 +116,14 @@ class PLGC(Plugin):
         return total + self.beta * REDUCTIONS[self.redundancy](*views, batch.counts, self.gamma)
 
     def readings(self, p: Params) -> Params:
-        """Singular values [d] and information abundance [] of C, G and Q, besides the inner method's."""
+        """Singular values [d] and information abundance [] of C, G and Q, and Q [m, d], besides the inner method's."""
         found = self.wrapped.readings(p)
         if self.mixing or self.penalises:
             tables = {"own": p[self.own], "received": p["received"], "mixed": self._mixed(p)[self.own]}
             for name, table in tables.items():
                 values = torch.linalg.svdvals(table)
                 found = {**found, f"singular values {name}": values, f"abundance {name}": values.sum() / values.max()}
+            found = {**found, "merged": tables["mixed"]}
         return found
 
     def _mixed(self, p: Params) -> Params:

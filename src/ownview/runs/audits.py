@@ -13,6 +13,8 @@ from ownview.errors import DataError, OutputError, OwnviewError
 from ownview.evaluation.findings import VERSION, Finding, by_rule
 from ownview.evaluation.probes import ROUNDS, audit
 from ownview.evaluation.protocol import Protocol
+from ownview.experiment import Experiment
+from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run
 
 _USERS = 400
@@ -34,38 +36,43 @@ def findings_of(
     """
     groups: dict[str, list[Run]] = {}
     for run in runs:
-        groups.setdefault(str(_key(run)), []).append(run)
+        groups.setdefault(str(_key(run.folder, run.experiment)), []).append(run)
     found: dict[str, dict[Finding, None]] = {}
     sources: dict[str, Interactions] = {}
     for group in groups.values():
         protocol = group[0].experiment.protocol
-        known = _kept(group) or (_probed(group, sources, data_dir) if probe else None) or by_rule(protocol)
+        known = _kept_by_one(group) or (_probed(group, sources, data_dir) if probe else None) or by_rule(protocol)
         named = found.setdefault(protocol.name, {})
         named.update(dict.fromkeys(known))
     return {name: tuple(known) for name, known in found.items()}
 
 
-def _key(run: Run) -> dict[str, Any]:
+def kept(folder: RunFolder, experiment: Experiment) -> list[Finding] | None:
+    """What audit.json of a run says of its data under its protocol; None where there is none that still holds."""
+    key, read = _key(folder, experiment), folder.read_audit()
+    if {name: read.get(name) for name in key} == key:
+        with contextlib.suppress(KeyError, TypeError):  # a damaged file is as good as none
+            return [Finding.of(one) for one in read["findings"]]
+    return None
+
+
+def _key(folder: RunFolder, experiment: Experiment) -> dict[str, Any]:
     """What findings hang on. Data without a fingerprint (its provenance is lost) goes by its name."""
-    protocol: Protocol = run.experiment.protocol
+    protocol: Protocol = experiment.protocol
     values = {name: list(v) if isinstance(v, tuple) else v for name, v in protocol.values().items()}
-    fingerprint = run.folder.read_provenance().get("data", {}).get("fingerprint", f"unknown: {run.experiment.data}")
+    fingerprint = folder.read_provenance().get("data", {}).get("fingerprint", f"unknown: {experiment.data}")
     return {"probes": VERSION, "rounds": ROUNDS, "data": fingerprint, "protocol": values}
 
 
-def _kept(group: Sequence[Run]) -> list[Finding] | None:
-    key = _key(group[0])
-    for run in group:
-        kept = run.folder.read_audit()
-        if {name: kept.get(name) for name in key} == key:
-            with contextlib.suppress(KeyError, TypeError):  # a damaged file is as good as none
-                return [Finding.of(one) for one in kept["findings"]]
-    return None
+def _kept_by_one(group: Sequence[Run]) -> list[Finding] | None:
+    found = (kept(run.folder, run.experiment) for run in group)
+    return next((one for one in found if one), None)
 
 
 def _probed(group: Sequence[Run], sources: dict[str, Interactions], data_dir: Path | None) -> list[Finding] | None:
     """None where the data is not here, has changed, or cannot be probed: a table must not fail for that."""
-    key, experiment = _key(group[0]), group[0].experiment
+    experiment = group[0].experiment
+    key = _key(group[0].folder, experiment)
     try:
         source = group[0].data
         if source is None:

@@ -1,14 +1,15 @@
 """The run folder: what was asked, what happened round by round, and what came out.
 
-experiment.toml         everything that decides the result
-provenance.json         versions, revision, data fingerprint, device
-rounds.jsonl            one JSON object a round: loss, metrics, seconds, bytes, sparsity of what is shared
-checkpoint.safetensors  the state to go on from; gone once the run has finished
-model.safetensors       the state of the chosen round
-users.csv               test values of every user
-audit.json              what probes found about the data under the protocol; written by comparisons
-cost.json               what a client and the server hold, send and need; federated methods only
-result.json             the figures, with protocol, seed and notes; its presence means finished
+experiment.toml          everything that decides the result
+provenance.json          versions, revision, data fingerprint, device
+rounds.jsonl             one JSON object a round: loss, metrics, seconds, bytes, sparsity of what is shared
+checkpoint.safetensors   the state to go on from; gone once the run has finished
+model.safetensors        the state of the chosen round
+users.csv                test values of every user
+recommended.safetensors  ten items for every user, popularity of items; some users with history and titles
+audit.json               what probes found about the data under the protocol; written by comparisons
+cost.json                what a client and the server hold, send and need; federated methods only
+result.json              the figures, with protocol, seed and notes; its presence means finished
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ from ownview.errors import OutputError
 from ownview.files import write_json, write_text, write_whole, writing
 
 _FILES = (
-    *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "audit.json", "cost.json"),
-    "result.json",
-    *("checkpoint.safetensors", "model.safetensors", "watched.safetensors"),
+    *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
+    *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
 )
 
 

@@ -15,7 +15,7 @@ import torch
 
 from ownview.baselines.central import Central
 from ownview.data.catalog import load, min_interactions
-from ownview.data.interactions import Interactions
+from ownview.data.interactions import IntArray, Interactions
 from ownview.data.splits import NONE, Split
 from ownview.engine.gathering import GatheringFederation
 from ownview.engine.machine import Machine, machine
@@ -31,6 +31,7 @@ from ownview.runs.folder import RunFolder
 from ownview.runs.gathering_cost import gathering_cost
 from ownview.runs.lock import sole_worker
 from ownview.runs.provenance import method_fingerprint, provenance
+from ownview.runs.recommended import recommended
 from ownview.runs.trainers import FederatedTrainer, Trainer, trainer
 from ownview.runs.training import Best, Training
 from ownview.runs.watching import Watch
@@ -245,12 +246,15 @@ class _Bench:
         standing = self.rankers[1].rank(self.trainer)
         folder.write_tensors("model", best.packed, {"round": best.round})
         folder.write_users(self._users(standing))
+        lists = self.rankers[1].top(self.trainer, 10)
+        watched = () if self.watch is None else self.watch.positions
+        folder.write_tensors("recommended", *recommended(self.split, standing.users, lists, watched))
         if self.watch is not None:
-            folder.write_tensors("watched", self.watch.tensors(), {"round": best.round, "users": self.watch.users})
+            folder.write_tensors("watched", self.watch.tensors(), {"round": best.round, **self.watch.about()})
         cost = self._cost(best, folder)
         if cost is not None:
             folder.write_cost(cost.to_dict())
-        folder.write_result(self._result(best, standing, folder, cost))
+        folder.write_result(self._result(best, standing, lists, folder, cost))
         folder.drop_tensors("checkpoint")
         return Run(folder, self.experiment, folder.read_result(), self.data, self.model)
 
@@ -284,9 +288,10 @@ class _Bench:
             found["inactive"] = summary(f"inactive {asked}", asked.members(interactions), interactions, values)
         return found
 
-    def _result(self, best: Best, standing: Standing, folder: RunFolder, cost: Cost | None) -> dict[str, Any]:
+    def _result(
+        self, best: Best, standing: Standing, lists: IntArray, folder: RunFolder, cost: Cost | None
+    ) -> dict[str, Any]:
         protocol = self.experiment.protocol
-        lists = self.rankers[1].top(self.trainer, 10)
         lines = folder.read_rounds()
         values = per_user(standing, protocol.cutoffs)
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -59,6 +59,20 @@ class Watch:
             for name, mixtures in self.federation.state.mixtures.items():
                 found[f"{user}.weights of {name}"] = mixtures.weights[position].clone()
         return found
+
+    def about(self) -> dict[str, Any]:
+        """Who they are, where they stand in what others send them, and what each table is to them.
+
+        A table is "local" where the client has one of its own, "global" where it is the one all clients share or one
+        the server made for this client.
+        """
+        roles: dict[str, str] = {}
+        for name, param in self.federation.state.params.items():
+            if param.rows:
+                roles[name] = "local" if param.own else "global"
+            if param.beside:
+                roles[param.beside] = "global"
+        return {"users": self.users, "positions": self.positions, "roles": roles}
 
     def _each(self) -> list[tuple[str, dict[str, Tensor]]]:
         place = torch.tensor(self.positions, device=self.federation.machine.device)

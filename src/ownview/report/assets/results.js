@@ -1,0 +1,109 @@
+// The table: methods as rows, protocols side by side; every number tells where it comes from.
+
+const TABLE = ["HR@10", "NDCG@10"];
+const narrow = matchMedia("(max-width: 44rem)");
+let sorted = null;
+
+/** A narrow page has room for one metric beside both protocols: the chosen one. */
+const columns = () => (narrow.matches ? [chosen.metric] : TABLE);
+narrow.addEventListener("change", () => choose({}));
+
+function resultsSection() {
+  const words = el("div");
+  const node = el("section", { id: "results", "aria-labelledby": "results-title" }, words, intervalsFigure());
+  const update = () => replace(words,
+    el("h2", { id: "results-title" }, "Results"),
+    el("p", { class: "lead" }, `${dataset().name}: ${sizeOf(dataset().size)}. Test at the chosen round: mean over seeds, below it the 95 % interval over users. Point at a number for its protocol, seeds and settings.`),
+    el("div", { class: "panel" }, el("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Results" }, resultsTable())),
+    el("p", { class: "small muted", style: { marginTop: ".6rem" } }, footnotes()));
+  listeners.push(update);
+  update();
+  return node;
+}
+
+const sizeOf = (size) => (size.users ? `${whole(size.users)} users, ${whole(size.items)} items, ${whole(size.interactions)} interactions` : "size not told");
+
+function intervalsFigure() {
+  const rows = (name) => shown(name).filter((one) => one.result.cells[chosen.metric]).map((one) => {
+    const cell = one.result.cells[chosen.metric];
+    return { ...one, ...cell, tip: () => tipLines(`${one.label}, ${chosen.metric} ${share(cell.mean)}`, `protocol ${name}`, `95 % interval over users ${share(cell.low)} to ${share(cell.high)}`, seedsOf(one.result)) };
+  });
+  const known = () => dataset().protocols.filter((one) => rows(one.name).length);
+  return figure({
+    title: () => `${chosen.metric} under every protocol`,
+    about: () => `${dataset().name}, test: mean over seeds and 95 % interval over users. Each protocol has a scale of its own; numbers of different protocols are not to be compared.`,
+    toggles: { log: { label: "log scale" } },
+    body: (width, { log }) => {
+      if (!known().length) return "No method is chosen.";
+      const side = known().length > 1 && width > 700;
+      const each = side ? Math.floor((width - 24) / 2) : width;
+      return el("div", { class: side ? "panels" : null }, known().map((one) => el("div", {}, el("h4", {}, one.name, " ", el("span", { class: "muted" }, `of ${one.ranked}`)),
+        intervalChart(`${chosen.metric} under protocol ${one.name}`, each, rows(one.name), { label: `${chosen.metric}, ${one.name}`, format: tidy, log }))));
+    },
+    table: () => ({
+      heads: ["method", ...known().flatMap((one) => [`${one.name} mean`, "low", "high"])],
+      rows: dataset().variants.map((variant) => variant.label).filter((label) => !chosen.hidden.has(label)).map((label) => [label, ...known().flatMap((one) => {
+        const row = rows(one.name).find((each) => each.label === label);
+        return row ? [share(row.mean), share(row.low), share(row.high)] : ["–", "–", "–"];
+      })]),
+    }),
+  });
+}
+
+function footnotes() {
+  const notes = ["Bold: the highest mean of its column."];
+  const flawed = dataset().protocols.filter((one) => firing(one).length).map((one) => one.name);
+  if (flawed.length) notes.push(` Grey numbers, protocol ${flawed.join(", ")}: marked by the audit above; they reproduce publications and say little about preference.`);
+  if (Object.values(dataset().results).some((by) => Object.values(by).some((one) => TABLE.some((metric) => one.cells[metric]?.alike?.length)))) {
+    notes.push(" ≈: cannot be told apart from the methods that its hint names.");
+  }
+  return notes.join("");
+}
+
+function resultsTable() {
+  const protocols = dataset().protocols;
+  const rows = dataset().variants.map((variant, place) => ({ ...look(variant.label), place, settings: variant.settings }));
+  if (sorted) rows.sort((a, b) => meanOf(b, sorted) - meanOf(a, sorted));
+  return el("table", { class: "results" },
+    el("caption", {}, "One row a method. Sort by a column's head."),
+    el("thead", {},
+      el("tr", {}, el("td", {}), protocols.map((one) => el("th", { class: "protocol first", colspan: columns().length, scope: "colgroup" },
+        one.name, " ", firing(one).length ? el("span", { class: "tag warn" }, firing(one).map((f) => PROBES[f.probe] ?? f.probe).join(", ")) : null,
+        el("span", { class: "between" }, `of ${one.ranked}, round chosen on ${one.chosen_on}`)))),
+      el("tr", {}, el("th", { scope: "col" }, sortButton("method", null)), protocols.flatMap((one) => columns().map((metric, k) =>
+        el("th", { scope: "col", class: k ? "n" : "n first" }, sortButton(metric, { protocol: one.name, metric })))))),
+    el("tbody", {}, rows.map((row) => el("tr", { class: chosen.hidden.has(row.label) ? "off" : null },
+      el("th", { scope: "row" }, swatch(row), row.label),
+      protocols.flatMap((one) => columns().map((metric, k) => resultCell(row, one, metric, k === 0)))))));
+}
+
+const resultOf = (row, name) => dataset().results[name]?.[row.place];
+const meanOf = (row, { protocol: name, metric }) => resultOf(row, name)?.cells[metric]?.mean ?? -1;
+
+function sortButton(text, by) {
+  const mine = by === null ? sorted === null : sorted?.protocol === by.protocol && sorted?.metric === by.metric;
+  return el("button", { class: "sort", type: "button", "aria-pressed": String(by !== null && mine), title: by ? `Sort by ${text} under ${by.protocol}` : "In the order of the runs", onclick: () => { sorted = by; choose({}); } }, text);
+}
+
+function resultCell(row, one, metric, first) {
+  const result = resultOf(row, one.name);
+  const cell = result?.cells[metric];
+  if (!cell) return el("td", { class: first ? "n first" : "n" }, el("span", { class: "muted" }, "–"));
+  const best = Math.max(...dataset().variants.map((_, place) => meanOf({ place }, { protocol: one.name, metric })));
+  const names = ["n", first && "first", cell.mean >= best - 1e-12 && "best", firing(one).length && "flawed"].filter(Boolean);
+  const node = el("td", { class: names.join(" "), tabindex: 0, "data-method": row.label, "data-protocol": one.name, "data-metric": metric },
+    el("span", { class: "value" }, cell.alike.length ? "≈ " : "", share(cell.mean)),
+    el("span", { class: "between" }, `${share(cell.low)} – ${share(cell.high)}`));
+  return tip(node, () => tipLines(`${row.label}, ${metric} ${share(cell.mean)}`,
+    `protocol ${one.name}, of ${one.ranked}, ${whole(result.users)} users`,
+    `95 % interval over users ${share(cell.low)} to ${share(cell.high)}`,
+    `${seedsOf(result)}${cell.spread === null ? "" : `, standard deviation over seeds ${share(cell.spread)}`}`,
+    `round chosen on ${one.chosen_on}: ${result.chosen_rounds.join(", ")} of ${row.settings.rounds}`,
+    cell.alike.length ? `cannot be told apart from ${cell.alike.join(", ")}` : [],
+    settingsText(row.settings)));
+}
+
+function settingsText(settings) {
+  const own = Object.entries(settings).filter(([name]) => !["method", "rounds"].includes(name) && !name.startsWith("federation."));
+  return own.length ? own.map(([name, value]) => `${name} ${Array.isArray(value) ? value.join("-") || "none" : value}`).join(", ") : "no settings";
+}

@@ -1,0 +1,167 @@
+"""From run folders to one model of plain values, which the page draws: nothing else is read."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ownview.errors import OutputError
+from ownview.evaluation.protocol import PROTOCOLS, Protocol
+from ownview.report.against_papers import against_papers, published_papers
+from ownview.report.cells import Alike, cells, mark_alike
+from ownview.report.costs import costs
+from ownview.report.curves import curve, sparsity
+from ownview.report.findings import findings
+from ownview.report.lists import BANDS, Titles, chosen, people, taste
+from ownview.report.people import distribution, groups
+from ownview.report.pictures import MOST_TSNE, layouts, merging, spectra, watched_runs, weights
+from ownview.report.projection import has_tsne
+from ownview.report.reading import SeenRun, read_run
+from ownview.report.trajectories import trajectories
+from ownview.report.variants import Variant, protocol_names, variants
+from ownview.runs.folder import RunFolder
+from ownview.version import __version__
+
+Model = dict[str, Any]
+
+
+def gather(folders: Sequence[Path], alike: Alike | None = None, title: str = "") -> Model:
+    """Everything the page shows.
+
+    Args:
+        folders: of runs; unfinished ones are named on the page and take no part.
+        alike: the rule for what cannot be told apart; see `ownview.report.cells.Alike`.
+        title: of the page; without one the datasets' names.
+
+    Raises:
+        OutputError: a folder is no run, or damaged, or none has finished.
+    """
+    opened = [RunFolder.open(folder) for folder in folders]
+    unfinished = [one.path for one in opened if not one.finished]
+    runs = [read_run(one.path) for one in opened if one.finished]
+    if not runs:
+        raise OutputError(f"none of {len(folders)} runs has finished; go on with one by ownview run --resume FOLDER")
+    by_data: dict[str, list[SeenRun]] = {}
+    for run in runs:
+        by_data.setdefault(run.experiment.data_label(), []).append(run)
+    datasets = [_dataset(name, mine, alike, MOST_TSNE // len(by_data)) for name, mine in by_data.items()]
+    return {
+        "title": title or ", ".join(by_data),
+        "about": {
+            "version": __version__,
+            "created": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+            "runs": len(runs),
+            "revisions": _distinct(run.provenance.get("revision") for run in runs),
+            "devices": _distinct(run.provenance.get("machine", {}).get("device") for run in runs),
+            "unfinished": [f"{path.resolve().parent.name}/{path.name}" for path in unfinished],
+            "missing": _missing(runs),
+            "tsne": has_tsne(),
+        },
+        "bands": list(BANDS),
+        "datasets": datasets,
+        "papers": published_papers([point for one in datasets for point in one["published"]]),
+    }
+
+
+def _dataset(name: str, runs: Sequence[SeenRun], alike: Alike | None, most_tsne: int) -> Model:
+    names = protocol_names(sorted(runs, key=lambda run: _rank(run.experiment.protocol)))
+    found = variants(runs, names)
+    titles = Titles()
+    results = {label: _results(label, found, titles, alike) for label in names.values()}
+    protocols = [
+        _protocol(protocol, label, [run for run in runs if run.experiment.protocol == protocol])
+        for protocol, label in names.items()
+    ]
+    shown = {label: people(_first_seeds(found, label), titles) for label in names.values()}
+    watched = watched_runs([variant.runs for variant in found])
+    return {
+        "name": name,
+        "size": runs[0].provenance.get("data", {}),
+        "protocols": protocols,
+        "variants": [{"label": variant.label, "settings": variant.settings} for variant in found],
+        "results": results,
+        "people": shown,
+        "published": against_papers(name, found),
+        "pictures": {
+            "layouts": layouts(watched, most_tsne),
+            "spectra": spectra(watched),
+            "weights": weights(watched),
+            "merging": merging(watched),
+            "trajectories": trajectories(found),
+        },
+        "titles": titles.all,
+    }
+
+
+def _results(protocol: str, found: Sequence[Variant], titles: Titles, alike: Alike | None) -> dict[str, Model]:
+    """By the variant's place in the list, as text."""
+    runs = {variant.label: variant.runs[protocol] for variant in found if protocol in variant.runs}
+    by_label = {label: _result(mine, titles) for label, mine in runs.items()}
+    if alike is not None:
+        mark_alike(by_label, runs, alike)
+    return {str(place): by_label[one.label] for place, one in enumerate(found) if one.label in by_label}
+
+
+def _result(runs: Sequence[SeenRun], titles: Titles) -> Model:
+    return {
+        "seeds": [run.experiment.seed for run in runs],
+        "chosen_rounds": [run.result["chosen_round"] for run in runs],
+        "users": runs[0].result["users_ranked"],
+        "folders": [run.name for run in runs],
+        "cells": cells(runs),
+        "curve": curve(runs),
+        "sparsity": sparsity(runs),
+        "groups": groups(runs),
+        "distribution": distribution(runs),
+        "cost": costs(runs),
+        "taste": taste(runs, titles),
+    }
+
+
+def _protocol(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> Model:
+    return {
+        "name": name,
+        "ranked": f"{protocol.candidates + 1} items" if protocol.candidates else "all items",
+        "chosen_on": protocol.selection,
+        "findings": findings(protocol, name, runs),
+        "notes": _distinct(note for run in runs for note in run.result["notes"]),
+        "settings": {key: list(v) if isinstance(v, tuple) else v for key, v in protocol.values().items()},
+        "chosen": chosen(runs[0]),
+    }
+
+
+def _first_seeds(found: Sequence[Variant], protocol: str) -> Mapping[str, SeenRun]:
+    return {str(place): one.runs[protocol][0] for place, one in enumerate(found) if protocol in one.runs}
+
+
+def _rank(protocol: Protocol) -> int:
+    """Honest first, then paper, then what people made themselves."""
+    known = list(PROTOCOLS)
+    return known.index(protocol.name) if protocol.name in known else len(known)
+
+
+def _missing(runs: Sequence[SeenRun]) -> list[str]:
+    """What the page cannot show for lack of files, in sentences."""
+    total = len(runs)
+    said = []
+    if lacking := sum(run.recommended is None for run in runs):
+        said.append(
+            f"{lacking} of {total} runs hold no recommended items (written by an older version): "
+            "what is recommended, and to whom, is not shown for them"
+        )
+    if lacking := sum(not run.users for run in runs):
+        said.append(f"{lacking} of {total} runs have no users.csv: the spread over users is not shown for them")
+    if not any(run.watched for run in runs):
+        said.append("no run watched a client (--watch USER): there are no pictures of item tables and user vectors")
+    if lacking := sum(run.findings is None for run in runs):
+        said.append(
+            f"{lacking} of {total} runs hold no audit.json (ownview compare and ownview bench write it): where no "
+            "other run on the same data has one, leaks follow from the protocol's rules and are not measured"
+        )
+    return said
+
+
+def _distinct(values: Any) -> list[Any]:
+    return [value for value in dict.fromkeys(values) if value is not None]

@@ -1,0 +1,206 @@
+"""The papers' pictures, of clients that were watched (`--watch`): tables on paper, spectra, weights.
+
+Tables of the first watched user of every variant, as PFedRec's Figure 2, FedRAP's Figure 8, PFedCLR's Figure 6 and
+FedEM's Figure 5 show them; singular values as PLGC's Figure 6; W and rho as FedEM's Figures 8 and 9.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ownview.data.interactions import FloatArray, IntArray
+from ownview.report.projection import has_tsne, project
+from ownview.report.reading import SeenRun
+
+MOST_TSNE = 16
+"""Tables of a report that t-SNE lays out, those of variants with several tables first; it takes about a second each."""
+
+_MOST_POINTS = 300
+_MOST_INTERACTED = 120
+_RHO_ITEMS = 30
+_ABUNDANCE = "abundance "
+_ROLES = {"global": 0, "local": 1, "merged": 2}
+
+OTHER, INTERACTED, HELD_OUT = 0, 1, 2
+"""What an item is to the user."""
+
+
+class Watched(NamedTuple):
+    """A run whose clients were watched: `place` of its variant, and the protocol's name."""
+
+    place: int
+    protocol: str
+    run: SeenRun
+
+
+class Table(NamedTuple):
+    """An item table [m, d] of a client and what it is to it."""
+
+    name: str
+    role: str
+    values: FloatArray
+
+
+def client_tables(run: SeenRun, user: str) -> list[Table]:
+    """The client's item tables as wide as its widest, global before local before merged.
+
+    None of an older run, which does not tell the number of items and hence which matrices are tables.
+    """
+    if run.watched is None or run.recommended is None:
+        return []
+    tensors, about = run.watched
+    roles = {**about.get("roles", {}), "merged": "merged"}
+    items = len(run.recommended[0]["popularity"])
+    found = []
+    for key, value in tensors.items():
+        name = key.removeprefix(f"{user}.")
+        if name != key and value.dim() == 2 and len(value) == items and value.shape[1] > 1:
+            found.append(Table(name, roles.get(name, "table"), value.numpy().astype(float)))
+    widest = max((table.values.shape[1] for table in found), default=0)
+    wide = [table for table in found if table.values.shape[1] == widest]
+    return sorted(wide, key=lambda table: (_ROLES.get(table.role, 3), table.name))
+
+
+def layouts(watched: Iterable[Watched], most_tsne: int = MOST_TSNE) -> list[dict[str, Any]]:
+    """Item tables of the first watched user of each, two coordinates an item, and what the item is to the user."""
+    chosen = []
+    for one in watched:
+        user = _users(one.run)[0]
+        marks = _marks(one.run, user)
+        if marks is not None:
+            chosen.append((one, user, marks, client_tables(one.run, user)))
+    chosen.sort(key=lambda entry: -len(entry[3]))
+    left = most_tsne if has_tsne() else 0
+    found = []
+    for one, user, marks, tables in chosen:
+        kept = _some(marks)
+        by_tsne = left >= len(tables)
+        left -= len(tables) if by_tsne else 0
+        found.append(
+            {
+                "variant": one.place,
+                "protocol": one.protocol,
+                "user": user,
+                "by": "t-SNE" if by_tsne else "PCA",
+                "marks": marks[kept].tolist(),
+                "tables": [
+                    {"name": table.name, "role": table.role, "points": _flat(table.values[kept], by_tsne)}
+                    for table in tables
+                ],
+            }
+        )
+    return sorted(found, key=lambda one: one["variant"])
+
+
+def spectra(watched: Iterable[Watched]) -> list[dict[str, Any]]:
+    """Singular values of the tables of up to two watched users; information abundance is their sum over the largest."""
+    found = []
+    for one in watched:
+        for user in _users(one.run)[:2]:
+            tables = []
+            for table in client_tables(one.run, user):
+                values = np.linalg.svd(table.values, compute_uv=False)
+                abundance = float(values.sum() / values.max()) if values.max() > 0 else 0.0
+                told = [float(f"{value:.5g}") for value in values]
+                tables.append({"name": table.name, "role": table.role, "values": told, "abundance": abundance})
+            if tables:
+                entry = {"variant": one.place, "protocol": one.protocol, "user": user, "tables": tables}
+                found.append({**entry, "rounds": _abundance_by_round(one.run, user)})
+    return found
+
+
+def _abundance_by_round(run: SeenRun, user: str) -> dict[str, list[float]]:
+    """By table, where the method reads it every round (plug-in plgc)."""
+    lines = [line["watched"][user] for line in run.rounds if "watched" in line]
+    names = [name for name in (lines[0] if lines else {}) if name.startswith(_ABUNDANCE)]
+    return {name.removeprefix(_ABUNDANCE): [round(line[name][0], 4) for line in lines] for name in names}
+
+
+def weights(watched: Iterable[Watched]) -> list[dict[str, Any]]:
+    """How much of whose upload each watched client receives: the part of W among the watched ones."""
+    found = []
+    for one in watched:
+        tensors, about = one.run.watched or ({}, {})
+        users, positions = _users(one.run), about.get("positions")
+        rows = [value for user in users for key, value in tensors.items() if key.startswith(f"{user}.weights of ")]
+        if len(rows) != len(users) or len(users) < 2 or positions is None:
+            continue
+        matrix = np.array([row.numpy()[positions] for row in rows], float)
+        among = len(rows[0])
+        found.append({"variant": one.place, "protocol": one.protocol, "users": users, "clients": among,
+                      "matrix": _rounded(matrix)})  # fmt: skip
+    return found
+
+
+def merging(watched: Iterable[Watched]) -> list[dict[str, Any]]:
+    """Rho of the first items for every watched client, and its mean over items the user has and the others."""
+    found = []
+    for one in watched:
+        tensors, _ = one.run.watched or ({}, {})
+        users = [user for user in _users(one.run) if f"{user}.rho" in tensors]
+        rows = [tensors[f"{user}.rho"].numpy().astype(float) for user in users]
+        if not rows:
+            continue
+        marks = [_marks(one.run, user) for user in users]
+        split = [
+            None if mark is None else [float(row[mark == INTERACTED].mean()), float(row[mark == OTHER].mean())]
+            for row, mark in zip(rows, marks, strict=True)
+        ]
+        matrix = np.array([row[:_RHO_ITEMS] for row in rows])
+        found.append({"variant": one.place, "protocol": one.protocol, "users": users, "matrix": _rounded(matrix),
+                      "means": split})  # fmt: skip
+    return found
+
+
+def _users(run: SeenRun) -> list[str]:
+    return list(run.watched[1]["users"]) if run.watched is not None else []
+
+
+def _marks(run: SeenRun, user: str) -> IntArray | None:
+    """[m] what each item is to the user; None where the run does not tell."""
+    if run.recommended is None:
+        return None
+    tensors, about = run.recommended
+    sample = next((one for one in about["samples"] if one["user"] == user), None)
+    if sample is None:
+        return None
+    marks = np.zeros(len(tensors["popularity"]), np.int64)
+    marks[sample["history"]] = INTERACTED
+    held_out = [item for item in (sample["validation"], sample["test"]) if item >= 0]
+    marks[held_out] = HELD_OUT
+    return marks
+
+
+def _some(marks: IntArray) -> IntArray:
+    """Places of at most `_MOST_POINTS` items, drawn by a fixed seed: held-out ones, interacted ones, and others."""
+    random = np.random.default_rng(0)
+    held_out = np.flatnonzero(marks == HELD_OUT)
+    interacted = np.flatnonzero(marks == INTERACTED)
+    if len(interacted) > _MOST_INTERACTED:
+        interacted = random.choice(interacted, _MOST_INTERACTED, replace=False)
+    others = np.flatnonzero(marks == OTHER)
+    room = _MOST_POINTS - len(held_out) - len(interacted)
+    if len(others) > room:
+        others = random.choice(others, room, replace=False)
+    return np.concatenate([others, interacted, held_out])  # drawn in this order, the few on top
+
+
+def _flat(values: FloatArray, by_tsne: bool) -> list[list[float]]:
+    return _rounded(project(values, tsne=by_tsne))
+
+
+def _rounded(matrix: FloatArray) -> list[list[float]]:
+    return [[float(f"{value:.4g}") for value in row] for row in matrix]
+
+
+def watched_runs(variants: Sequence[Mapping[str, Sequence[SeenRun]]]) -> list[Watched]:
+    """One run of each variant and protocol whose clients were watched, the first seed that has any."""
+    return [
+        Watched(place, protocol, next(run for run in runs if run.watched is not None))
+        for place, by_protocol in enumerate(variants)
+        for protocol, runs in by_protocol.items()
+        if any(run.watched is not None for run in runs)
+    ]

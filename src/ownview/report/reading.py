@@ -1,0 +1,114 @@
+"""One run folder as the report sees it; what an older folder lacks is None or empty."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from ownview.data.interactions import FloatArray
+from ownview.errors import OutputError
+from ownview.evaluation.findings import Finding
+from ownview.experiment import Experiment
+from ownview.runs.audits import kept
+from ownview.runs.folder import RunFolder
+
+Tensors = dict[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class SeenRun:
+    """A finished run, read without its data and without its method."""
+
+    folder: RunFolder
+    experiment: Experiment
+    result: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The folder's name and that of its parent: enough to find it again, and no path of this machine."""
+        path = self.folder.path.resolve()
+        return f"{path.parent.name}/{path.name}"
+
+    @cached_property
+    def rounds(self) -> list[dict[str, Any]]:
+        """Lines of rounds.jsonl."""
+        return self.folder.read_rounds()
+
+    @cached_property
+    def provenance(self) -> dict[str, Any]:
+        """Versions and data."""
+        return self.folder.read_provenance()
+
+    @cached_property
+    def per_user(self) -> dict[str, FloatArray]:
+        """By metric [k], in the order of `users`; empty where users.csv is missing."""
+        columns = self._users_file
+        return {name: np.array(values, float) for name, values in columns.items() if "@" in name or name.isupper()}
+
+    @cached_property
+    def users(self) -> tuple[str, ...]:
+        """Ids of the ranked users."""
+        return tuple(self._users_file.get("user", ()))
+
+    @cached_property
+    def recommended(self) -> tuple[Tensors, dict[str, Any]] | None:
+        """Lists of all users, and sample users; None for runs of versions that did not write them."""
+        return self._tensors("recommended")
+
+    @cached_property
+    def watched(self) -> tuple[Tensors, dict[str, Any]] | None:
+        """What watched clients hold; None where nobody was watched."""
+        return self._tensors("watched")
+
+    @cached_property
+    def findings(self) -> list[Finding] | None:
+        """What probes found about the data under the protocol; None where no comparison has had them at work."""
+        return kept(self.folder, self.experiment)
+
+    @cached_property
+    def _users_file(self) -> dict[str, list[str]]:
+        path = self.folder.path / "users.csv"
+        if not path.is_file():
+            return {}
+        with path.open(encoding="utf-8", newline="") as lines:
+            header, *rows = csv.reader(lines)
+        if any(len(row) != len(header) for row in rows):
+            raise OutputError(f"{path}: is damaged: a line has other columns than the first; run it again")
+        return {name: [row[k] for row in rows] for k, name in enumerate(header)}
+
+    def _tensors(self, name: str) -> tuple[Tensors, dict[str, Any]] | None:
+        return self.folder.read_tensors(name) if self.folder.has_tensors(name) else None
+
+
+def read_run(path: Path) -> SeenRun:
+    """A finished run's folder; others are refused with what to do."""
+    folder = RunFolder.open(path)
+    experiment = Experiment.from_toml(folder.read_experiment(), str(path / "experiment.toml"))
+    return SeenRun(folder, experiment, folder.read_result())
+
+
+def find_runs(paths: list[Path]) -> list[Path]:
+    """Run folders among the paths: a path that is no run itself stands for the runs right inside it.
+
+    Raises:
+        OutputError: a path is not there, or is neither a run nor holds one.
+    """
+    found: list[Path] = []
+    for path in paths:
+        if not path.exists():
+            raise OutputError(f"{path}: no such run folder")
+        inside = [path] if _is_run(path) else sorted(one for one in path.glob("*") if _is_run(one))
+        if not inside:
+            raise OutputError(f"{path}: not a run folder, and none lies in it: expected experiment.toml there")
+        found += inside
+    return list({one.resolve(): one for one in found}.values())
+
+
+def _is_run(path: Path) -> bool:
+    return (path / "experiment.toml").is_file()

@@ -1,0 +1,82 @@
+"""Which runs are seeds of each other, and what to call them.
+
+Runs belong together when everything but the seed, the protocol and what was merely looked at is equal. Variants of one
+method get the settings in which they differ behind their name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ownview.evaluation.protocol import Protocol
+from ownview.experiment import Experiment
+from ownview.report.reading import SeenRun
+
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method with its settings on one dataset; `runs` by the protocol's name, seeds ascending."""
+
+    label: str
+    settings: Settings
+    runs: dict[str, list[SeenRun]] = field(default_factory=dict)
+
+
+def variants(runs: Sequence[SeenRun], names: Mapping[Protocol, str]) -> list[Variant]:
+    """All variants of one dataset in the order they first come.
+
+    Args:
+        runs: on the same data.
+        names: of the protocols.
+    """
+    grouped: dict[str, list[SeenRun]] = {}
+    for run in runs:
+        grouped.setdefault(json.dumps(settings_of(run.experiment), sort_keys=True), []).append(run)
+    settings = [json.loads(key) for key in grouped]
+    labels = _labels([group[0].experiment.label() for group in grouped.values()], settings)
+    found = []
+    for label, values, group in zip(labels, settings, grouped.values(), strict=True):
+        by_protocol: dict[str, list[SeenRun]] = {}
+        for run in sorted(group, key=lambda one: one.experiment.seed):
+            by_protocol.setdefault(names[run.experiment.protocol], []).append(run)
+        found.append(Variant(label, values, by_protocol))
+    return found
+
+
+def settings_of(experiment: Experiment) -> Settings:
+    """Everything that makes a method what it is, flat: settings, plug-ins' settings, federation, rounds."""
+    values = experiment.to_dict()
+    flat = {"method": experiment.label(), "rounds": values["rounds"], **values["settings"]}
+    for plugin in values["plugins"]:
+        flat |= {f"{plugin['name']}.{name}": value for name, value in plugin["settings"].items()}
+    return flat | {f"federation.{name}": value for name, value in values["federation"].items()}
+
+
+def protocol_names(runs: Iterable[SeenRun]) -> dict[Protocol, str]:
+    """Every protocol under a name of its own: different ones that call themselves the same get a number."""
+    names: dict[Protocol, str] = {}
+    for run in runs:
+        protocol = run.experiment.protocol
+        if protocol not in names:
+            taken = sum(other.name == protocol.name for other in names)
+            names[protocol] = protocol.name if not taken else f"{protocol.name} ({taken + 1})"
+    return names
+
+
+def _labels(names: Sequence[str], settings: Sequence[Settings]) -> list[str]:
+    labels = []
+    for name, mine in zip(names, settings, strict=True):
+        others = [values for other, values in zip(names, settings, strict=True) if other == name and values is not mine]
+        differs = [key for key, value in mine.items() if any(other.get(key) != value for other in others)]
+        told = ", ".join(f"{key.removeprefix('federation.')}={_short(mine[key])}" for key in differs)
+        labels.append(f"{name} ({told})" if told else name)
+    return labels
+
+
+def _short(value: Any) -> str:
+    return "-".join(map(str, value)) if isinstance(value, list) else str(value)

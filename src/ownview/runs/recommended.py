@@ -1,0 +1,89 @@
+"""What a finished run would show its users: lists of everybody, and a few users with their history and titles.
+
+`recommended.safetensors` makes a run folder readable without its data: coverage and popularity can be worked out from
+it, and people can judge some lists by eye.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from ownview.data.interactions import IntArray
+from ownview.data.splits import NONE, Split
+
+SAMPLES = 24
+"""Users whose history is kept beside their list."""
+
+_TITLED = 60
+"""Items of a history that keep their title, the latest; the others only their position."""
+
+_OFTEN = 20
+"""Most recommended items that keep their title, whoever they were recommended to."""
+
+
+def sample_users(split: Split, ranked: IntArray, watched: Sequence[int] = ()) -> list[int]:
+    """Positions of the watched users and of `SAMPLES` ranked ones.
+
+    Chosen by a hash of the user's id, so that every method, seed and protocol on the same data has the same ones.
+    """
+    by_hash = sorted(ranked.tolist(), key=lambda user: hashlib.sha256(str(split.data.users[user]).encode()).digest())
+    return list(dict.fromkeys([*watched, *by_hash[:SAMPLES]]))
+
+
+def recommended(
+    split: Split, ranked: IntArray, lists: npt.NDArray[np.int64], watched: Sequence[int] = ()
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and description of `recommended.safetensors`.
+
+    Args:
+        split: the data as used.
+        ranked: [k] positions of the ranked users, in the order of users.csv.
+        lists: [k, K] what each of them is recommended, best first; -1 for empty places.
+        watched: positions of users whose clients are watched.
+
+    Returns:
+        `lists` [k, K] item positions, `popularity` [m] training rows of each item; and a description with, for every
+        sample user, the distinct training items in time order (source order without times), and held-out items.
+    """
+    popularity = np.bincount(split.train.values.numpy(), minlength=split.num_items)
+    samples = [_sample(split, user, ranked) for user in sample_users(split, ranked, watched)]
+    named: set[int] = set(_most_recommended(lists, split.num_items))
+    for sample in samples:
+        row = sample["row"]
+        named |= {*sample["history"][-_TITLED:], sample["validation"], sample["test"]}
+        named |= set() if row is None else set(lists[row].tolist())
+    about = {
+        "samples": samples,
+        "titles": {str(item): split.data.title(item) for item in sorted(named - {NONE})},
+    }
+    small = torch.int16 if split.num_items < 2**15 else torch.int32
+    tensors = {"lists": torch.from_numpy(lists).to(small), "popularity": torch.from_numpy(popularity).to(torch.int32)}
+    return tensors, about
+
+
+def _sample(split: Split, user: int, ranked: IntArray) -> dict[str, Any]:
+    rows = split.data.of(user)
+    items = split.data.item[rows]
+    if split.data.timestamp is not None:
+        items = items[np.argsort(split.data.timestamp[rows], kind="stable")]
+    trained = set(split.train.of(user).tolist())
+    place = np.flatnonzero(ranked == user)
+    return {
+        "user": str(split.data.users[user]),
+        "row": int(place[0]) if len(place) else None,
+        "history": [item for item in dict.fromkeys(items.tolist()) if item in trained],
+        "validation": int(split.validation[user]),
+        "test": int(split.test[user]),
+    }
+
+
+def _most_recommended(lists: npt.NDArray[np.int64], num_items: int) -> list[int]:
+    counts = np.bincount(lists[lists >= 0].reshape(-1), minlength=num_items)
+    return [int(item) for item in np.argsort(-counts, kind="stable")[:_OFTEN] if counts[item]]

@@ -1,0 +1,207 @@
+"""The report in a real browser: it opens without a complaint or a request, and answers to what a reader does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ownview.report.gather import gather
+from ownview.report.page import render
+from ownview.report.reading import find_runs
+from tests.browser.chromium import NAMES, Chromium, find_chromium
+from tests.report.worlds import HOSTILE, make_runs
+
+pytestmark = pytest.mark.browser
+
+DESKTOP, PHONE = (1200, 900), (360, 740)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("browser")
+    path = folder / "report.html"
+    path.write_text(render(gather(find_runs([make_runs(folder)]), title=HOSTILE)), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    program = find_chromium()
+    if program is None:
+        pytest.skip(f"no Chromium here: install one of {', '.join(NAMES)}, or name it in $CHROMIUM")
+    with Chromium(program) as started:
+        yield started
+
+
+@pytest.fixture(params=[DESKTOP, PHONE], ids=["desktop", "phone"])
+def opened(request: pytest.FixtureRequest, browser: Chromium, page: Path) -> Chromium:
+    browser.complaints.clear()
+    browser.requests.clear()
+    browser.size(*request.param, phone=request.param == PHONE)
+    browser.open(page)
+    browser.run("document.querySelector('#bar .methods').open = true")
+    return browser
+
+
+@pytest.fixture(autouse=True)
+def _nothing_to_complain(browser: Chromium, page: Path) -> Iterator[None]:
+    """Whatever a test did: no error or warning in the console, and nothing was asked for but the page itself."""
+    yield
+    assert browser.complaints == []
+    assert {url for url in browser.requests if not url.startswith("data:")} <= {page.as_uri()}
+
+
+def text(browser: Chromium, selector: str) -> str:
+    return str(browser.run(f"document.querySelector({json.dumps(selector)}).textContent"))
+
+
+def figure(browser: Chromium, title: str) -> str:
+    """A selector for the figure with this title, and its drawing."""
+    browser.run(
+        f"[...document.querySelectorAll('figure')].find((one) => one.querySelector('h3').textContent === "
+        f"{json.dumps(title)}).dataset.under = 'test'; "
+        "document.querySelectorAll('figure[data-under]').forEach((one) => one.querySelector('h3').textContent === "
+        f"{json.dumps(title)} || delete one.dataset.under)"
+    )
+    return "figure[data-under]"
+
+
+def drawn(browser: Chromium, title: str) -> str:
+    return str(browser.run(f"document.querySelector('{figure(browser, title)} .host').innerHTML"))
+
+
+def test_it_opens_whole_and_fits_the_window(opened: Chromium) -> None:
+    assert text(opened, "h1") == HOSTILE
+    assert opened.run("document.title").startswith("Ownview: </script>")
+    assert opened.run("innerWidth") in (DESKTOP[0], PHONE[0])  # a phone zooms out where the page is wider than it
+    assert opened.run("document.documentElement.scrollWidth <= innerWidth")
+    titles = opened.run("[...document.querySelectorAll('figure h3')].map((one) => one.textContent)")
+    assert len(titles) == len(set(titles)) >= 15
+    empty = "[...document.querySelectorAll('figure .host')].filter((one) => !one.childElementCount).length"
+    assert opened.run(empty) == 0
+    assert "NaN" not in opened.run("document.getElementById('main').innerHTML")
+    assert "undefined" not in opened.run("document.getElementById('main').innerHTML")
+
+
+def test_findings_stand_before_the_table(opened: Chromium) -> None:
+    assert "never drawn as training negatives" in text(opened, "#findings .fires")
+    follows = "document.querySelector('#findings').compareDocumentPosition(document.querySelector('table.results')) & 4"
+    assert opened.run(follows)
+
+
+def test_choosing_methods_changes_table_and_charts(opened: Chromium) -> None:
+    before = drawn(opened, "Convergence")
+    assert "fedrap" in before
+    opened.click('input[name=method][value="fedrap"]')
+    assert "fedrap" not in drawn(opened, "Convergence")
+    assert "off" in opened.run(
+        "[...document.querySelectorAll('table.results tbody tr')].find((row) => row.textContent.startsWith('fedrap'))"
+        ".className"
+    )
+    assert opened.run("document.querySelector('.methods summary').textContent").startswith("Methods: 6 of 7")
+    opened.click("button[name=none]")
+    assert "None of the chosen methods" in text(opened, f"{figure(opened, 'Convergence')} .host")
+    opened.click("button[name=all]")
+    assert drawn(opened, "Convergence").count("<path") == before.count("<path")
+
+
+def test_switching_the_protocol_changes_the_charts(opened: Chromium) -> None:
+    before = drawn(opened, "Convergence")
+    opened.click("#bar label:has(input[name=protocol][value=paper])")
+    assert opened.run("document.querySelector('input[name=protocol]:checked').value") == "paper"
+    assert "protocol paper: HR@10 of 100 items" in text(opened, f"{figure(opened, 'Convergence')} p")
+    assert drawn(opened, "Convergence") != before
+    opened.click("#bar label:has(input[name=metric][value='NDCG@10'])")
+    assert "NDCG@10 of 100 items" in text(opened, f"{figure(opened, 'Convergence')} p")
+
+
+def test_choosing_a_user_shows_their_history_and_lists(opened: Chromium) -> None:
+    chooser = f"{figure(opened, 'One user, every method')} select"
+    first = opened.run("document.querySelector('.person').dataset.user")
+    shown = text(opened, ".person")
+    value = opened.run(f"document.querySelector('{chooser}').options[3].value")
+    assert value != first
+    opened.run(f"document.querySelector('{chooser}').focus()")
+    for _ in range(3):
+        opened.press("ArrowDown")
+    opened.until(lambda: opened.run("document.querySelector('.person').dataset.user") == value)
+    assert text(opened, ".person") != shown
+    assert opened.run("document.querySelectorAll('.person .lists ol').length") == 4
+    assert opened.run("document.querySelectorAll('.person .lists ol')[0].children.length") == 10
+
+
+def test_names_of_items_are_text(opened: Chromium) -> None:
+    assert HOSTILE in opened.run("document.getElementById('main').textContent")
+    assert opened.run("document.querySelectorAll('main script').length") == 0
+
+
+def test_a_number_tells_its_protocol_seeds_and_settings(opened: Chromium) -> None:
+    cell = '[data-method="fedmf (learning_rate=0.01)"][data-protocol=honest][data-metric="HR@10"]'
+    opened.hover(cell)
+    told = text(opened, "#tooltip")
+    assert not opened.run("document.getElementById('tooltip').hidden")
+    for part in ("protocol honest", "of all items", "2 seeds (0, 1)", "95 % interval", "embedding_size 4", "of 4"):
+        assert part in told
+    opened.run(f"document.querySelector({json.dumps(cell)}).focus()")
+    opened.press("Escape")
+    assert opened.run("document.getElementById('tooltip').hidden")
+
+
+def test_curves_are_read_by_keyboard(opened: Chromium) -> None:
+    area = f"{figure(opened, 'Convergence')} [role=slider]"
+    opened.run(f"document.querySelector('{area}').focus()")
+    opened.press("Home")
+    opened.press("ArrowRight")
+    assert opened.run(f"document.querySelector('{area}').getAttribute('aria-valuenow')") == "2"
+    assert text(opened, "#tooltip").startswith("round 2")
+
+
+def test_a_log_scale_and_the_table_behind_a_chart(opened: Chromium) -> None:
+    place = figure(opened, "Convergence")
+    before = drawn(opened, "Convergence")
+    opened.click(f"{place} input[name=log]")
+    assert drawn(opened, "Convergence") != before
+    opened.click(f"{place} summary")
+    opened.until(lambda: opened.run(f"document.querySelectorAll('{place} table tbody tr').length") == 4)
+    assert "round" in text(opened, f"{place} table thead")
+
+
+def test_light_and_dark_follow_the_reader_and_the_button(browser: Chromium, page: Path) -> None:
+    def background() -> Any:
+        return browser.run("getComputedStyle(document.body).backgroundColor")
+
+    browser.size(*DESKTOP)
+    browser.open(page)
+    light = background()
+    browser.size(*DESKTOP, dark=True)
+    browser.open(page)
+    assert background() != light
+    browser.click("#theme")
+    assert background() == light
+
+
+def test_it_prints_without_controls_and_in_light_colours(browser: Chromium, page: Path) -> None:
+    browser.size(*DESKTOP, dark=True)
+    browser.open(page)
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert browser.run("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert browser.run("getComputedStyle(document.getElementById('bar')).display") == "none"
+    browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_everything_that_can_be_used_has_a_name(opened: Chromium) -> None:
+    unnamed = opened.run(
+        "[...document.querySelectorAll('button, select, input, svg[role=img], [role=slider], [role=region]')]"
+        ".filter((one) => !(one.ariaLabel || (one.closest('label') ?? one).textContent.trim()))"
+        ".map((one) => one.outerHTML)"
+    )
+    assert unnamed == []
+    levels = opened.run("[...document.querySelectorAll('h1, h2, h3, h4')].map((one) => Number(one.tagName[1]))")
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
