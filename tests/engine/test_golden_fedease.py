@@ -82,7 +82,7 @@ class _Table:
 def _assert_central(split: Split, dtype: torch.dtype, tolerance: float) -> None:
     one = gathering(FedEASE(), split, dtype=dtype)
     one.round(1)
-    central = _central(split, 300.0)
+    central = _central(split, 200.0)
     found = one.scores(torch.arange(split.num_users), None).double().numpy()
     assert np.abs(found - central).max() < tolerance
     for ranker in rankers(HONEST, split, seed=0, device=torch.device("cpu"), memory=10**8):

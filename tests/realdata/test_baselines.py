@@ -18,3 +18,19 @@ def test_hit_rate_among_all_items(method: str, expected: float, real_data_dir: P
     """Equal up to one or two users: other processors round otherwise."""
     done = run(Experiment(method=method, data="ml-100k", device="cpu"), data_dir=real_data_dir)
     assert done.metrics["HR@10"] == pytest.approx(expected, abs=0.0025)
+
+
+@pytest.mark.realdata
+@pytest.mark.parametrize(("data", "tolerance"), [("ml-100k", 1e-6), ("filmtrust", 2e-4)])
+def test_fedease_is_ease_in_every_metric(data: str, tolerance: float, real_data_dir: Path) -> None:
+    """The server of the one sees a sum, that of the other everything; both take the same lambda by default.
+
+    The package solves in single precision. On filmtrust many items that few users have tie exactly, and its rounding
+    parts them by chance; against the same formula in double precision FedEASE is exact (test_golden_fedease).
+    """
+    central, federated = (
+        run(Experiment(method=name, data=data, device="cpu"), data_dir=real_data_dir).metrics
+        for name in ("ease", "fedease")
+    )
+    assert set(central) == set(federated)
+    assert federated == pytest.approx(central, abs=tolerance)
