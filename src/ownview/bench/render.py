@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.bench.results import Document, read_document
-from ownview.bench.table import LEAK, DataTable, tables
+from ownview.bench.table import LEGEND, DataTable, tables
 from ownview.errors import OutputError, suggestion
 
 _BLOCK = re.compile(r"(<!-- results:(?P<suite>[\w.-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
@@ -37,7 +37,7 @@ def page(documents: Iterable[Document]) -> str:
         "",
         "Made by `ownview render-results` from what `ownview bench SUITE --record results` has written; change neither "
         "by hand. Test at the chosen round, mean over seeds; in brackets the 95 % interval over users, its bounds "
-        f"averaged over seeds. {LEAK}",
+        f"averaged over seeds. {LEGEND}",
     ]
     for one in documents:
         lines += ["", *section(one)]
@@ -49,9 +49,9 @@ def section(values: Document) -> list[str]:
     lines = [f"## `{values['suite']}`: {values['title']}", "", *([values["about"], ""] * bool(values["about"]))]
     lines += ["```sh", f"ownview bench {values['suite']}", "```"]
     for table in tables(values):
-        lines += ["", f"### {table.data}", "", *markdown_table(table)]
+        lines += ["", f"### {table.data}", "", *markdown_table(table), "", *_warnings(table)]
         runs = [one for one in values["runs"] if one["data"] == table.data]
-        lines += ["", *(f"- {note}" for note in _notes(runs))]
+        lines += [f"- {note}" for note in _notes(runs)]
     failed = [f"{one['method']}, {one['data']}, {one['protocol']}, seed {one['seed']}" for one in values["failures"]]
     reasons = [one["reason"] for one in values["failures"]]
     return lines + [f"- failed: {who}: {why}" for who, why in zip(failed, reasons, strict=True)]
@@ -84,8 +84,13 @@ def _short(values: Document) -> str:
     for table in tables(values):
         runs = [one for one in values["runs"] if one["data"] == table.data]
         lines += [f"{table.data}: test, {_rounds(runs)}, {_seeds(runs)}, 95 % interval over users:", ""]
-        lines += [*markdown_table(table), ""]
+        lines += [*markdown_table(table), "", *_warnings(table), f"- {LEGEND}", ""]
     return "\n".join(["", *lines])
+
+
+def _warnings(table: DataTable) -> list[str]:
+    """What must be known to read the figures of a protocol; probed on this data, or told by the protocol's settings."""
+    return [f"- **`{protocol}`**: {sentence}" for protocol, told in table.warnings.items() for sentence in told]
 
 
 def _notes(runs: Sequence[dict[str, Any]]) -> list[str]:

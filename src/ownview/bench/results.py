@@ -11,14 +11,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ownview.bench.apart import compared
 from ownview.bench.plan import Planned
 from ownview.bench.suite import Suite
 from ownview.errors import OutputError
+from ownview.evaluation.findings import by_rule, fired
 from ownview.evaluation.protocol import Protocol
 from ownview.files import write_text
+from ownview.runs.audits import kept
 from ownview.runs.folder import RunFolder
+from ownview.runs.run import open_run
 
-FORMAT = 1
+FORMAT = 2
 """Of the document; a reader refuses others."""
 
 Document = dict[str, Any]
@@ -39,13 +43,15 @@ def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, s
         failures: folders of runs that failed, and why.
     """
     protocols = {one.protocol: one.experiment.protocol for one in planned}
+    finished = [one for one in planned if one.folder not in failures]
     return {
         "format": FORMAT,
         "suite": suite.name,
         "title": suite.title,
         "about": suite.about,
         "protocols": {name: _plain(protocol) for name, protocol in protocols.items()},
-        "runs": [entry(one) for one in planned if one.folder not in failures],
+        "runs": [entry(one) for one in finished],
+        "comparison": compared(finished),
         "failures": [{**_about(one), "reason": failures[one.folder]} for one in planned if one.folder in failures],
     }
 
@@ -55,11 +61,13 @@ def entry(one: Planned) -> Entry:
     folder = RunFolder(one.folder)
     result, values = folder.read_result(), one.experiment.resolved(one.experiment.model()).to_dict()
     sampled = one.experiment.protocol.candidates
+    known = kept(folder, open_run(one.folder).experiment) or by_rule(one.experiment.protocol)
     return {
         **_about(one),
         "ranked_among": sampled + 1 if sampled else "all",
         **{name: result[name] for name in _FROM_RESULT if name in result},
         "experiment": {name: values[name] for name in ("method", "settings", "plugins", "federation")},
+        "warnings": [{"probe": found.probe, "sentence": found.sentence} for found in fired(known)],
         "provenance": folder.read_provenance(),
     }
 
@@ -85,11 +93,21 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
     found = {one["run"]: one for one in [*([] if old is None else old["runs"]), *new["runs"]]}
     protocols = {**({} if old is None else old["protocols"]), **new["protocols"]}
     names = {one["protocol"] for one in found.values()}
+    runs = [{**found[one.folder.name], **_about(one)} for one in whole if one.folder.name in found]
     return {
         **new,
         "protocols": {one.protocol: protocols[one.protocol] for one in whole if one.protocol in names},
-        "runs": [{**found[one.folder.name], **_about(one)} for one in whole if one.folder.name in found],
+        "runs": runs,
+        "comparison": [one for made in (new, old) if made is not None for one in _still(made, runs)],
     }
+
+
+def _still(made: Document, runs: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Comparisons on data whose runs are all from the same document: others were not made of what stands there now."""
+    own = {one["run"]: one for one in made["runs"]}
+    data = dict.fromkeys(one["data"] for one in made["comparison"])
+    whole = {name for name in data if all(own.get(one["run"]) == one for one in runs if one["data"] == name)}
+    return [one for one in made["comparison"] if one["data"] in whole]
 
 
 def write_document(path: Path, values: Document) -> None:

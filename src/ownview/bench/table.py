@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
+from ownview.bench.apart import METRICS
 from ownview.bench.results import Document, Entry
+from ownview.evaluation.comparison import Mark
 
-METRICS = ("HR@10", "NDCG@10")
-
-LEAK = (
-    "Under `paper` held-out items never serve as training negatives, so a model can find them by memory alone: those "
-    "figures reproduce publications and say little about taste."
+LEGEND = (
+    "≈: cannot be told apart from the column's best, ▲ (paired over users, Wilcoxon's test, Holm's correction over the "
+    "table). Neither stands where rows were made at different times."
 )
+
+_MARKS = {str(Mark.BEST): " ▲", str(Mark.LEVEL): " ≈"}
 
 
 @dataclass(frozen=True)
@@ -26,15 +28,17 @@ class Figure:
         low: lower bound of the 95 % interval over users, mean over seeds.
         high: the upper one.
         seeds: how many.
+        mark: against the best of the column, where rows were compared.
     """
 
     mean: float
     low: float
     high: float
     seeds: int
+    mark: str = ""
 
     def __str__(self) -> str:
-        return f"{self.mean:.3f} ({self.low:.3f} to {self.high:.3f})"
+        return f"{self.mean:.3f}{_MARKS.get(self.mark, '')} ({self.low:.3f} to {self.high:.3f})"
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,7 @@ class DataTable:
         protocols: groups of columns, with what the held-out item is ranked among.
         figures: by method, protocol and metric; absent where a run failed or is not there.
         seeds: most that any row has.
+        warnings: by protocol, what must be known to read its figures.
     """
 
     data: str
@@ -54,6 +59,7 @@ class DataTable:
     protocols: dict[str, str]
     figures: dict[tuple[str, str, str], Figure]
     seeds: int
+    warnings: dict[str, list[str]]
 
     def columns(self) -> list[tuple[str, str]]:
         """(protocol, metric), protocols side by side."""
@@ -81,15 +87,26 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> DataTable:
     ranked = {one["protocol"]: f"{one['ranked_among']} items" for one in here}
     protocols = {name: ranked[name] for name in values["protocols"] if name in ranked}
     methods = tuple(dict.fromkeys(one["method"] for one in every if one["data"] == data))
+    marks = {
+        (one["method"], one["protocol"], one["metric"]): one["mark"]
+        for one in values["comparison"]
+        if one["data"] == data
+    }
     figures = {}
     for method in methods:
         for protocol in protocols:
             same = [one for one in here if (one["method"], one["protocol"]) == (method, protocol)]
             for metric in METRICS if same else ():
-                figures[method, protocol, metric] = _figure(same, metric)
-    return DataTable(data, methods, protocols, figures, max((one.seeds for one in figures.values()), default=0))
+                figures[method, protocol, metric] = _figure(same, metric, marks.get((method, protocol, metric), ""))
+    seeds = max((one.seeds for one in figures.values()), default=0)
+    return DataTable(data, methods, protocols, figures, seeds, {name: _warnings(here, name) for name in protocols})
 
 
-def _figure(same: Sequence[dict[str, Any]], metric: str) -> Figure:
+def _figure(same: Sequence[dict[str, Any]], metric: str, mark: str) -> Figure:
     lows, highs = zip(*(one["interval_95"][metric] for one in same), strict=True)
-    return Figure(mean(one["test"][metric] for one in same), mean(lows), mean(highs), len(same))
+    return Figure(mean(one["test"][metric] for one in same), mean(lows), mean(highs), len(same), mark)
+
+
+def _warnings(runs: Sequence[dict[str, Any]], protocol: str) -> list[str]:
+    told = (found["sentence"] for one in runs if one["protocol"] == protocol for found in one["warnings"])
+    return list(dict.fromkeys(told))

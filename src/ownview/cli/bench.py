@@ -15,13 +15,15 @@ from ownview.bench.plan import Part, Planned, plan, require_data, tasks
 from ownview.bench.render import page
 from ownview.bench.results import Document, combined, document, read_document, write_document
 from ownview.bench.suite import Suite, load_suite, suites
-from ownview.bench.table import LEAK, DataTable, tables
+from ownview.bench.table import LEGEND, DataTable, tables
 from ownview.cli.live import live
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Memory
 from ownview.errors import SettingError, TrainingError
 from ownview.files import drop_unfinished, write_text, writing
+from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.cache import carry_out, unfinished
+from ownview.runs.run import open_run
 
 RESULTS = "results.json"
 PAGE = "results.md"
@@ -77,6 +79,7 @@ def command(
         failures = carry_out(
             work, jobs=side_by_side, memory=memory, data_dir=data_dir, on_round=on_round, threads=1
         )  # fmt: skip
+    _probe([one for one in planned if one.folder not in failures], data_dir)
     found = document(declared, planned, failures)
     _write(folder, found)
     if record is not None:
@@ -84,6 +87,12 @@ def command(
     _show(found, folder, as_json)
     if failures:
         raise TrainingError(f"{len(failures)} of {len(work)} runs failed; {folder / PAGE} says which and why")
+
+
+def _probe(finished: list[Planned], data_dir: Path | None) -> None:
+    """Have the probes at work on every pair of data and protocol; what they find lies in the run folders then."""
+    for data in dict.fromkeys(one.data for one in finished):
+        findings_of([open_run(one.folder) for one in finished if one.data == data], probe=True, data_dir=data_dir)
 
 
 def _write(folder: Path, found: Document) -> None:
@@ -111,10 +120,13 @@ def _show(found: Document, folder: Path, as_json: bool) -> None:
     console = Console(highlight=False)
     for table in tables(found):
         console.print(_table(table))
+        for protocol, told in table.warnings.items():
+            for sentence in told:
+                console.print(f"! {protocol}: {sentence}", markup=False)
         console.print()
     console.print(
         "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users, averaged over seeds.\n"
-        f"note: {LEAK.replace('`', '')}",
+        + LEGEND,
         markup=False,
     )
     for one in found["failures"]:
