@@ -65,7 +65,7 @@ def test_every_figure_of_the_page_is_in_the_results(copy: Path) -> None:
                     if (one["data"], one["method"], one["protocol"]) == (table.data, method, protocol)
                 ]
                 assert figure.mean == pytest.approx(sum(same) / len(same))
-                assert f" {sum(same) / len(same):.3f} (" in text
+                assert f" {figure} " in text
                 number += 1
     assert number >= 8
 
@@ -94,6 +94,18 @@ def test_results_changed_by_hand_are_noticed(copy: Path, ownview: Callable[..., 
     assert ownview("render-results", "--check").err == f"ownview: docs/results.md, README.md: {STALE}\n"
 
 
+def test_marks_and_warnings_stand_beside_the_figures(copy: Path) -> None:
+    found = read_all(copy / "results")["quick"]
+    (table,) = tables(found)
+    for column in table.columns():
+        best = max(table.methods, key=lambda method: table.figures[method, *column].mean)
+        assert " ▲ (" in table.text(best, *column)
+    assert table.warnings["honest"] == []
+    (leak,) = table.warnings["paper"]
+    assert "a model that learns nothing scores HR@10 1.000" in leak
+    assert f"- **`paper`**: {leak}" in (copy / "README.md").read_text(encoding="utf-8")
+
+
 def test_what_cannot_be_rendered_is_said(copy: Path, ownview: Callable[..., Outcome]) -> None:
     (copy / "none").mkdir()
     assert (
@@ -104,4 +116,4 @@ def test_what_cannot_be_rendered_is_said(copy: Path, ownview: Callable[..., Outc
     (copy / "plain.md").write_text("<!-- results:quik -->\n<!-- end of results -->\n")
     assert "did you mean 'quick'?" in ownview("render-results", "--into", "plain.md").err
     (copy / "results" / "quick.json").write_text('{"format": 7}')
-    assert "quick.json: format 7, expected 1" in ownview("render-results").err
+    assert "quick.json: format 7, expected 2" in ownview("render-results").err
