@@ -351,6 +351,7 @@ def test_equal_seeds_agree_bit_for_bit_and_others_do_not(
 
 def test_a_signal_in_a_runs_last_round_ends_what_comes_after_it(world: Path, tmp_path: Path) -> None:
     tasks = [(experiment_of("fedmf", world, 2, seed), tmp_path / f"seed{seed}") for seed in (0, 1)]
+    before = signal.getsignal(signal.SIGINT)
 
     def on_round(folder: Path, number: int, metrics: dict[str, float]) -> None:
         if number == 2:
@@ -360,7 +361,7 @@ def test_a_signal_in_a_runs_last_round_ends_what_comes_after_it(world: Path, tmp
         run_all(tasks, jobs=1, memory="auto", data_dir=None, on_round=on_round, go_on="then this")
     assert stopped.value.exit_code == 130
     assert [(folder / "result.json").is_file() for _, folder in tasks] == [True, False]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert signal.getsignal(signal.SIGINT) is before
 
 
 def test_a_folder_left_empty_by_a_killed_process_is_begun_anew(world: Path, tmp_path: Path) -> None:

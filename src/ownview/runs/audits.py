@@ -27,7 +27,8 @@ def findings_of(
     """Findings by the name of the protocol, every pair of data and protocol looked at once.
 
     They are taken from audit.json of one of the runs. Where none has it, and `probe` asks for it and the data is here
-    unchanged, it is made and put into all their folders. Otherwise the settings of the protocol tell what they can.
+    unchanged, it is made. Where `probe` is set, all their folders have it then. Otherwise the settings of the protocol
+    tell what they can.
 
     Args:
         runs: finished.
@@ -41,7 +42,10 @@ def findings_of(
     sources: dict[str, Interactions] = {}
     for group in groups.values():
         protocol = group[0].experiment.protocol
-        known = _kept_by_one(group) or (_probed(group, sources, data_dir) if probe else None) or by_rule(protocol)
+        measured = _kept_by_one(group) or (_probed(group, sources, data_dir) if probe else None)
+        if probe and measured:
+            _share(group, measured)
+        known = measured or by_rule(protocol)
         named = found.setdefault(protocol.name, {})
         named.update(dict.fromkeys(known))
     return {name: tuple(known) for name, known in found.items()}
@@ -86,7 +90,13 @@ def _probed(group: Sequence[Run], sources: dict[str, Interactions], data_dir: Pa
         findings = audit(split, experiment.protocol, rounds=ROUNDS, most_users=_USERS)
     except OwnviewError:
         return None
-    for run in group:
-        with contextlib.suppress(OutputError):  # folders may be read-only; then it is made again next time
-            run.folder.write_audit({**key, "findings": [finding.to_dict() for finding in findings]})
     return findings
+
+
+def _share(group: Sequence[Run], findings: Sequence[Finding]) -> None:
+    """Put audit.json into the folders that lack it."""
+    for run in group:
+        if kept(run.folder, run.experiment) is None:
+            key = _key(run.folder, run.experiment)
+            with contextlib.suppress(OutputError):  # folders may be read-only; then it is made again next time
+                run.folder.write_audit({**key, "findings": [finding.to_dict() for finding in findings]})
