@@ -15,9 +15,12 @@ import pytest
 
 from ownview.data.interactions import FloatArray
 from ownview.errors import OutputError
+from ownview.evaluation.comparison import Mark
 from ownview.evaluation.statistics import bootstrap_interval
 from ownview.report.gather import gather
 from ownview.report.reading import find_runs
+from ownview.runs.run import open_run
+from ownview.runs.table import Comparison
 from tests.report.worlds import ITEMS, USERS, WATCHED
 
 
@@ -199,22 +202,18 @@ class TestPictures:
 
 
 class TestAlike:
-    def test_the_rule_sees_the_same_users_and_its_marks_reach_the_cells(self, runs: Path) -> None:
-        asked: list[dict[str, FloatArray]] = []
-
-        def rule(values: Mapping[str, FloatArray]) -> dict[str, list[str]]:
-            asked.append(dict(values))
-            return {label: [other for other in values if other != label] for label in values}
-
-        found = gather([runs / "popularity-honest", runs / "fedrap-honest"], alike=rule)["datasets"][0]
-        assert len(asked) == 2
-        assert {label: len(values) for label, values in asked[0].items()} == {"popularity": USERS, "fedrap": USERS}
-        cell = found["results"]["honest"][place_of(found, "fedrap")]["cells"]["HR@10"]
-        assert cell["alike"] == ["popularity"]
-
-    def test_without_a_rule_nothing_is_marked(self, data: dict[str, Any]) -> None:
-        cells = [one["cells"] for by_place in data["results"].values() for one in by_place.values()]
-        assert {tuple(cell["HR@10"]["alike"]) for cell in cells} == {()}
+    def test_marks_are_those_of_a_comparison(self, runs: Path) -> None:
+        names = [f"{method}-{protocol}" for method in ("popularity", "fedrap") for protocol in ("honest", "paper")]
+        compared = Comparison.of([open_run(runs / name) for name in names])
+        found = gather([runs / name for name in names])["datasets"][0]
+        marked = 0
+        for (method, protocol, metric), row in compared.cells.items():
+            alike = found["results"][protocol][place_of(found, method)]["cells"][metric]["alike"]
+            other = {"popularity": "fedrap", "fedrap": "popularity"}[method]
+            level = Mark.LEVEL in (row.mark, compared.cells[other, protocol, metric].mark)
+            assert alike == ([other] if level else []), (method, protocol, metric)
+            marked += level
+        assert marked
 
 
 class TestFoldersThatLackSomething:

@@ -19,7 +19,6 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing page.")] = False,
 ) -> None:
     """Make one self-contained HTML page of finished runs: tables, curves, lists, pictures."""
-    from ownview.report.apart import not_told_apart  # noqa: PLC0415
     from ownview.report.gather import gather  # noqa: PLC0415 - slow to import, and other commands need it not
     from ownview.report.page import render  # noqa: PLC0415
     from ownview.report.reading import find_runs  # noqa: PLC0415
@@ -28,7 +27,7 @@ def command(
         raise OutputError(f"{out}: is a folder; expected a file such as {out / 'report.html'}")
     if out.exists() and not force:
         raise OutputError(f"{out}: already exists; choose another --out, or overwrite it with --force")
-    model = gather(find_runs(runs), title=title, alike=not_told_apart)
+    model = gather(find_runs(runs), title=title)
     write_text(out, render(model))
     about, console = model["about"], Console(highlight=False)
     size = out.stat().st_size / 1e6

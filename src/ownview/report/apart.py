@@ -2,20 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ownview.data.interactions import FloatArray
-from ownview.evaluation.comparison import Mark, UserValues, compare_rows
+import numpy as np
+
+from ownview.evaluation.comparison import Mark, Row, UserValues, compare_columns
+from ownview.report.cells import WITH_INTERVAL
+from ownview.report.reading import SeenRun
+
+Columns = Mapping[str, Mapping[str, Sequence[SeenRun]]]
+"""By protocol and variant's label, the runs that are seeds of each other."""
 
 
-def not_told_apart(values: Mapping[str, FloatArray]) -> dict[str, list[str]]:
-    """By variant, those it cannot be told apart from: the best, or for the best itself all that are level with it.
+def mark_alike(results: Mapping[str, Mapping[str, Any]], runs: Columns) -> None:
+    """Fill `alike` of every cell of one dataset's table: the best, or for the best itself all that are level with it.
+
+    The test is that of `ownview compare` and `ownview bench`, corrected over the whole table. Variants whose users
+    differ, or are not known, are not marked.
 
     Args:
-        values: by variant, of one metric, one value a user [k]; the same users in the same order. The test is that of
-            `ownview compare`, corrected for the variants of this column alone.
+        results: by protocol and label, with `cells`.
+        runs: likewise.
     """
-    rows = compare_rows({label: UserValues((), column[None]) for label, column in values.items()})
-    best = next((row.label for row in rows if row.mark is Mark.BEST), "")
+    values = {
+        (protocol, metric): {
+            label: mine for label, seeds in by_label.items() if (mine := _values(seeds, metric)) is not None
+        }
+        for protocol, by_label in runs.items()
+        for metric in WITH_INTERVAL
+    }
+    for (protocol, metric), rows in compare_columns(values).items():
+        for label, others in _alike(rows).items():
+            results[protocol][label]["cells"][metric]["alike"] = others
+
+
+def _values(seeds: Sequence[SeenRun], metric: str) -> UserValues | None:
+    columns = [run.per_user.get(metric) for run in seeds]
+    if any(column is None for column in columns) or len({run.users for run in seeds}) != 1:
+        return None
+    return UserValues(seeds[0].users, np.array(columns, dtype=float))
+
+
+def _alike(rows: Sequence[Row]) -> dict[str, list[str]]:
     level = [row.label for row in rows if row.mark is Mark.LEVEL]
+    best = next((row.label for row in rows if row.mark is Mark.BEST), "")
     return {best: level, **{label: [best] for label in level}} if level else {}

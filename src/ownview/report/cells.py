@@ -1,8 +1,8 @@
-"""The numbers of the table: mean over seeds, how sure it is over users, and what it cannot be told apart from."""
+"""The numbers of the table: mean over seeds, and how sure it is over users."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from statistics import mean, stdev
 from typing import Any
 
@@ -13,13 +13,6 @@ from ownview.evaluation.statistics import bootstrap_interval
 from ownview.report.reading import SeenRun
 
 WITH_INTERVAL = ("HR@10", "NDCG@10")
-
-Alike = Callable[[Mapping[str, FloatArray]], Mapping[str, Sequence[str]]]
-"""The rule for "cannot be told apart", where paired tests come in.
-
-Takes, for one dataset, protocol and metric, by variant the values of the same users [k] (mean over seeds); returns by
-variant the labels of those it cannot be told apart from. The page marks them with ≈. Without a rule nothing is marked.
-"""
 
 
 def cells(runs: Sequence[SeenRun]) -> dict[str, dict[str, Any]]:
@@ -45,25 +38,6 @@ def user_means(runs: Sequence[SeenRun], metric: str) -> FloatArray | None:
     if any(column is None for column in columns) or len({run.users for run in runs}) != 1:
         return None
     return np.asarray(np.mean([column for column in columns if column is not None], axis=0))
-
-
-def mark_alike(results: Mapping[str, Mapping[str, Any]], runs: Mapping[str, Sequence[SeenRun]], rule: Alike) -> None:
-    """Let `rule` fill the `alike` of every cell of one dataset and protocol.
-
-    Args:
-        results: by variant's label, with its `cells`.
-        runs: by variant's label.
-        rule: see `Alike`; asked only about variants whose runs ranked the same users.
-    """
-    for metric in WITH_INTERVAL:
-        by_users: dict[tuple[str, ...], dict[str, FloatArray]] = {}
-        for label, mine in runs.items():
-            values = user_means(mine, metric)
-            if values is not None:
-                by_users.setdefault(mine[0].users, {})[label] = values
-        for comparable in by_users.values():
-            for label, others in rule(comparable).items():
-                results[label]["cells"][metric]["alike"] = list(others)
 
 
 def _interval(runs: Sequence[SeenRun], metric: str) -> tuple[float, float]:

@@ -10,7 +10,8 @@ from typing import Any
 from ownview.errors import OutputError
 from ownview.evaluation.protocol import PROTOCOLS, Protocol
 from ownview.report.against_papers import against_papers, published_papers
-from ownview.report.cells import Alike, cells, mark_alike
+from ownview.report.apart import mark_alike
+from ownview.report.cells import cells
 from ownview.report.costs import costs
 from ownview.report.curves import curve, sparsity
 from ownview.report.findings import findings
@@ -27,12 +28,11 @@ from ownview.version import __version__
 Model = dict[str, Any]
 
 
-def gather(folders: Sequence[Path], alike: Alike | None = None, title: str = "") -> Model:
+def gather(folders: Sequence[Path], title: str = "") -> Model:
     """Everything the page shows.
 
     Args:
         folders: of runs; unfinished ones are named on the page and take no part.
-        alike: the rule for what cannot be told apart; see `ownview.report.cells.Alike`.
         title: of the page; without one the datasets' names.
 
     Raises:
@@ -46,7 +46,7 @@ def gather(folders: Sequence[Path], alike: Alike | None = None, title: str = "")
     by_data: dict[str, list[SeenRun]] = {}
     for run in runs:
         by_data.setdefault(run.experiment.data_label(), []).append(run)
-    datasets = [_dataset(name, mine, alike, MOST_TSNE // len(by_data)) for name, mine in by_data.items()]
+    datasets = [_dataset(name, mine, MOST_TSNE // len(by_data)) for name, mine in by_data.items()]
     return {
         "title": title or ", ".join(by_data),
         "about": {
@@ -65,11 +65,11 @@ def gather(folders: Sequence[Path], alike: Alike | None = None, title: str = "")
     }
 
 
-def _dataset(name: str, runs: Sequence[SeenRun], alike: Alike | None, most_tsne: int) -> Model:
+def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
     names = protocol_names(sorted(runs, key=lambda run: _rank(run.experiment.protocol)))
     found = variants(runs, names)
     titles = Titles()
-    results = {label: _results(label, found, titles, alike) for label in names.values()}
+    results = _results(list(names.values()), found, titles)
     protocols = [
         _protocol(protocol, label, [run for run in runs if run.experiment.protocol == protocol])
         for protocol, label in names.items()
@@ -95,13 +95,21 @@ def _dataset(name: str, runs: Sequence[SeenRun], alike: Alike | None, most_tsne:
     }
 
 
-def _results(protocol: str, found: Sequence[Variant], titles: Titles, alike: Alike | None) -> dict[str, Model]:
-    """By the variant's place in the list, as text."""
-    runs = {variant.label: variant.runs[protocol] for variant in found if protocol in variant.runs}
-    by_label = {label: _result(mine, titles) for label, mine in runs.items()}
-    if alike is not None:
-        mark_alike(by_label, runs, alike)
-    return {str(place): by_label[one.label] for place, one in enumerate(found) if one.label in by_label}
+def _results(protocols: Sequence[str], found: Sequence[Variant], titles: Titles) -> dict[str, dict[str, Model]]:
+    """By protocol and by the variant's place in the list, as text."""
+    runs = {
+        protocol: {variant.label: variant.runs[protocol] for variant in found if protocol in variant.runs}
+        for protocol in protocols
+    }
+    made = {
+        protocol: {label: _result(mine, titles) for label, mine in by_label.items()}
+        for protocol, by_label in runs.items()
+    }
+    mark_alike(made, runs)
+    places = {one.label: str(place) for place, one in enumerate(found)}
+    return {
+        protocol: {places[label]: result for label, result in by_label.items()} for protocol, by_label in made.items()
+    }
 
 
 def _result(runs: Sequence[SeenRun], titles: Titles) -> Model:
