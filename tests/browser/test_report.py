@@ -89,7 +89,7 @@ def test_it_opens_whole_and_fits_the_window(opened: Chromium) -> None:
 
 
 def test_findings_stand_before_the_table(opened: Chromium) -> None:
-    assert "never drawn as training negatives" in text(opened, "#findings .fires")
+    assert "never serve as training negatives" in text(opened, "#findings .fires")
     follows = "document.querySelector('#findings').compareDocumentPosition(document.querySelector('table.results')) & 4"
     assert opened.run(follows)
 

@@ -14,7 +14,7 @@ METRICS = ("HR@10", "NDCG@10")
 
 
 def compared(finished: Sequence[Planned]) -> list[dict[str, Any]]:
-    """One entry for every dataset, protocol, metric and row: its mark against the best, p and effect sizes.
+    """One entry for every dataset, protocol, metric and row: interval, mark against the best, p and effect sizes.
 
     p is corrected over all comparisons of the dataset's table (Holm). Rows whose seeds ranked different users have no
     entry.
@@ -37,7 +37,7 @@ def _on(data: str, finished: Sequence[Planned]) -> list[dict[str, Any]]:
             "protocol": protocol,
             "metric": metric,
             "method": row.label,
-            **{name: row.to_dict()[name] for name in ("mark", "p_holm", "against_best")},
+            **{name: row.to_dict()[name] for name in ("low", "high", "mark", "p_holm", "against_best")},
         }
         for (protocol, metric), rows in compare_columns(columns).items()
         for row in rows

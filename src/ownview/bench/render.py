@@ -36,8 +36,8 @@ def page(documents: Iterable[Document]) -> str:
         "# Results",
         "",
         "Made by `ownview render-results` from what `ownview bench SUITE --record results` has written; change neither "
-        "by hand. Test at the chosen round, mean over seeds; in brackets the 95 % interval over users, its bounds "
-        f"averaged over seeds. {LEGEND}",
+        "by hand. Test at the chosen round, mean over seeds; in brackets the 95 % interval over users of their means "
+        f"over seeds. {LEGEND}",
     ]
     for one in documents:
         lines += ["", *section(one)]

@@ -19,7 +19,6 @@ settings = { alpha = 1.1 }
 from __future__ import annotations
 
 import importlib.resources
-import importlib.util
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from ownview.errors import SettingError, UnknownNameError, suggestion
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.experiment import Experiment
 from ownview.layers import Layer, check, merged
+from ownview.presets.loading import preset
 from ownview.registry import PLUGINS, find_model
 
 _LAYER: dict[str, type] = {"settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "preset": str}
@@ -143,12 +143,8 @@ def parse(text: str, name: str, source: str) -> Suite:
 
 
 def preset_layer(method: str, name: str, data: str) -> Layer:
-    """What a preset decides of an experiment; refused in a version without presets."""
-    if importlib.util.find_spec("ownview.presets") is None:
-        raise SettingError(f"preset = {name!r}: this version has no presets; leave the row out, or write its settings")
-    loading = importlib.import_module("ownview.presets.loading")
-    found: Layer = loading.preset(method, name, data).experiment()
-    return found
+    """What a preset decides of an experiment."""
+    return preset(method, name, data).experiment()
 
 
 def _row(values: Any, source: str, data: tuple[str, ...]) -> Row:

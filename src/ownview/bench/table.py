@@ -25,7 +25,8 @@ class Figure:
 
     Args:
         mean: over seeds.
-        low: lower bound of the 95 % interval over users, mean over seeds.
+        low: lower bound of the 95 % interval over users, of their means over seeds; where rows were not compared, the
+            mean of the seeds' own bounds.
         high: the upper one.
         seeds: how many.
         mark: against the best of the column, where rows were compared.
@@ -87,24 +88,25 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> DataTable:
     ranked = {one["protocol"]: f"{one['ranked_among']} items" for one in here}
     protocols = {name: ranked[name] for name in values["protocols"] if name in ranked}
     methods = tuple(dict.fromkeys(one["method"] for one in every if one["data"] == data))
-    marks = {
-        (one["method"], one["protocol"], one["metric"]): one["mark"]
-        for one in values["comparison"]
-        if one["data"] == data
+    compared = {
+        (one["method"], one["protocol"], one["metric"]): one for one in values["comparison"] if one["data"] == data
     }
     figures = {}
     for method in methods:
         for protocol in protocols:
             same = [one for one in here if (one["method"], one["protocol"]) == (method, protocol)]
             for metric in METRICS if same else ():
-                figures[method, protocol, metric] = _figure(same, metric, marks.get((method, protocol, metric), ""))
+                figures[method, protocol, metric] = _figure(same, metric, compared.get((method, protocol, metric)))
     seeds = max((one.seeds for one in figures.values()), default=0)
     return DataTable(data, methods, protocols, figures, seeds, {name: _warnings(here, name) for name in protocols})
 
 
-def _figure(same: Sequence[dict[str, Any]], metric: str, mark: str) -> Figure:
+def _figure(same: Sequence[dict[str, Any]], metric: str, compared: dict[str, Any] | None) -> Figure:
+    middle = mean(one["test"][metric] for one in same)
+    if compared is not None:
+        return Figure(middle, compared["low"], compared["high"], len(same), compared["mark"])
     lows, highs = zip(*(one["interval_95"][metric] for one in same), strict=True)
-    return Figure(mean(one["test"][metric] for one in same), mean(lows), mean(highs), len(same), mark)
+    return Figure(middle, mean(lows), mean(highs), len(same))
 
 
 def _warnings(runs: Sequence[dict[str, Any]], protocol: str) -> list[str]:

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
-from ownview.cli.options import AsJson, Columns, DataDir, Rounds
+from ownview.cli.options import AsJson, Columns, DataDir
 from ownview.data.catalog import load, min_interactions
 from ownview.data.columns import parse_columns
 from ownview.evaluation.probes import audit
@@ -20,7 +20,7 @@ def command(
     data: Annotated[str, typer.Argument(help="A dataset (`ownview data ls`) or a file of interactions.")] = "goodbooks",
     protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
     columns: Columns = None,
-    rounds: Rounds = 100,
+    rounds: Annotated[int, typer.Option("--rounds", help="Rounds of negatives that the leak probe counts.")] = 100,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:

@@ -125,8 +125,7 @@ def _show(found: Document, folder: Path, as_json: bool) -> None:
                 console.print(f"! {protocol}: {sentence}", markup=False)
         console.print()
     console.print(
-        "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users, averaged over seeds.\n"
-        + LEGEND,
+        "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users.\n" + LEGEND,
         markup=False,
     )
     for one in found["failures"]:

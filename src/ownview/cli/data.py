@@ -21,7 +21,7 @@ from ownview.data.fetch import fetch
 from ownview.data.readers import read
 from ownview.data.storage import embedded_dir, find, store, stored_names, write_dir
 
-app = typer.Typer(no_args_is_help=True, help="Datasets: list, describe, fetch, import.")
+app = typer.Typer(no_args_is_help=True, help="Datasets: ls, describe, fetch, import.")
 
 DataDir = Annotated[
     Path | None,

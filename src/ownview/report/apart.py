@@ -18,8 +18,8 @@ Columns = Mapping[str, Mapping[str, Sequence[SeenRun]]]
 def mark_alike(results: Mapping[str, Mapping[str, Any]], runs: Columns) -> None:
     """Fill `alike` of every cell of one dataset's table: the best, or for the best itself all that are level with it.
 
-    The test is that of `ownview compare` and `ownview bench`, corrected over the whole table. Variants whose users
-    differ, or are not known, are not marked.
+    The test is that of `ownview compare` and `ownview bench`, corrected over the whole table. Variants whose users,
+    held-out items or protocols differ, or are not known, are not marked.
 
     Args:
         results: by protocol and label, with `cells`.
@@ -39,9 +39,9 @@ def mark_alike(results: Mapping[str, Mapping[str, Any]], runs: Columns) -> None:
 
 def _values(seeds: Sequence[SeenRun], metric: str) -> UserValues | None:
     columns = [run.per_user.get(metric) for run in seeds]
-    if any(column is None for column in columns) or len({run.users for run in seeds}) != 1:
+    if any(column is None for column in columns) or len({run.asked for run in seeds}) != 1:
         return None
-    return UserValues(seeds[0].users, np.array(columns, dtype=float))
+    return UserValues(seeds[0].asked, np.array(columns, dtype=float))
 
 
 def _alike(rows: Sequence[Row]) -> dict[str, list[str]]:

@@ -17,6 +17,7 @@ from ownview.evaluation.findings import Finding
 from ownview.experiment import Experiment
 from ownview.runs.audits import kept
 from ownview.runs.folder import RunFolder
+from ownview.runs.per_user import asked
 
 Tensors = dict[str, Tensor]
 
@@ -55,6 +56,11 @@ class SeenRun:
     def users(self) -> tuple[str, ...]:
         """Ids of the ranked users."""
         return tuple(self._users_file.get("user", ()))
+
+    @cached_property
+    def asked(self) -> tuple[str, ...]:
+        """What each user was asked, under which protocol: rows are paired only where all of it is the same."""
+        return asked(self.experiment.protocol, self._users_file) if self._users_file else ()
 
     @cached_property
     def recommended(self) -> tuple[Tensors, dict[str, Any]] | None:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ownview.evaluation.comparison import UserValues
+from ownview.evaluation.protocol import Protocol
 from ownview.runs.run import Run
 
 
@@ -18,14 +19,14 @@ def user_values(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserV
     items, under the same protocol (its name may differ).
     """
     tables = [run.folder.read_users() for run in seeds]
-    asked = [_asked(run, table) for run, table in zip(seeds, tables, strict=True)]
-    if any(one != asked[0] for one in asked[1:]):
+    found = [asked(run.experiment.protocol, table) for run, table in zip(seeds, tables, strict=True)]
+    if any(one != found[0] for one in found[1:]):
         return None
-    return {name: UserValues(asked[0], np.array([table[name] for table in tables], dtype=float)) for name in metrics}
+    return {name: UserValues(found[0], np.array([table[name] for table in tables], dtype=float)) for name in metrics}
 
 
-def _asked(run: Run, table: dict[str, list[str]]) -> tuple[str, ...]:
-    """What each user was asked. The protocol goes with every user, so that rows of different ones are never paired."""
-    protocol = {name: value for name, value in run.experiment.protocol.values().items() if name != "name"}
-    how = json.dumps(protocol, sort_keys=True, default=list)
+def asked(protocol: Protocol, table: dict[str, list[str]]) -> tuple[str, ...]:
+    """What each user of users.csv was asked, after the protocol, so that rows of different ones are never paired."""
+    settings = {name: value for name, value in protocol.values().items() if name != "name"}
+    how = json.dumps(settings, sort_keys=True, default=list)
     return (how, *(f"{user}\x1f{item}" for user, item in zip(table["user"], table["held_out"], strict=True)))
