@@ -53,7 +53,8 @@ def command(
     data: Data = "goodbooks",
     columns: Columns = None,
     protocol: Annotated[
-        list[str] | None, typer.Option("--protocol", help="honest, paper, or a .toml file; may be repeated.")
+        list[str] | None,
+        typer.Option("--protocol", help="honest (if not given), paper, or a .toml file; may be repeated."),
     ] = None,
     rounds: Rounds = 100,
     seeds: Annotated[int, typer.Option("--seeds", help="Runs of each method, with seeds 0, 1, ...", min=1)] = 1,

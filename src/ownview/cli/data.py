@@ -21,6 +21,10 @@ from ownview.data.fetch import fetch
 from ownview.data.readers import read
 from ownview.data.storage import embedded_dir, find, store, stored_names, write_dir
 
+KeepIn = Annotated[
+    Path | None, typer.Option("--data-dir", help="Folder to keep it in; $OWNVIEW_DATA or the cache if not given.")
+]
+
 app = typer.Typer(no_args_is_help=True, help="Datasets: ls, describe, fetch, import.")
 
 DataDir = Annotated[
@@ -74,7 +78,7 @@ def describe_dataset(
 @app.command("fetch")
 def fetch_dataset(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A dataset of the catalogue.")],
-    data_dir: DataDir = None,
+    data_dir: KeepIn = None,
 ) -> None:
     """Download a dataset from its official home, verify it, and keep it for later runs."""
     entry = entry_of(name)
@@ -100,7 +104,7 @@ def import_dataset(
     name: Annotated[str, typer.Option("--name", help="Name to load it by.")],
     columns: Columns = None,
     titles: Annotated[Path | None, typer.Option("--titles", help="File with columns item,title.")] = None,
-    data_dir: DataDir = None,
+    data_dir: KeepIn = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a dataset of that name.")] = False,
 ) -> None:
     """Check a file of interactions and keep it under a name."""
