@@ -88,6 +88,10 @@ class Settings:
         """Every setting by name."""
         return {one.name: getattr(self, one.name) for one in declared(type(self))}
 
+    def plain(self) -> dict[str, Any]:
+        """Every setting by name as JSON and TOML know values: lists, no tuples."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.values().items()}
+
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """Build from names and values; text is read as the setting's type."""

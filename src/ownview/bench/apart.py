@@ -7,10 +7,9 @@ from typing import Any
 
 from ownview.bench.plan import Planned
 from ownview.evaluation.comparison import UserValues, compare_columns
+from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.per_user import user_values
 from ownview.runs.run import Run, open_run
-
-METRICS = ("HR@10", "NDCG@10")
 
 
 def compared(finished: Sequence[Planned]) -> list[dict[str, Any]]:
@@ -29,7 +28,7 @@ def _on(data: str, finished: Sequence[Planned]) -> list[dict[str, Any]]:
             seeds.setdefault((one.row, one.protocol), []).append(open_run(one.folder))
     columns: dict[tuple[str, str], dict[str, UserValues]] = {}
     for (row, protocol), runs in seeds.items():
-        for metric, values in (user_values(runs, METRICS) or {}).items():
+        for metric, values in (user_values(runs, HEADLINE) or {}).items():
             columns.setdefault((protocol, metric), {})[row] = values
     return [
         {

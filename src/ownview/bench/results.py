@@ -16,7 +16,6 @@ from ownview.bench.plan import Planned
 from ownview.bench.suite import Suite
 from ownview.errors import OutputError
 from ownview.evaluation.findings import by_rule, fired
-from ownview.evaluation.protocol import Protocol
 from ownview.files import write_text
 from ownview.runs.audits import kept
 from ownview.runs.folder import RunFolder
@@ -49,7 +48,7 @@ def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, s
         "suite": suite.name,
         "title": suite.title,
         "about": suite.about,
-        "protocols": {name: _plain(protocol) for name, protocol in protocols.items()},
+        "protocols": {name: protocol.plain() for name, protocol in protocols.items()},
         "runs": [entry(one) for one in finished],
         "comparison": compared(finished),
         "failures": [{**_about(one), "reason": failures[one.folder]} for one in planned if one.folder in failures],
@@ -144,7 +143,3 @@ def _about(one: Planned) -> Entry:
         "protocol": one.protocol,
         "seed": one.seed,
     }
-
-
-def _plain(protocol: Protocol) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in protocol.values().items()}

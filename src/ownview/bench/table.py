@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
-from ownview.bench.apart import METRICS
 from ownview.bench.results import Document, Entry
 from ownview.evaluation.comparison import Mark
+from ownview.evaluation.metrics import HEADLINE
 
 LEGEND = (
     "≈: cannot be told apart from the column's best, ▲ (paired over users, Wilcoxon's test, Holm's correction over the "
@@ -64,7 +64,7 @@ class DataTable:
 
     def columns(self) -> list[tuple[str, str]]:
         """(protocol, metric), protocols side by side."""
-        return [(protocol, metric) for protocol in self.protocols for metric in METRICS]
+        return [(protocol, metric) for protocol in self.protocols for metric in HEADLINE]
 
     def label(self, method: str) -> str:
         """The method, and how many seeds it has where others have more."""
@@ -95,7 +95,7 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> DataTable:
     for method in methods:
         for protocol in protocols:
             same = [one for one in here if (one["method"], one["protocol"]) == (method, protocol)]
-            for metric in METRICS if same else ():
+            for metric in HEADLINE if same else ():
                 figures[method, protocol, metric] = _figure(same, metric, compared.get((method, protocol, metric)))
     seeds = max((one.seeds for one in figures.values()), default=0)
     return DataTable(data, methods, protocols, figures, seeds, {name: _warnings(here, name) for name in protocols})

@@ -31,11 +31,12 @@ from ownview.data.columns import parse_columns
 from ownview.engine.options import FederationOptions
 from ownview.errors import OutputError, SettingError
 from ownview.evaluation.comparison import LEVEL, Mark, Row
+from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.experiment import Experiment
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import Task, run_all
-from ownview.runs.table import SHOWN, Comparison
+from ownview.runs.table import Comparison
 
 _SIGNS = {Mark.BEST: "*", Mark.LEVEL: "≈", Mark.WORSE: " ", Mark.UNPAIRED: "?"}
 _LEGEND = {
@@ -138,12 +139,12 @@ def _show(comparison: Comparison, rounds: int, seeds: int, folder: Path) -> None
     table.add_column("method")
     for protocol in comparison.protocols:
         warned = " [red]![/]" if comparison.warnings(protocol) else ""
-        for metric in SHOWN:
+        for metric in HEADLINE:
             table.add_column(
                 f"{escape(protocol)}{warned}\n{metric}\n[dim]of {comparison.ranked[protocol]}", justify="right"
             )
     for method in comparison.methods:
-        cells = [comparison.cells.get((method, p, m)) for p in comparison.protocols for m in SHOWN]
+        cells = [comparison.cells.get((method, p, m)) for p in comparison.protocols for m in HEADLINE]
         table.add_row(method, *(_text(cell) for cell in cells))
     console.print(table)
     spread = "standard deviation over seeds" if seeds > 1 else "95 % interval over users"

@@ -32,6 +32,7 @@ from ownview.engine.machine import readable
 from ownview.engine.options import FederationOptions
 from ownview.errors import SettingError
 from ownview.evaluation.groups import ActivityRange
+from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.experiment import Experiment
 from ownview.presets.loading import preset
@@ -141,7 +142,7 @@ def _show_groups(console: Console, result: dict[str, Any]) -> None:
         console.print(f"  HR@10 by interactions of the user: {'   '.join(cells)}", soft_wrap=True)
     if "inactive" in result:
         one = result["inactive"]
-        words = "   ".join(f"{name} {one['test'][name]:.4f}" for name in ("HR@10", "NDCG@10"))
+        words = "   ".join(f"{name} {one['test'][name]:.4f}" for name in HEADLINE)
         console.print(f"  {one['label']} ({_span(one)} interactions), {one['users']:,} users: {words}", soft_wrap=True)
 
 

@@ -15,6 +15,7 @@ from rich.text import Text
 
 from ownview.cli.plots import blocks, curve
 from ownview.errors import OutputError
+from ownview.evaluation.metrics import HEADLINE
 from ownview.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.lock import at_work
@@ -128,7 +129,7 @@ class Followed:
     def _words(self, line: dict[str, Any]) -> str:
         stage = _stage(line)
         loss = "" if line.get("loss") is None else f" loss {line['loss']:.4f}"
-        values = " ".join(f"{name} {line[stage][name]:.4f}" for name in ("HR@10", "NDCG@10"))
+        values = " ".join(f"{name} {line[stage][name]:.4f}" for name in HEADLINE)
         return f"{self.name}: round {line['round']} of {self.rounds}{loss} {stage} {values}"
 
     def panel(self, width: int) -> list[str]:

@@ -29,6 +29,9 @@ Loss = Callable[[Params, Batch, int], Tensor]
 PhaseLoss = Callable[[Params, Batch], Tensor]
 """The same inside one phase."""
 
+NumberedPhases = tuple[tuple[Phase, ...], range]
+"""All phases of a method, and the numbers of those that run."""
+
 OpenPhase = Callable[[Params, int], Params]
 """New values that the phase of that number begins with, of one client or of a stack of clients."""
 
@@ -123,8 +126,22 @@ class Plan:
     recorder: Recorder
     tables: frozenset[str]
 
+    @classmethod
+    def of(
+        cls,
+        method: Method,
+        numbered: NumberedPhases,
+        seed: int,
+        number: int,
+        recorder: Recorder,
+        tables: frozenset[str],
+    ) -> Plan:
+        """What a method's clients do in round `number`."""
+        phases, numbers = numbered
+        return cls(phases, numbers, method.batch_size, 1 + method.negatives, seed, number, recorder, tables)
 
-def numbered_phases(method: Method, world: World, *, preparing: bool) -> tuple[tuple[Phase, ...], range]:
+
+def numbered_phases(method: Method, world: World, *, preparing: bool) -> NumberedPhases:
     """A method's phases, those before it predicts behind the others, and the numbers of the ones that run.
 
     Args:

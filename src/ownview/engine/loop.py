@@ -33,7 +33,8 @@ class LoopEngine:
         preparing: bool = False,
     ) -> None:
         self.method, self.seed, self.data = method, seed, data
-        self.phases, self.numbers = numbered_phases(method, world, preparing=preparing)
+        self.numbered = numbered_phases(method, world, preparing=preparing)
+        self.phases = self.numbered[0]
         self.recorder = Recorder(device)
 
     def train(
@@ -67,16 +68,7 @@ class LoopEngine:
             return {} if opening is None else opening(p, replace(context, phase=phase))
 
         try:
-            plan = Plan(
-                self.phases,
-                self.numbers,
-                self.method.batch_size,
-                1 + self.method.negatives,
-                self.seed,
-                context.round,
-                self.recorder,
-                tables,
-            )
+            plan = Plan.of(self.method, self.numbered, self.seed, context.round, self.recorder, tables)
             return fit(ClientSide(loss, open_phase), values, mine, Runs.alone(batches), plan)
         except OwnviewError:
             raise

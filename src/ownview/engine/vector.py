@@ -27,7 +27,8 @@ class VectorEngine:
         self, method: Method, world: World, seed: int, device: torch.device, *, preparing: bool = False
     ) -> None:
         self.method, self.seed = method, seed
-        self.phases, self.numbers = numbered_phases(method, world, preparing=preparing)
+        self.numbered = numbered_phases(method, world, preparing=preparing)
+        self.phases = self.numbered[0]
         self.recorder = Recorder(device)
         keep_freed_memory()
 
@@ -38,16 +39,7 @@ class VectorEngine:
 
         Clients come with the busiest first.
         """
-        plan = Plan(
-            self.phases,
-            self.numbers,
-            self.method.batch_size,
-            1 + self.method.negatives,
-            self.seed,
-            context.round,
-            self.recorder,
-            tables,
-        )
+        plan = Plan.of(self.method, self.numbered, self.seed, context.round, self.recorder, tables)
         batches = [math.ceil(size / self.method.batch_size) for size in samples.host_sizes]
         client = ClientSide(self._stacked_loss(tuple(params), context), partial(self._open_phase, context))
         try:

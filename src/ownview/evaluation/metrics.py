@@ -13,6 +13,9 @@ import numpy.typing as npt
 
 from ownview.data.interactions import FloatArray, IntArray
 
+HEADLINE = ("HR@10", "NDCG@10")
+"""What tables show, intervals are made for, and papers report."""
+
 
 @dataclass(frozen=True, eq=False)
 class Standing:

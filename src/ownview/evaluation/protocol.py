@@ -54,6 +54,11 @@ class Protocol(Settings):
     selection: str = setting("validation", "what chooses the round", choices=("validation", "test", "last"))
     cutoffs: tuple[int, ...] = setting((5, 10, 20), "the K of HR@K and NDCG@K", low=1)
 
+    @property
+    def ranked_among(self) -> str:
+        """What the held-out item is ranked among, in words; itself counts."""
+        return f"{self.candidates + 1} items" if self.candidates else "all items"
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.split == "files" and not self.split_folder:

@@ -13,6 +13,7 @@ from functools import cache
 from statistics import mean
 from typing import Any
 
+from ownview.evaluation.metrics import HEADLINE
 from ownview.experiment import Experiment
 from ownview.report.reading import SeenRun
 from ownview.report.variants import Variant, settings_of
@@ -20,7 +21,6 @@ from ownview.reproduction.plan import experiment, missing
 from ownview.reproduction.published import CITATIONS, Figure, figures
 from ownview.reproduction.settings import settings_of as settings_of_paper
 
-_METRICS = ("HR@10", "NDCG@10")
 _OF_PROTOCOL = ("min_interactions", "repeats", "split", "negatives_avoid", "candidates", "candidates_avoid", "ties")
 """Settings of a protocol without which figures are not comparable at all."""
 
@@ -58,7 +58,7 @@ def _published(data: str) -> tuple[tuple[Figure, Experiment], ...]:
     """Figures on this data that this version can run, and what they are run with; groups of users are left out."""
     found = []
     for figure in figures():
-        if figure.metric in _METRICS and settings_of_paper(figure.paper).data[figure.data].dataset == data:
+        if figure.metric in HEADLINE and settings_of_paper(figure.paper).data[figure.data].dataset == data:
             asked = _asked(replace(figure, metric="", value=0.0))
             found += [] if asked is None else [(figure, asked)]
     return tuple(found)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from ownview.evaluation.comparison import Mark, Row, UserValues, compare_columns
-from ownview.report.cells import WITH_INTERVAL
+from ownview.evaluation.comparison import Mark, Row, compare_columns
+from ownview.evaluation.metrics import HEADLINE
+from ownview.report.cells import user_values
 from ownview.report.reading import SeenRun
 
 Columns = Mapping[str, Mapping[str, Sequence[SeenRun]]]
@@ -27,21 +26,14 @@ def mark_alike(results: Mapping[str, Mapping[str, Any]], runs: Columns) -> None:
     """
     values = {
         (protocol, metric): {
-            label: mine for label, seeds in by_label.items() if (mine := _values(seeds, metric)) is not None
+            label: mine for label, seeds in by_label.items() if (mine := user_values(seeds, metric)) is not None
         }
         for protocol, by_label in runs.items()
-        for metric in WITH_INTERVAL
+        for metric in HEADLINE
     }
     for (protocol, metric), rows in compare_columns(values).items():
         for label, others in _alike(rows).items():
             results[protocol][label]["cells"][metric]["alike"] = others
-
-
-def _values(seeds: Sequence[SeenRun], metric: str) -> UserValues | None:
-    columns = [run.per_user.get(metric) for run in seeds]
-    if any(column is None for column in columns) or len({run.asked for run in seeds}) != 1:
-        return None
-    return UserValues(seeds[0].asked, np.array(columns, dtype=float))
 
 
 def _alike(rows: Sequence[Row]) -> dict[str, list[str]]:

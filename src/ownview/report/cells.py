@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ownview.data.interactions import FloatArray
+from ownview.evaluation.comparison import UserValues
+from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.statistics import bootstrap_interval
 from ownview.report.reading import SeenRun
-
-WITH_INTERVAL = ("HR@10", "NDCG@10")
 
 
 def cells(runs: Sequence[SeenRun]) -> dict[str, dict[str, Any]]:
@@ -25,24 +24,24 @@ def cells(runs: Sequence[SeenRun]) -> dict[str, dict[str, Any]]:
     for metric in runs[0].result["test"]:
         values = [run.result["test"][metric] for run in runs if metric in run.result["test"]]
         cell: dict[str, Any] = {"mean": mean(values), "spread": stdev(values) if len(values) > 1 else None}
-        if metric in WITH_INTERVAL:
+        if metric in HEADLINE:
             cell["low"], cell["high"] = _interval(runs, metric)
             cell["alike"] = []
         found[metric] = cell
     return found
 
 
-def user_means(runs: Sequence[SeenRun], metric: str) -> FloatArray | None:
-    """[k] each user's mean over seeds; None where a run lacks them or ranked other users."""
+def user_values(runs: Sequence[SeenRun], metric: str) -> UserValues | None:
+    """Of runs that are seeds of each other; None where one lacks them or asked its users otherwise."""
     columns = [run.per_user.get(metric) for run in runs]
-    if any(column is None for column in columns) or len({run.users for run in runs}) != 1:
+    if any(column is None for column in columns) or len({run.asked for run in runs}) != 1:
         return None
-    return np.asarray(np.mean([column for column in columns if column is not None], axis=0))
+    return UserValues(runs[0].asked, np.array(columns, dtype=float))
 
 
 def _interval(runs: Sequence[SeenRun], metric: str) -> tuple[float, float]:
-    values = user_means(runs, metric)
+    values = user_values(runs, metric)
     if values is not None:
-        return bootstrap_interval(values)
+        return bootstrap_interval(values.by_user)
     lows, highs = zip(*(run.result["interval_95"][metric] for run in runs), strict=True)
     return mean(lows), mean(highs)

@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ownview.evaluation.metrics import HEADLINE
 from ownview.report.reading import SeenRun
 
 MOST_POINTS = 200
 """Longer curves keep evenly spaced rounds, the first and the last among them."""
-
-_CURVES = ("HR@10", "NDCG@10")
 
 
 def curve(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
@@ -23,7 +22,7 @@ def curve(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     stage = "validation" if "validation" in lines[0][0] else "test"
     kept = _kept(len(lines[0]))
     found: dict[str, Any] = {"stage": stage, "rounds": [lines[0][k]["round"] for k in kept]}
-    for metric in _CURVES:
+    for metric in HEADLINE:
         found[metric] = _means([[one[k][stage][metric] for k in kept] for one in lines])
     if all(line["loss"] is not None for one in lines for line in one):
         found["loss"] = _means([[one[k]["loss"] for k in kept] for one in lines])

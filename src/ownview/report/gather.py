@@ -131,11 +131,11 @@ def _result(runs: Sequence[SeenRun], titles: Titles) -> Model:
 def _protocol(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> Model:
     return {
         "name": name,
-        "ranked": f"{protocol.candidates + 1} items" if protocol.candidates else "all items",
+        "ranked": protocol.ranked_among,
         "chosen_on": protocol.selection,
         "findings": findings(protocol, name, runs),
         "notes": _distinct(note for run in runs for note in run.result["notes"]),
-        "settings": {key: list(v) if isinstance(v, tuple) else v for key, v in protocol.values().items()},
+        "settings": protocol.plain(),
         "chosen": chosen(runs[0]),
     }
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ownview.report.cells import user_means
+from ownview.evaluation.metrics import HEADLINE
+from ownview.report.cells import user_values
 from ownview.report.reading import SeenRun
 
 _STEPS = 40
@@ -21,7 +22,7 @@ def groups(runs: Sequence[SeenRun]) -> list[dict[str, Any]] | None:
         return None
     found = []
     for same in zip(*(one for one in told if one is not None), strict=True):
-        values = {metric: mean(group["test"][metric] for group in same) for metric in ("HR@10", "NDCG@10")}
+        values = {metric: mean(group["test"][metric] for group in same) for metric in HEADLINE}
         found.append({"interactions": same[0]["interactions"], "users": same[0]["users"], "test": values})
     return found
 
@@ -32,9 +33,10 @@ def distribution(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     At x = 0 the share counts the users above 0: those whose held-out item is among the ten at all. With expected ties a
     user may have a little of it. None where users.csv is missing.
     """
-    values = user_means(runs, "NDCG@10")
-    if values is None:
+    found = user_values(runs, "NDCG@10")
+    if found is None:
         return None
+    values = found.by_user
     at_least = [float((values > 1e-9).mean())]
     at_least += [float((values >= x - 1e-9).mean()) for x in np.arange(1, _STEPS + 1) / _STEPS]
     return {

@@ -94,7 +94,8 @@ def how_measured(results: Sequence[Result]) -> str:
     if results[0].line.one.candidates == "-" or not found:
         return metrics
     protocol = next(iter(found.values()))
-    return f"{metrics}; protocol {', '.join(found)}: {_ranked(protocol)}, round chosen on {protocol.selection}"
+    how = f"ranked among {protocol.ranked_among}, round chosen on {protocol.selection}"
+    return f"{metrics}; protocol {', '.join(found)}: {how}"
 
 
 def warnings(report: Report) -> dict[str, list[Finding]]:
@@ -163,7 +164,7 @@ def to_dict(report: Report) -> dict[str, Any]:
         "ownview": __version__,
         "revisions": _provenance(report, "revision"),
         "devices": _provenance(report, "device"),
-        "protocols": {one.name: _plain(one) for one in _protocols(report)},
+        "protocols": {one.name: one.plain() for one in _protocols(report)},
         "findings": {name: [one.to_dict() for one in told] for name, told in warnings(report).items()},
         "summary": report.summary(),
         "lines": [_line(result) for result in report.results],
@@ -247,7 +248,7 @@ def _protocol_section(report: Report) -> list[str]:
     told = warnings(report)
     lines = ["## Protocols", ""]
     for protocol in _protocols(report):
-        differs = {name: value for name, value in _plain(protocol).items() if value != _plain(HONEST)[name]}
+        differs = {name: value for name, value in protocol.plain().items() if value != HONEST.plain()[name]}
         differs.pop("name", None)
         lines.append(f"- `{protocol.name}`: " + (_pairs(differs) if differs else "Ownview's default") + ".")
         lines += [f"  - **{one.probe}**: {one.sentence}." for one in told.get(protocol.name, ())]
@@ -257,10 +258,6 @@ def _protocol_section(report: Report) -> list[str]:
 def _protocols(report: Report) -> list[Protocol]:
     asked = [task[0].protocol for result in report.results for task in (*result.line.here, *result.line.honest)]
     return list({protocol.name: protocol for protocol in asked}.values())
-
-
-def _plain(protocol: Protocol) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in protocol.values().items()}
 
 
 def _made_with(report: Report) -> list[str]:
@@ -281,10 +278,6 @@ def _provenance(report: Report, name: str) -> list[str]:
 
 def _chosen(folder: Path) -> int | None:
     return int(RunFolder(folder).read_result()["chosen_round"]) if RunFolder(folder).finished else None
-
-
-def _ranked(protocol: Protocol) -> str:
-    return f"ranked among {protocol.candidates + 1} items" if protocol.candidates else "ranked among all items"
 
 
 def _seeds(number: int) -> str:

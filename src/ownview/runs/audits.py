@@ -12,7 +12,6 @@ from ownview.data.interactions import Interactions
 from ownview.errors import DataError, OutputError, OwnviewError
 from ownview.evaluation.findings import VERSION, Finding, by_rule
 from ownview.evaluation.probes import ROUNDS, audit
-from ownview.evaluation.protocol import Protocol
 from ownview.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run
@@ -62,10 +61,8 @@ def kept(folder: RunFolder, experiment: Experiment) -> list[Finding] | None:
 
 def _key(folder: RunFolder, experiment: Experiment) -> dict[str, Any]:
     """What findings hang on. Data without a fingerprint (its provenance is lost) goes by its name."""
-    protocol: Protocol = experiment.protocol
-    values = {name: list(v) if isinstance(v, tuple) else v for name, v in protocol.values().items()}
     fingerprint = folder.read_provenance().get("data", {}).get("fingerprint", f"unknown: {experiment.data}")
-    return {"probes": VERSION, "rounds": ROUNDS, "data": fingerprint, "protocol": values}
+    return {"probes": VERSION, "rounds": ROUNDS, "data": fingerprint, "protocol": experiment.protocol.plain()}
 
 
 def _kept_by_one(group: Sequence[Run]) -> list[Finding] | None:

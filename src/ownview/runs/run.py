@@ -21,7 +21,7 @@ from ownview.engine.gathering import GatheringFederation
 from ownview.engine.machine import Machine, machine
 from ownview.errors import OutputError, SettingError
 from ownview.evaluation.groups import ActivityRange, by_activity, summary
-from ownview.evaluation.metrics import Standing, coverage, gini, means, per_user
+from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, means, per_user
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.statistics import bootstrap_interval
 from ownview.experiment import Experiment
@@ -308,7 +308,7 @@ class _Bench:
                 "coverage@10": coverage(lists, self.split.num_items),
                 "Gini@10": gini(lists, self.split.num_items),
             },
-            "interval_95": {name: bootstrap_interval(values[name]) for name in ("HR@10", "NDCG@10")},
+            "interval_95": {name: bootstrap_interval(values[name]) for name in HEADLINE},
             **self._by_activity(standing),
             "validation" if protocol.selection != "test" else "test_at_choice": best.metrics,
             "users_ranked": len(standing.users),

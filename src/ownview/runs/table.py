@@ -9,11 +9,10 @@ from typing import Any
 
 from ownview.evaluation.comparison import Mark, Row, UserValues, compare_columns
 from ownview.evaluation.findings import Finding, fired
+from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.audits import findings_of
 from ownview.runs.per_user import user_values
 from ownview.runs.run import Run
-
-SHOWN = ("HR@10", "NDCG@10")
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,7 @@ class Comparison:
         notes = dict.fromkeys(f"{run.experiment.protocol.name}: {note}" for run in runs for note in run.result["notes"])
         notes |= dict.fromkeys(_unpaired(cells))
         chosen = {run.experiment.protocol.name: run.experiment.protocol.selection for run in runs}
-        ranked = {run.experiment.protocol.name: _ranked_among(run) for run in runs}
+        ranked = {run.experiment.protocol.name: run.experiment.protocol.ranked_among for run in runs}
         known = dict(findings_of(runs) if findings is None else findings)
         return cls(runs[0].experiment.data_label(), methods, protocols, cells, tuple(notes), chosen, ranked, known)
 
@@ -95,8 +94,8 @@ def _cells(rows: Mapping[tuple[str, str], Sequence[Run]]) -> dict[tuple[str, str
     columns: dict[tuple[str, str], dict[str, UserValues]] = {}
     alone: dict[tuple[str, str, str], Row] = {}
     for (method, protocol), seeds in rows.items():
-        values = user_values(seeds, SHOWN)
-        for metric in SHOWN:
+        values = user_values(seeds, HEADLINE)
+        for metric in HEADLINE:
             if values is None:
                 alone[method, protocol, metric] = _of_different_users(method, seeds, metric)
             else:
@@ -106,7 +105,7 @@ def _cells(rows: Mapping[tuple[str, str], Sequence[Run]]) -> dict[tuple[str, str
         for (protocol, metric), column in compare_columns(columns).items()
         for row in column
     } | alone
-    return {(*row, metric): compared[*row, metric] for row in rows for metric in SHOWN}
+    return {(*row, metric): compared[*row, metric] for row in rows for metric in HEADLINE}
 
 
 def _of_different_users(label: str, seeds: Sequence[Run], metric: str) -> Row:
@@ -123,8 +122,3 @@ def _unpaired(cells: Mapping[tuple[str, str, str], Row]) -> list[str]:
         for (method, protocol, _), row in cells.items()
         if row.mark is Mark.UNPAIRED
     ]
-
-
-def _ranked_among(run: Run) -> str:
-    sampled = run.experiment.protocol.candidates
-    return f"{sampled + 1} items" if sampled else "all items"
