@@ -25,7 +25,7 @@ class Outcome(NamedTuple):
 def stopped(arguments: list[str], runs: Path, number: signal.Signals) -> Outcome:
     """A command in a process of its own, sent a signal as soon as the first run under `runs` has finished a round."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ownview.cli.main", *arguments],
+        [sys.executable, "-m", "ownview", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     deadline = time.monotonic() + 120

@@ -163,8 +163,8 @@ class Gathering(Settings):
         """Numbers that one client's `report`, `settle` or `scores` holds at the same time, for the size of blocks."""
         return 4 * world.num_items
 
-    def digest_size(self, world: World) -> int:
-        """Numbers of the run's precision that a digest takes besides the download, for the memory a run needs."""
+    def server_working(self, world: World) -> int:
+        """Numbers of the run's precision that `combine` or `digest` holds besides the server's values and the sums."""
         return 0
 
     def advice(self) -> str:

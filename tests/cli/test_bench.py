@@ -205,7 +205,7 @@ def test_a_stopped_suite_goes_on_by_the_same_command(ownview: Callable[..., Outc
 
 def test_on_a_terminal_a_board_shows_what_goes_on_and_time_left() -> None:
     terminal, inside = pty.openpty()
-    arguments = [sys.executable, "-m", "ownview.cli.main", *BENCH, "--jobs", "1", "--seeds", "1", "--rounds", "150"]
+    arguments = [sys.executable, "-m", "ownview", *BENCH, "--jobs", "1", "--seeds", "1", "--rounds", "150"]
     surroundings = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm", "LINES": "40"}
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=inside, env=surroundings)
     os.close(inside)
@@ -238,7 +238,7 @@ def test_time_left_is_that_of_the_rounds_left(tmp_path: Path) -> None:
 
 def begun(arguments: list[str]) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "ownview.cli.main", *arguments],
+        [sys.executable, "-m", "ownview", *arguments],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
 

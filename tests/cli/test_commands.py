@@ -94,7 +94,7 @@ def test_run_as_json_is_one_object_equal_to_the_result_file(world: Path, ownview
 
 
 def test_json_from_a_process_of_its_own_is_alone_on_stdout(world: Path) -> None:
-    command = [sys.executable, "-m", "ownview.cli.main", "run", "popularity", "--data", world, "--out", "run", "--json"]
+    command = [sys.executable, "-m", "ownview", "run", "popularity", "--data", world, "--out", "run", "--json"]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     assert json.loads(ended.stdout)["folder"] == "run"
     assert ended.stderr == ""

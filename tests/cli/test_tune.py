@@ -69,7 +69,7 @@ def test_json_has_the_best_and_all_trials_and_no_test_figure(ownview: Callable[.
 def start(arguments: tuple[str, ...]) -> subprocess.Popen[str]:
     """The command in a process of its own, as soon as two trials have ended."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "ownview.cli.main", *arguments],
+        [sys.executable, "-m", "ownview", *arguments],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
     deadline = time.monotonic() + 120

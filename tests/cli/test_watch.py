@@ -32,7 +32,7 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 def start(*arguments: str, **streams: int) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "ownview.cli.main", *arguments], text=True,
+        [sys.executable, "-m", "ownview", *arguments], text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", "LINES": "40", "TERM": "xterm"},
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
     )  # fmt: skip

@@ -115,3 +115,7 @@ def test_no_rows_and_unknown_users_are_errors() -> None:
         Interactions.from_rows("rows", np.array([]), np.array([]))
     with pytest.raises(UnknownNameError, match=r"unknown user of rows '12'; did you mean '123'\?"):
         build([(123, 1, 1.0, 1)]).position_of_user("12")
+
+
+def test_it_is_shown_in_a_line() -> None:
+    assert repr(build([(1, 1, 1.0, 1), (1, 2, 1.0, 1)])) == "Interactions(rows: 1 users, 2 items, 2 interactions)"

@@ -11,6 +11,7 @@ import torch
 from ownview import DualPersonalisation, FedMF, LocalOnly, PFedRec
 from ownview.baselines.popularity import Popularity
 from ownview.engine.federation import Federation
+from ownview.errors import SettingError
 from tests.engine.golden import ITEMS, POSITIVES, AdamByHand, dot, error, federation, golden_split, sigmoid
 
 
@@ -57,6 +58,31 @@ def test_fedmf(engine: str, weighting: str, weight: float) -> None:
         table = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(2)] for i in range(ITEMS)]
         assert one.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
         assert one.state.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+def test_fedmf_by_sgd_with_a_rate_for_the_table(engine: str) -> None:
+    method = FedMF(
+        embedding_size=2, negatives=2, local_epochs=1, optimizer="sgd", learning_rate=0.1, table_rate_factor=5.0
+    )
+    one = federation(method, engine)
+    table, users = _start(one, "items"), one.state.own["user"].tolist()
+    one.round(1)
+    trained = []
+    for client in range(2):
+        user, errors = users[client], [error(client, i, dot(users[client], table[i])) for i in range(ITEMS)]
+        trained.append(
+            [[table[i][j] - 0.1 * ITEMS * 5.0 * errors[i] * user[j] for j in range(2)] for i in range(ITEMS)]
+        )
+        users[client] = [user[j] - 0.1 * sum(errors[i] * table[i][j] for i in range(ITEMS)) for j in range(2)]
+    mean = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(2)] for i in range(ITEMS)]
+    assert one.state.shared["items"].tolist() == pytest.approx(np.array(mean), abs=1e-9)
+    assert one.state.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+
+
+def test_two_rates_for_one_table_are_refused() -> None:
+    with pytest.raises(SettingError, match="table_rate = 3 and table_rate_factor = 5 both set the item table's rate"):
+        FedMF(table_rate=3.0, table_rate_factor=5.0)
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])

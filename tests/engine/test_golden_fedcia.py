@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from ownview import FedCIA
 from tests.engine.golden import (
@@ -103,3 +104,11 @@ def test_its_own_noise_is_laplace_noise_on_every_number() -> None:
     replaced = gathering_federation(FedCIA(noise=0.0, negatives=2), "vector", privacy="laplace:0.5")
     replaced.round(1)
     assert bool((replaced.server["similarities"] == noisy.server["similarities"]).all())
+
+
+def test_a_table_that_fits_already_is_not_thrown_away() -> None:
+    # |V V^T - F| is nothing but rounding here, 1e-4 of |F| and more in float32.
+    table = 100 * torch.randn(60, 16, generator=torch.Generator().manual_seed(0))
+    method = FedCIA()
+    fitted = method.settle({"items": table}, method.digest({"similarities": table @ table.T}))["items"]
+    assert float(fitted.norm() / table.norm()) == pytest.approx(1.0, abs=0.1)

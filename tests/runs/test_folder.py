@@ -206,7 +206,7 @@ def _limited(experiment: Experiment, place: Path, limit: int) -> Outcome:
     """Run in a process that may not write files larger than `limit` bytes."""
     (place / "experiment.toml").write_text(experiment.to_toml())
     ended = subprocess.run(
-        [sys.executable, "-m", "ownview.cli.main", "run", "--config", "experiment.toml", "--out", place / "run"],
+        [sys.executable, "-m", "ownview", "run", "--config", "experiment.toml", "--out", place / "run"],
         cwd=place,
         capture_output=True,
         text=True,

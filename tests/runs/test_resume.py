@@ -126,7 +126,7 @@ def assert_same_run(found: Path, expected: Path) -> None:
 
 def start(*arguments: str | Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-m", "ownview.cli.main", "run", *map(str, arguments)],
+        [sys.executable, "-m", "ownview", "run", *map(str, arguments)],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

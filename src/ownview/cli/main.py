@@ -73,7 +73,3 @@ def entry() -> None:
     except KeyboardInterrupt:
         sys.stderr.write("ownview: stopped\n")
         sys.exit(130)
-
-
-if __name__ == "__main__":
-    entry()

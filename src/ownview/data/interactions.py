@@ -21,7 +21,7 @@ IdArray = npt.NDArray[Any]
 """Ids as the source has them: int64 or object (str)."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Interactions:
     """n users, m items and their interactions, grouped by user, in source order inside each user.
 
@@ -46,7 +46,7 @@ class Interactions:
     rating: FloatArray | None = None
     timestamp: IntArray | None = None
     titles: tuple[str, ...] | None = None
-    _user_position: dict[Any, int] = field(default_factory=dict, repr=False)
+    _user_position: dict[Any, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for array in (self.users, self.items, self.offsets, self.item, self.row, self.rating, self.timestamp):
@@ -94,6 +94,9 @@ class Interactions:
 
     def __len__(self) -> int:
         return len(self.item)
+
+    def __repr__(self) -> str:
+        return f"Interactions({self.name}: {len(self.users)} users, {len(self.items)} items, {len(self)} interactions)"
 
     @property
     def counts(self) -> IntArray:

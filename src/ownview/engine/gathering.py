@@ -72,11 +72,11 @@ class GatheringFederation:
         return NegativeSampler(excluded.to(self.machine.device), self.world.num_items, wanted) if wanted else None
 
     def standing_bytes(self) -> int:
-        """What must be in memory at all times: the server's values, the sums, the digest, and what clients keep."""
+        """What must be in memory: the server's values and sums, its work on them, and what clients keep."""
         held = sum(prod(one.shape) for one in self.method.server(self.world).values())
         sums = sum(prod(one.shape) for one in self.declared.values())
         kept = sum(prod(one.shape) for one in self.method.own(self.world).values())
-        values = _COPIES * (held + sums) + self.world.num_clients * kept + self.method.digest_size(self.world)
+        values = _COPIES * (held + sums) + self.world.num_clients * kept + self.method.server_working(self.world)
         return values * self.machine.bytes_per_value
 
     def round(self, number: int) -> RoundReport:

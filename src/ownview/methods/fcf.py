@@ -91,7 +91,7 @@ class FCF(Gathering):
         user: Tensor = torch.linalg.solve(left, (1 + self.confidence) * (seen @ items))
         return user.to(history.seen.dtype)
 
-    def digest_size(self, world: World) -> int:
+    def server_working(self, world: World) -> int:
         """In float64."""
         return 2 * world.num_items * self.embedding_size**2
 

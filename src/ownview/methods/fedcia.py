@@ -18,6 +18,8 @@ from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Context, Params, World
 
+_NEAREST = 1e-3
+
 
 @dataclass(frozen=True)
 class FedCIA(Gathering):
@@ -95,13 +97,17 @@ class FedCIA(Gathering):
         return {"axes": axes.to(kind), "strengths": strengths.to(kind)}
 
     def settle(self, own: Params, server: Params) -> Params:
-        """Fit: the gradient of |V V^T - F| is 2 (V V^T V - F V) / |V V^T - F|, here of Q^T V."""
+        """Fit: the gradient of |V V^T - F| is 2 (V V^T V - F V) / |V V^T - F|, here of Q^T V.
+
+        The distance is a difference of squares, of which rounding leaves nothing once it is below a thousandth of |F|:
+        nearer counts as that, or the quotient would throw V to infinity.
+        """
         axes, strengths = server["axes"], server["strengths"][:, None]
         turned, size = (own["items"].T @ axes).T, strengths.square().sum()
         for _ in range(self.fit_steps):
             pulled, square = strengths * turned, turned.T @ turned
             distance = square.square().sum() - 2 * (turned * pulled).sum() + size
-            gradient = 2 * (turned @ square - pulled) / distance.clamp(min=1e-12).sqrt()
+            gradient = 2 * (turned @ square - pulled) / distance.clamp(min=_NEAREST**2 * size + 1e-12).sqrt()
             turned = turned - self.fit_rate * (gradient + self.decay * turned)
         return {"items": (turned.T @ axes.T).T}
 
@@ -136,7 +142,7 @@ class FedCIA(Gathering):
             total = counts * scores.square() - 2 * positives * scores + positives
         return total.sum() / (counts.sum() * total.numel() / total.shape[0]) + self.decay / 2 * squares
 
-    def digest_size(self, world: World) -> int:
+    def server_working(self, world: World) -> int:
         """The axes, and what finding them takes, in float64."""
         return 5 * world.num_items**2
 

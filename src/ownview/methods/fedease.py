@@ -62,14 +62,19 @@ class FedEASE(Gathering):
     def combine(self, sums: Params, server: Params, arrived: Arrived) -> Params:
         """Add to G and solve, in float64; noise may have made the sum lopsided, so both halves are averaged."""
         gram = server["gram"] + (sums["pairs"] + sums["pairs"].T) / 2
-        ridge = self.regularization * torch.eye(len(gram), dtype=torch.float64, device=gram.device)
-        inverse = torch.linalg.inv(gram.double() + ridge)
-        weights = inverse / -inverse.diagonal()
+        ridged = gram.to(torch.float64, copy=True)
+        ridged.diagonal().add_(self.regularization)
+        weights = torch.linalg.inv(ridged)
+        weights /= -weights.diagonal().clone()
         return {"gram": gram, "weights": weights.fill_diagonal_(0.0)}
 
     def scores(self, history: History, own: Params, server: Params) -> Tensor:
         """[m] x_u B."""
         return history.seen @ server["weights"]
+
+    def server_working(self, world: World) -> int:
+        """G + lambda I, its factors and its inverse, in float64."""
+        return 6 * world.num_items**2
 
     def advice(self) -> str:
         """Nothing but memory helps: everything is m x m."""

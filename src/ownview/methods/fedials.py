@@ -115,7 +115,7 @@ class FedIALS(Gathering):
         """L (observed + a everything)^nu."""
         return self.regularization * (observed + self.unobserved * everything) ** self.exponent
 
-    def digest_size(self, world: World) -> int:
+    def server_working(self, world: World) -> int:
         """In float64."""
         return 2 * world.num_items * self.embedding_size**2
 

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from ownview.errors import SettingError
 from ownview.initial import Normal
 from ownview.method import Method, cross_entropy
 from ownview.optimizers import Adam, Optimizer, Sgd
@@ -32,6 +33,9 @@ class FedMF(Method):
     optimizer: str = setting("adam", "of user vector and item table", choices=("adam", "sgd"))
     learning_rate: float = setting(0.01, "the optimiser's rate", above=0, search=Between(1e-3, 0.3, log=True))
     table_rate: float = setting(0.0, "rate of the item table where it differs; 0 for the same", low=0)
+    table_rate_factor: float = setting(
+        0.0, "the table's rate is learning_rate * number of items * this factor; 0 for table_rate", low=0
+    )
     step_decay: float = setting(1.0, "factor on SGD's rates after every batch of a round", above=0, high=1)
     round_decay: float = setting(1.0, "factor on SGD's rates after every round", above=0, high=1)
     initial_scale: float = setting(
@@ -40,6 +44,14 @@ class FedMF(Method):
     regularization: float = setting(
         0.0, "weight of |u|^2 + |q_i|^2 in the loss of every sample", low=0, search=Between(1e-6, 0.1, log=True)
     )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.table_rate and self.table_rate_factor:
+            raise SettingError(
+                f"FedMF settings table_rate = {self.table_rate:g} and table_rate_factor = {self.table_rate_factor:g} "
+                "both set the item table's rate; leave one of them at 0"
+            )
 
     def params(self, world: World) -> dict[str, Param]:
         """U private, Q shared."""
@@ -51,7 +63,8 @@ class FedMF(Method):
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together, by one forward pass."""
-        table = Step(("items",), self._optimizer(self.table_rate or self.learning_rate))
+        scaled = self.learning_rate * world.num_items * self.table_rate_factor
+        table = Step(("items",), self._optimizer(scaled or self.table_rate or self.learning_rate))
         return (Phase((Step(("user",), self._optimizer(self.learning_rate), alongside=table),), self.local_epochs),)
 
     def _optimizer(self, rate: float) -> Optimizer:

@@ -5,17 +5,15 @@ Zhang, Long, Zhou, Zhang, Yan and Yang, "GPFedRec: Graph-Guided Personalization 
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
-from ownview.initial import Normal, Uniform
+from ownview.initial import Normal
 from ownview.method import Method, cross_entropy
 from ownview.mixing import Mixing, NeighbourGraph
+from ownview.network import Network
 from ownview.optimizers import Adam, Optimizer, Sgd
 from ownview.search import Between, OneOf
 from ownview.settings import setting
@@ -59,25 +57,20 @@ class GPFedRec(Method):
         return NeighbourGraph(self.threshold, distances=self.released)
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        """Of the network, from its input to its output."""
+    def network(self) -> Network:
+        """Of the score."""
         size = self.embedding_size
-        return (2 * size, *(self.hidden_layers or (size, size // 2)), 1)
+        return Network(size, self.hidden_layers or (size, size // 2))
 
     def params(self, world: World) -> dict[str, Param]:
         """U and the network private; the table is uploaded, and what guides it stands beside."""
-        network: dict[str, Param] = {}
-        for depth, (inputs, outputs) in enumerate(pairwise(self.widths)):
-            initial = Uniform(1 / math.sqrt(inputs))
-            network[f"weight{depth}"] = Param((inputs, outputs), initial=initial)
-            network[f"bias{depth}"] = Param((outputs,), initial=initial)
         size = (self.embedding_size,)
         table = Param(size, rows=True, shared=True, kept=True, beside="guide", common="mean", initial=Normal(1.0))
-        return {"user": Param(size, initial=Normal(1.0)), "items": table, **network}
+        return {"user": Param(size, initial=Normal(1.0)), "items": table, **self.network.params(shared=False)}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together; the table begins with the mean of all guides."""
-        network = tuple(name for name in self.params(world) if name not in ("user", "items"))
+        network = tuple(self.network.params(shared=False))
         table = Step(("items",), self._optimizer(self.rate_factor * world.num_items))
         user = Step(("user",), self._optimizer(self.rate_factor), alongside=table)
         step = Step(network, self._optimizer(1.0), alongside=user)
@@ -88,12 +81,7 @@ class GPFedRec(Method):
 
     def scores(self, p: Params) -> Tensor:
         """[R] MLP([u, q_i])."""
-        # The user's half of the first layer is the same for every row, so it is worked out once.
-        upper, lower = p["weight0"][: self.embedding_size], p["weight0"][self.embedding_size :]
-        hidden = p["user"] @ upper + p["items"] @ lower + p["bias0"]
-        for depth in range(1, len(self.widths) - 1):
-            hidden = torch.relu(hidden) @ p[f"weight{depth}"] + p[f"bias{depth}"]
-        return hidden.squeeze(-1)
+        return self.network.scores(p)
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] cross-entropy, and the distance of the batch's rows to the guide's."""

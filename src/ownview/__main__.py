@@ -1,0 +1,5 @@
+"""`python -m ownview` is `ownview`."""
+
+from ownview.cli.main import entry
+
+entry()
