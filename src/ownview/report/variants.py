@@ -1,7 +1,7 @@
 """Which runs are seeds of each other, and what to call them.
 
 Runs belong together when everything but the seed, the protocol and what was merely looked at is equal. Variants of one
-method get the settings in which they differ behind their name.
+method get as many of the settings in which they differ behind their name as tell them apart.
 """
 
 from __future__ import annotations
@@ -72,11 +72,25 @@ def _labels(names: Sequence[str], settings: Sequence[Settings]) -> list[str]:
     labels = []
     for name, mine in zip(names, settings, strict=True):
         others = [values for other, values in zip(names, settings, strict=True) if other == name and values is not mine]
-        differs = [key for key, value in mine.items() if any(other.get(key) != value for other in others)]
-        told = ", ".join(f"{key.removeprefix('federation.')}={_short(mine[key])}" for key in differs)
-        labels.append(f"{name} ({told})" if told else name)
+        # Runs of another version may have settings that this one has not, and the other way round.
+        known = dict.fromkeys(key for values in (mine, *others) for key in values)
+        differs = [key for key in known if any(other.get(key) != mine.get(key) for other in others)]
+        enough = _enough(mine, others, differs)
+        told = [f"{key.removeprefix('federation.')}={_short(mine.get(key))}" for key in enough]
+        told += ["…"] if len(enough) < len(differs) else []
+        labels.append(f"{name} ({', '.join(told)})" if told else name)
     return labels
 
 
+def _enough(mine: Settings, others: Sequence[Settings], differs: Sequence[str]) -> list[str]:
+    """Few settings that no other variant shares all of, the most telling first: names must fit into charts."""
+    told: list[str] = []
+    while others:
+        best = max(differs, key=lambda key: sum(other.get(key) != mine.get(key) for other in others))
+        told.append(best)
+        others = [other for other in others if other.get(best) == mine.get(best)]
+    return told
+
+
 def _short(value: Any) -> str:
-    return "-".join(map(str, value)) if isinstance(value, list) else str(value)
+    return "-".join(map(str, value)) if isinstance(value, list) else "unset" if value is None else str(value)

@@ -25,7 +25,7 @@ function barPanel(name, width, values, most, colour, format) {
 
 /** rows: [{ label, mark, parts: [...] }], each adding up to 1; names: of the parts. */
 function stackedRows(name, width, rows, names, colourOf) {
-  const label = Math.min(190, Math.max(80, 24 + Math.max(...rows.map((row) => row.label.length)) * 6.6));
+  const label = Math.max(80, 24 + nameRoom(rows));
   const narrow = width < 430;
   const each = narrow ? 42 : 30;
   const left = narrow ? 0 : label;
@@ -34,7 +34,7 @@ function stackedRows(name, width, rows, names, colourOf) {
   const root = canvas(name, width, height);
   rows.forEach((row, k) => {
     const top = k * each + (narrow ? 17 : 3);
-    root.append(draw("text", { x: 0, y: narrow ? top - 4 : top + 16, class: "label", style: { fill: row.colour ?? "var(--ink)" } }, row.label));
+    root.append(draw("text", { x: 0, y: narrow ? top - 4 : top + 16, class: "label", style: { fill: row.colour ?? "var(--ink)" } }, brief(row.label)));
     let sum = 0;
     row.parts.forEach((part, p) => {
       const from = across(sum);

@@ -2,6 +2,14 @@
 
 const HEIGHT = 300;
 
+const LONGEST_NAME = 30;
+
+/** A method's name as charts write it; tooltips and tables have it whole. */
+const brief = (label) => (label.length > LONGEST_NAME ? `${label.slice(0, LONGEST_NAME - 1)}…` : label);
+
+/** Pixels that the names beside a chart take. */
+const nameRoom = (all) => Math.max(...all.map((one) => brief(one.label).length)) * 7.2;
+
 /** Axes, grid and labels. `x` and `y`: { scale, label, format, ticks }. Returns the drawing. */
 function axes(name, width, height, edge, x, y) {
   const root = canvas(name, width, height);

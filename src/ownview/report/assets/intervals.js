@@ -4,7 +4,7 @@
 function intervalChart(name, width, rows, x) {
   const narrow = width < 420;
   const each = narrow ? 36 : 26;
-  const left = narrow ? 8 : Math.min(190, 20 + Math.max(...rows.map((row) => row.label.length)) * 6.7);
+  const left = narrow ? 8 : 20 + nameRoom(rows);
   const edge = { left, right: 16, top: 10, bottom: 42 };
   const height = rows.length * each + edge.top + edge.bottom;
   const values = rows.flatMap((row) => [row.low, row.high]);
@@ -18,7 +18,7 @@ function intervalChart(name, width, rows, x) {
   rows.forEach((row, k) => {
     const at = edge.top + (k + (narrow ? 0.72 : 0.5)) * each;
     root.append(
-      draw("text", narrow ? { class: "label halo", x: left, y: at - 10 } : { class: "label", x: left - 10, y: at + 4, "text-anchor": "end" }, row.label),
+      draw("text", narrow ? { class: "label halo", x: left, y: at - 10 } : { class: "label", x: left - 10, y: at + 4, "text-anchor": "end" }, brief(row.label)),
       draw("line", { x1: across(row.low), x2: across(row.high), y1: at, y2: at, stroke: row.colour, "stroke-width": 2.4, "stroke-linecap": "round", opacity: 0.55 }),
       tip(shape(row.shape, 5.5, { transform: `translate(${across(row.mean).toFixed(1)} ${at})`, fill: row.colour, stroke: "var(--panel)", "stroke-width": 1, tabindex: 0, role: "img", "aria-label": `${row.label}: ${share(row.mean)}, ${share(row.low)} to ${share(row.high)}` }), row.tip));
   });

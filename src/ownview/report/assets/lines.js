@@ -6,8 +6,7 @@
  */
 function lineChart(name, width, series, x, y, { height = HEIGHT, names = true, step = false } = {}) {
   const named = names && width > 560 && series.length <= 14;
-  const longest = Math.max(...series.map((one) => one.label.length));
-  const edge = { left: 52, right: named ? Math.min(190, 22 + longest * 6.6) : 14, top: 26, bottom: 42 };
+  const edge = { left: 52, right: named ? 22 + nameRoom(series) : 14, top: 26, bottom: 42 };
   const [yLow, yHigh] = extent(series.flatMap((one) => one.y), { zero: y.zero, log: y.log });
   const [xLow, xHigh] = extent(series.flatMap((one) => one.x), { room: 0, log: x.log });
   const make = (log) => (log ? logarithmic : linear);
@@ -46,7 +45,7 @@ function nameEnds(root, series, across, up, edge, width, height) {
     const from = across(one.x[one.x.length - 1]);
     root.append(
       draw("path", { d: `M${from + 3} ${ends[k]}L${width - edge.right + 10} ${at[k]}`, stroke: one.colour, fill: "none", "stroke-width": 1, "stroke-dasharray": "1 3", opacity: 0.8 }),
-      draw("text", { class: "label", x: width - edge.right + 13, y: at[k] + 4, style: { fill: one.colour } }, one.label));
+      draw("text", { class: "label", x: width - edge.right + 13, y: at[k] + 4, style: { fill: one.colour } }, brief(one.label)));
   });
 }
 

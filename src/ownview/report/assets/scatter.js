@@ -48,7 +48,7 @@ function nameBeside(root, placed, width, height, edge) {
   const meets = (a) => taken.some((b) => a[0] < b[2] && b[0] < a[2] && a[1] < b[3] && b[1] < a[3]);
   for (const one of placed.filter((each) => each.label)) {
     const [x, y] = one.at;
-    const long = one.label.length * 6.7 + 4;
+    const long = nameRoom([one]) + 4;
     const sides = [
       [x + 10, y + 4, "start", [x + 9, y - 7, x + 10 + long, y + 8]],
       [x - 10, y + 4, "end", [x - 10 - long, y - 7, x - 9, y + 8]],
@@ -59,6 +59,6 @@ function nameBeside(root, placed, width, height, edge) {
       box[0] >= edge.left && box[2] <= width - 2 && box[1] >= 14 && box[3] <= height - edge.bottom && !meets(box));
     if (!side) continue;
     taken.push(side[3]);
-    root.append(draw("text", { class: "label halo", x: side[0], y: side[1], "text-anchor": side[2], style: { fill: one.colour } }, one.label));
+    root.append(draw("text", { class: "label halo", x: side[0], y: side[1], "text-anchor": side[2], style: { fill: one.colour } }, brief(one.label)));
   }
 }
