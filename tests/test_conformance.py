@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from torch import Tensor
 
-from ownview import CoLR, FedEM, FedFast, FedMF, FedRAP, FedRecon, GPFedRec, PerFedRec, PFedGraph
+from ownview import CoLR, FedEM, FedFast, FedMF, FedNCF, FedRAP, FedRecon, GPFedRec, PerFedRec, PFedGraph
 from ownview.errors import SettingError
 from ownview.method import Method
 from ownview.registry import METHODS, PLUGINS
@@ -69,6 +69,10 @@ OPTIONS: dict[str, Method] = {
     "stops early": FedRAP(stop_below=0.05, network_rate=0.3, table_rate=5.0, batch_size=32, embedding_size=4),
     "halves of several batches": FedRecon(batch_size=16, reconstruction_epochs=3, local_epochs=2, embedding_size=4),
     "no halves": FedRecon(split=False, batch_size=32, embedding_size=4, user_scale=1.0),
+    "merges again": FedEM(
+        merges_again=True, learning_rate=0.01, adapter_rate=0.01, embedding_size=4, batch_size=32, local_epochs=3
+    ),
+    "three rates": FedNCF(optimizer="sgd", learning_rate=0.05, rate_factor=0.3, embedding_size=4, batch_size=32),
     "updates of full rank": CoLR(rank=4, embedding_size=4, batch_size=32, local_epochs=3),
 }
 

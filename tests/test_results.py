@@ -106,6 +106,15 @@ def test_marks_and_warnings_stand_beside_the_figures(copy: Path) -> None:
     assert f"- **`paper`**: {leak}" in (copy / "README.md").read_text(encoding="utf-8")
 
 
+def test_one_dataset_of_a_suite_can_be_shown(copy: Path, ownview: Callable[..., Outcome]) -> None:
+    place = copy / "one.md"
+    place.write_text("<!-- results:papers/ml-100k -->\n<!-- end of results -->\n")
+    assert ownview("render-results", "--into", "one.md").code == 0
+    text = place.read_text(encoding="utf-8")
+    assert "ml-100k: test, " in text
+    assert "filmtrust" not in text
+
+
 def test_what_cannot_be_rendered_is_said(copy: Path, ownview: Callable[..., Outcome]) -> None:
     (copy / "none").mkdir()
     assert (
@@ -115,5 +124,7 @@ def test_what_cannot_be_rendered_is_said(copy: Path, ownview: Callable[..., Outc
     assert "plain.md: expected lines <!-- results:SUITE -->" in ownview("render-results", "--into", "plain.md").err
     (copy / "plain.md").write_text("<!-- results:quik -->\n<!-- end of results -->\n")
     assert "did you mean 'quick'?" in ownview("render-results", "--into", "plain.md").err
+    (copy / "plain.md").write_text("<!-- results:quick/goodbook -->\n<!-- end of results -->\n")
+    assert "did you mean 'goodbooks'?" in ownview("render-results", "--into", "plain.md").err
     (copy / "results" / "quick.json").write_text('{"format": 7}')
     assert "quick.json: format 7, expected 2" in ownview("render-results").err

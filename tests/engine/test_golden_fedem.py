@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -136,3 +137,18 @@ def test_replacement_by_mean_is_fedmf_with_the_clients_own_tables(engine: str) -
         plain.round(number)
     assert replaced.state.shared["items"].tolist() == pytest.approx(plain.state.shared["items"].numpy(), abs=1e-9)
     assert replaced.state.own["user"].tolist() == pytest.approx(plain.state.own["user"].numpy(), abs=1e-9)
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+def test_merging_again_moves_the_table_by_its_share_of_the_score(engine: str) -> None:
+    shared: dict[str, Any] = {"variant": "sm", "embedding_size": SIZE, "negatives": 1, "local_epochs": EPOCHS}
+    nothing, once = (uneven_federation(FedEM(rho=0.0, merges_again=again, **shared), engine) for again in (True, False))
+    for number in (1, 2):
+        nothing.round(number)
+        once.round(number)
+    everybody = torch.tensor(CLIENTS)
+    assert torch.equal(nothing.state.whole("items", everybody), once.state.whole("items", everybody))
+    all_of_it = uneven_federation(FedEM(rho=1.0, merges_again=True, **shared), engine)
+    all_of_it.round(1)
+    p = {name: value[0] for name, value in all_of_it.state.predicting(torch.tensor([0]), None)[0].items()}
+    assert torch.allclose(all_of_it.method.scores(p), p["received"] @ p["user"]), "rho = 1 scores what was received"

@@ -1,7 +1,7 @@
 """Results as Markdown: a page of all suites, and tables between markers in files written by hand.
 
-<!-- results:papers -->
-(the tables of results/papers.json)
+<!-- results:papers/ml-100k -->
+(the table of ml-100k in results/papers.json; without the dataset, all of them)
 <!-- end of results -->
 """
 
@@ -16,7 +16,9 @@ from ownview.bench.results import Document, read_document
 from ownview.bench.table import LEGEND, DataTable, tables
 from ownview.errors import OutputError, suggestion
 
-_BLOCK = re.compile(r"(<!-- results:(?P<suite>[\w.-]+) -->\n).*?(<!-- end of results -->)", re.DOTALL)
+_BLOCK = re.compile(
+    r"(<!-- results:(?P<suite>[\w.-]+)(?:/(?P<data>[\w.-]+))? -->\n).*?(<!-- end of results -->)", re.DOTALL
+)
 
 _VERSIONS = {"Ownview": "ownview", "revision": "revision", "Python": "python"}
 """By title, names in a run's provenance."""
@@ -71,17 +73,25 @@ def with_tables(text: str, documents: Mapping[str, Document], source: str) -> st
         name = found["suite"]
         if name not in documents:
             raise OutputError(f"{source}: results:{name}: no such results{suggestion(name, documents)}")
-        return f"{found[1]}{_short(documents[name])}\n{found[3]}"
+        chosen = [table for table in tables(documents[name]) if found["data"] in (None, table.data)]
+        if not chosen:
+            known = [table.data for table in tables(documents[name])]
+            raise OutputError(
+                f"{source}: results:{name}/{found['data']}: no such data in it{suggestion(found['data'], known)}"
+            )
+        return f"{found[1]}{_short(documents[name], chosen)}\n{found[4]}"
 
     made, number = _BLOCK.subn(block, text)
     if not number:
-        raise OutputError(f"{source}: expected lines <!-- results:SUITE --> and <!-- end of results -->")
+        raise OutputError(
+            f"{source}: expected lines <!-- results:SUITE --> (or results:SUITE/DATA) and <!-- end of results -->"
+        )
     return made
 
 
-def _short(values: Document) -> str:
+def _short(values: Document, chosen: Sequence[DataTable]) -> str:
     lines: list[str] = []
-    for table in tables(values):
+    for table in chosen:
         runs = [one for one in values["runs"] if one["data"] == table.data]
         lines += [f"{table.data}: test, {_rounds(runs)}, {_seeds(runs)}, 95 % interval over users:", ""]
         lines += [*markdown_table(table), "", *_warnings(table), f"- {LEGEND}", ""]

@@ -52,6 +52,7 @@ class FedEM(Method):
     similarity: str = setting("tables", "of whole tables, or of their components", choices=("tables", "components"))
     stop_below: float = setting(0.0, "a client ends a phase when its mean loss changes relatively by less", low=0)
     merged_rows: str = setting("all", "rows that are merged: all, or the ones a client trains", choices=MERGED_ROWS)
+    merges_again: bool = setting(False, "merge again in every forward pass, predicting too, as the released code does")
 
     @property
     def server_mixing(self) -> Mixing | None:
@@ -88,8 +89,8 @@ class FedEM(Method):
         return Phase((Step(adapter, Adam(self.adapter_rate)),), epochs, tolerance=stop), training
 
     def scores(self, p: Params) -> Tensor:
-        """[R] u . q_i on the own table."""
-        return p["items"] @ p["user"]
+        """[R] u . q_i on the own table, or on the merged one where it is merged again."""
+        return self._scores(p, merged=self.merges_again)
 
     def readings(self, p: Params) -> Params:
         """[m] rho of every item for the newest table the server has for the client, and [m, d] both tables merged."""
@@ -98,7 +99,11 @@ class FedEM(Method):
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean cross-entropy, of the merged table while the adapter is trained."""
         training_adapter = context.phase == 0 and bool(self.merging.params())
-        scores = p["items"] @ p["user"]
-        if training_adapter:  # merging is linear in the tables, so scores may be merged instead: one number for a row
-            scores = scores + self.merging.weights(p) * (p["received"] @ p["user"] - scores)
-        return cross_entropy(scores, batch)
+        return cross_entropy(self._scores(p, merged=training_adapter or self.merges_again), batch)
+
+    def _scores(self, p: Params, *, merged: bool) -> Tensor:
+        own = p["items"] @ p["user"]
+        if not merged:
+            return own
+        # Merging is linear in the tables, so scores may be merged instead: one number for a row.
+        return own + self.merging.weights(p) * (p["received"] @ p["user"] - own)
