@@ -38,7 +38,7 @@ from ownview.runs.audits import findings_of
 from ownview.runs.batch import Task, run_all
 from ownview.runs.table import Comparison
 
-_SIGNS = {Mark.BEST: "*", Mark.LEVEL: "≈", Mark.WORSE: " ", Mark.UNPAIRED: "?"}
+_SIGNS = {Mark.BEST: "▲", Mark.LEVEL: "≈", Mark.WORSE: " ", Mark.UNPAIRED: "?"}
 _LEGEND = {
     Mark.BEST: "best of its column",
     Mark.LEVEL: (

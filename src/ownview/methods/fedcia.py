@@ -18,8 +18,6 @@ from ownview.search import Between, OneOf
 from ownview.settings import setting
 from ownview.types import Context, Params, World
 
-_NEAREST = 1e-3
-
 
 @dataclass(frozen=True)
 class FedCIA(Gathering):
@@ -97,17 +95,14 @@ class FedCIA(Gathering):
         return {"axes": axes.to(kind), "strengths": strengths.to(kind)}
 
     def settle(self, own: Params, server: Params) -> Params:
-        """Fit: the gradient of |V V^T - F| is 2 (V V^T V - F V) / |V V^T - F|, here of Q^T V.
-
-        The distance is a difference of squares, of which rounding leaves nothing once it is below a thousandth of |F|:
-        nearer counts as that, or the quotient would throw V to infinity.
-        """
+        """Fit: the gradient of |V V^T - F| is 2 (V V^T V - F V) / |V V^T - F|, here of Q^T V."""
         axes, strengths = server["axes"], server["strengths"][:, None]
         turned, size = (own["items"].T @ axes).T, strengths.square().sum()
         for _ in range(self.fit_steps):
             pulled, square = strengths * turned, turned.T @ turned
             distance = square.square().sum() - 2 * (turned * pulled).sum() + size
-            gradient = 2 * (turned @ square - pulled) / distance.clamp(min=_NEAREST**2 * size + 1e-12).sqrt()
+            # Nearer than |F| / 1000 counts as that: rounding empties the difference, and V would be thrown to infinity.
+            gradient = 2 * (turned @ square - pulled) / distance.clamp(min=1e-6 * size + 1e-12).sqrt()
             turned = turned - self.fit_rate * (gradient + self.decay * turned)
         return {"items": (turned.T @ axes.T).T}
 
