@@ -186,6 +186,8 @@ def test_records_are_gathered_in_parts(ownview: Callable[..., Outcome]) -> None:
     at_once = json.loads(Path("results/tiny.json").read_text())
     assert len(at_once["comparison"]) == 8, "two rows, two protocols, two metrics"
     assert {**at_once, "comparison": []} == parts
+    assert ownview(*whole).code == 0
+    assert json.loads(Path("results/tiny.json").read_text()) == at_once, "recorded twice is recorded once"
 
     Path("tiny.toml").write_text(TINY.replace("embedding_size = 4", "embedding_size = 5"))
     assert ownview(*whole, "--method", "popularity").code == 0

@@ -93,11 +93,14 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
     protocols = {**({} if old is None else old["protocols"]), **new["protocols"]}
     names = {one["protocol"] for one in found.values()}
     runs = [{**found[one.folder.name], **_about(one)} for one in whole if one.folder.name in found]
+    compared = _still(new, runs)
+    again = {one["data"] for one in compared}
+    older = [] if old is None else [one for one in _still(old, runs) if one["data"] not in again]
     return {
         **new,
         "protocols": {one.protocol: protocols[one.protocol] for one in whole if one.protocol in names},
         "runs": runs,
-        "comparison": [one for made in (new, old) if made is not None for one in _still(made, runs)],
+        "comparison": [*compared, *older],
     }
 
 
