@@ -113,7 +113,9 @@ def test_parts_of_a_suite(ownview: Callable[..., Outcome]) -> None:
     by_method = json.loads(ownview(*BENCH, "--list", "--json", "--method", "fedmf").out)["runs"]
     assert [one["method"] for one in by_method] == ["fedmf (small)"] * 4
     assert not any(one["finished"] for one in listed)
-    assert "fedmf (small)" in ownview(*BENCH, "--list").out
+    told = ownview(*BENCH, "--list", "--method", "fedmf (small)", "--rounds", "2").out.splitlines()
+    assert [line.split()[-1] for line in told[1:]] == [one["run"].rpartition("-")[2] for one in listed]
+    assert all(line.startswith("fedmf (small)") and len(line.rstrip()) <= 80 for line in told[1:])
 
 
 def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Outcome]) -> None:

@@ -187,8 +187,9 @@ def _list_runs(planned: list[Planned], as_json: bool) -> None:
         return
     table = Table(box=None, pad_edge=False)
     for column in rows[0]:
-        table.add_column(column, overflow="fold")
+        table.add_column("run ends in" if column == "run" else column, overflow="fold")
     for row in rows:
+        row["run"] = str(row["run"]).rpartition("-")[2]  # what goes before is in the other columns
         table.add_row(
             *("yes" if value is True else "no" if value is False else escape(str(value)) for value in row.values())
         )
