@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from ownview.initial import Uniform
-from ownview.types import Param, Params
+from ownview.optimizers import Adam, Sgd
+from ownview.types import Param, Params, Step
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,23 @@ class Network:
         """[R] of the rows of p["items"] for p["user"]."""
         # The user's half of the first layer is the same for every row, so it is worked out once.
         upper, lower = p["weight0"][: self.size], p["weight0"][self.size :]
-        hidden = p["user"] @ upper + p["items"] @ lower + p["bias0"]
+        return self.output(p, p["user"] @ upper + p["items"] @ lower + p["bias0"])
+
+    def output(self, p: Params, hidden: Tensor) -> Tensor:
+        """[...] from what the first layer [..., h] makes of its input, before the ReLU."""
         for depth in range(1, len(self.widths) - 1):
             hidden = torch.relu(hidden) @ p[f"weight{depth}"] + p[f"bias{depth}"]
         return hidden.squeeze(-1)
+
+    def step(self, optimizer: str, rate: float, factor: float, num_items: int) -> Step:
+        """Network, user vector and item table together, by Adam ("adam") or SGD ("sgd").
+
+        SGD moves the user vector `factor` times as fast as the network, and the table `num_items` times as fast as
+        that, which undoes the dilution of a mean over clients most of whom did not touch a row.
+        """
+
+        def moving(names: tuple[str, ...], times: float, alongside: Step | None = None) -> Step:
+            return Step(names, Adam(rate) if optimizer == "adam" else Sgd(rate * times), alongside=alongside)
+
+        vectors = moving(("user",), factor, moving(("items",), factor * num_items))
+        return moving(tuple(self.params(shared=False)), 1.0, vectors)

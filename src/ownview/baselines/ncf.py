@@ -6,9 +6,7 @@ the papers that compare with it run it.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
 import torch
@@ -18,7 +16,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits, embedding
 from ownview.baselines.adam import adam_step, with_memory
 from ownview.baselines.central import InEpochs, Lessons
 from ownview.baselines.samples import labelled_batches
-from ownview.initial import Normal, Uniform
+from ownview.initial import Normal
+from ownview.network import Network
 from ownview.random import generator
 from ownview.search import Between, OneOf
 from ownview.settings import setting
@@ -48,15 +47,15 @@ class NCF(InEpochs):
     spread: float = setting(0.1, "standard deviation of the initial vectors", above=0)
 
     @property
-    def widths(self) -> tuple[int, ...]:
-        """Of the network, from its input to its output."""
+    def network(self) -> Network:
+        """Of the score."""
         size = self.embedding_size
-        return (2 * size, *(self.hidden_layers or (size, size // 2, size // 4)), 1)
+        return Network(size, self.hidden_layers or (size, size // 2, size // 4))
 
     @property
     def names(self) -> tuple[str, ...]:
         """Of everything that moves."""
-        return ("users", "items", *(f"{part}{i}" for i in range(len(self.widths) - 1) for part in ("weight", "bias")))
+        return ("users", "items", *self.network.params(shared=False))
 
     def start(self, lessons: Lessons) -> Params:
         """Gaussian vectors; layers of k inputs uniform within 1 / sqrt(k)."""
@@ -65,10 +64,8 @@ class NCF(InEpochs):
             "users": normal.draw((lessons.num_users, size), generator(lessons.seed, "initial:users")),
             "items": normal.draw((lessons.num_items, size), generator(lessons.seed, "initial:items")),
         }
-        for depth, (inputs, outputs) in enumerate(pairwise(self.widths)):
-            uniform = Uniform(1 / math.sqrt(inputs))
-            for name, shape in ((f"weight{depth}", (inputs, outputs)), (f"bias{depth}", (outputs,))):
-                drawn[name] = uniform.draw(shape, generator(lessons.seed, f"initial:{name}"))
+        for name, param in self.network.params(shared=False).items():
+            drawn[name] = param.initial.draw(param.shape, generator(lessons.seed, f"initial:{name}"))
         return with_memory(drawn)
 
     def epoch(self, values: Params, lessons: Lessons, number: int) -> float:
@@ -78,7 +75,7 @@ class NCF(InEpochs):
             p = {name: values[name].detach().requires_grad_() for name in self.names}
             mine, theirs = embedding(users, p["users"]), embedding(items, p["items"])
             first = torch.cat([mine, theirs], dim=-1) @ p["weight0"] + p["bias0"]
-            loss = binary_cross_entropy_with_logits(self._rest(p, first), labels)
+            loss = binary_cross_entropy_with_logits(self.network.output(p, first), labels)
             penalty = (mine.square() + theirs.square()).sum(-1).mean() / 2
             grads = torch.autograd.grad(loss + self.decay * penalty, list(p.values()))
             adam_step(values, self.names, grads, self.learning_rate)
@@ -93,10 +90,4 @@ class NCF(InEpochs):
         theirs = learned["items"] @ lower + learned["bias0"]
         at_once = max(1, _CELLS // theirs.numel())
         mine = learned["users"][users] @ upper
-        return torch.cat([self._rest(learned, part[:, None] + theirs) for part in torch.split(mine, at_once)])
-
-    def _rest(self, p: Params, hidden: Tensor) -> Tensor:
-        """[...] the network's output from what its first layer [..., h] makes of its input, before the ReLU."""
-        for depth in range(1, len(self.widths) - 1):
-            hidden = torch.relu(hidden) @ p[f"weight{depth}"] + p[f"bias{depth}"]
-        return hidden.squeeze(-1)
+        return torch.cat([self.network.output(learned, part[:, None] + theirs) for part in torch.split(mine, at_once)])

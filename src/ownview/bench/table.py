@@ -8,15 +8,16 @@ from statistics import mean
 from typing import Any
 
 from ownview.bench.results import Document, Entry
-from ownview.evaluation.comparison import Mark
+from ownview.evaluation.comparison import SIGNS, Mark
 from ownview.evaluation.metrics import HEADLINE
 
 LEGEND = (
-    "≈: cannot be told apart from the column's best, ▲ (paired over users, Wilcoxon's test, Holm's correction over the "
-    "table). Neither stands where rows were made at different times."
+    f"{SIGNS[Mark.LEVEL]}: cannot be told apart from the column's best, {SIGNS[Mark.BEST]} "
+    "(paired over users, Wilcoxon's test, Holm's correction over the table). "
+    "Neither stands where rows were made at different times."
 )
 
-_MARKS = {str(Mark.BEST): " ▲", str(Mark.LEVEL): " ≈"}
+_MARKS = {str(mark): f" {sign}" for mark, sign in SIGNS.items()}
 
 
 @dataclass(frozen=True)

@@ -30,7 +30,7 @@ from ownview.cli.progress import progress
 from ownview.data.columns import parse_columns
 from ownview.engine.options import FederationOptions
 from ownview.errors import OutputError, SettingError
-from ownview.evaluation.comparison import LEVEL, Mark, Row
+from ownview.evaluation.comparison import LEVEL, SIGNS, Mark, Row
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.experiment import Experiment
@@ -38,7 +38,7 @@ from ownview.runs.audits import findings_of
 from ownview.runs.batch import Task, run_all
 from ownview.runs.table import Comparison
 
-_SIGNS = {Mark.BEST: "▲", Mark.LEVEL: "≈", Mark.WORSE: " ", Mark.UNPAIRED: "?"}
+_SIGNS = {**SIGNS, Mark.WORSE: " ", Mark.UNPAIRED: "?"}
 _LEGEND = {
     Mark.BEST: "best of its column",
     Mark.LEVEL: (

@@ -35,6 +35,10 @@ class Mark(StrEnum):
     UNPAIRED = "not paired"
 
 
+SIGNS = {Mark.BEST: "▲", Mark.LEVEL: "≈"}
+"""What stands beside a figure in tables."""
+
+
 @dataclass(frozen=True, eq=False)
 class UserValues:
     """A metric of one row.

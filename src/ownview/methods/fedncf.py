@@ -14,10 +14,9 @@ from torch import Tensor
 from ownview.initial import Normal
 from ownview.method import Method
 from ownview.network import Network
-from ownview.optimizers import Adam, Optimizer, Sgd
 from ownview.search import Between, OneOf
 from ownview.settings import setting
-from ownview.types import Param, Params, Phase, Step, World
+from ownview.types import Param, Params, Phase, World
 
 
 @dataclass(frozen=True)
@@ -59,13 +58,8 @@ class FedNCF(Method):
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together."""
-        table = Step(("items",), self._optimizer(self.rate_factor * world.num_items))
-        user = Step(("user",), self._optimizer(self.rate_factor), alongside=table)
-        network = Step(tuple(self.network.params(shared=True)), self._optimizer(1.0), alongside=user)
-        return (Phase((network,), self.local_epochs),)
-
-    def _optimizer(self, factor: float) -> Optimizer:
-        return Adam(self.learning_rate) if self.optimizer == "adam" else Sgd(self.learning_rate * factor)
+        step = self.network.step(self.optimizer, self.learning_rate, self.rate_factor, world.num_items)
+        return (Phase((step,), self.local_epochs),)
 
     def scores(self, p: Params) -> Tensor:
         """[R] MLP([u, q_i])."""

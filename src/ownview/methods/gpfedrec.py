@@ -14,10 +14,9 @@ from ownview.initial import Normal
 from ownview.method import Method, cross_entropy
 from ownview.mixing import Mixing, NeighbourGraph
 from ownview.network import Network
-from ownview.optimizers import Adam, Optimizer, Sgd
 from ownview.search import Between, OneOf
 from ownview.settings import setting
-from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+from ownview.types import Batch, Context, Param, Params, Phase, World
 
 
 @dataclass(frozen=True)
@@ -70,14 +69,8 @@ class GPFedRec(Method):
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together; the table begins with the mean of all guides."""
-        network = tuple(self.network.params(shared=False))
-        table = Step(("items",), self._optimizer(self.rate_factor * world.num_items))
-        user = Step(("user",), self._optimizer(self.rate_factor), alongside=table)
-        step = Step(network, self._optimizer(1.0), alongside=user)
+        step = self.network.step(self.optimizer, self.learning_rate, self.rate_factor, world.num_items)
         return (Phase((step,), self.local_epochs, opening=_start),)
-
-    def _optimizer(self, factor: float) -> Optimizer:
-        return Adam(self.learning_rate) if self.optimizer == "adam" else Sgd(self.learning_rate * factor)
 
     def scores(self, p: Params) -> Tensor:
         """[R] MLP([u, q_i])."""
