@@ -20,6 +20,7 @@ from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.rp3beta import RP3Beta
 from ownview.baselines.slim import SLIM
+from ownview.beginning import BeginWith
 from ownview.cohorts import Cohort, Seen
 from ownview.data import Interactions, load, read
 from ownview.engine.options import FederationOptions
@@ -73,6 +74,7 @@ __all__ = [
     "Adam",
     "Arrived",
     "Batch",
+    "BeginWith",
     "Between",
     "CentRAP",
     "CoLR",

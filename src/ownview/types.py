@@ -45,8 +45,8 @@ class Param:
             the newest the server has for the client; where a client does not receive in a round (federation setting
             `receiving`), its own table stands there too.
         rest: (tables only) the client also sees, as NAME.rest, a number []: the sum of squares of the rows that are not
-            at hand; of a table beside likewise. Padding rows are zero in training then, so that the sum of squares of
-            NAME plus NAME.rest is that of the whole table.
+            at hand; of received tables beside it likewise. Padding rows are zero in training then, so that the sum of
+            squares of NAME plus NAME.rest is that of the whole table.
         fresh: (private, without rows) nothing of it outlives a round: a client begins every round, and everything it
             does before it predicts (`Method.before_predicting`), with the initial values.
         common: (mixed tables only, see `Method.server_mixing`) the plain mean over clients of their mixtures is
@@ -91,8 +91,8 @@ def visible(params: Mapping[str, Param]) -> dict[str, Param]:
     """Everything a client sees by name: its parameters, the tables received beside them, and rests."""
     seen = dict(params)
     for name, param in params.items():
-        tables = [name, param.beside] if param.beside else [name]
-        seen |= dict.fromkeys([*tables, param.common] if param.common else tables, param)
+        tables = [table for table in (name, param.beside, param.common) if table]
+        seen |= dict.fromkeys(tables, param)
         seen |= {f"{table}.rest": Param(()) for table in tables if param.rest}
     return seen
 
@@ -184,10 +184,11 @@ class Phase:
     Args:
         steps: on every batch.
         epochs: passes.
-        opening: called before the first batch with the client's values; returns new ones for some of them. It is a
-            pure function like a loss, and is called again with whole tables for the rows that are not at hand; so a row
-            may depend only on itself, on the same row of other tables, and on values without rows. A shared table that
-            is rewritten everywhere needs a table `beside` it, and no `rest`.
+        opening: called before the first batch with the client's values; returns new ones for some of them
+            (`ownview.BeginWith`: its own table, as it received one beside that). It is a pure function like a loss, and
+            is called again with whole tables for the rows that are not at hand; so a row may depend only on itself, on
+            the same row of other tables, and on values without rows. A shared table that is rewritten everywhere needs
+            a table `beside` it, and no `rest`.
         everywhere: whether the opening is for all rows of a table, at hand or not, or only for those that the
             client's samples of this round are about.
         tolerance: a client leaves the phase early, after the first epoch that changes its running mean loss (over the

@@ -74,7 +74,7 @@ def test_around_fedmf(server_rate: float, merged_rows: str, engine: str) -> None
     )  # fmt: skip
     one = uneven_federation(method, engine, server_learning_rate=server_rate)
     start, users = _seen(one), _seen(one)["user"]
-    tables = [Tables(start["items"][u], start["received_items"][u], adapter_of(start, u, "em")) for u in CLIENTS]
+    tables = [Tables(start["items"][u], start["received"][u], adapter_of(start, u, "em")) for u in CLIENTS]
     for number in (1, 2, 3):
         one.round(number)
         for u in CLIENTS:
@@ -87,7 +87,7 @@ def test_around_fedmf(server_rate: float, merged_rows: str, engine: str) -> None
             each.received = [list(row) for row in sent]
         assert one.state.shared["items"].tolist() == pytest.approx(np.array(sent), abs=1e-9)
         _agree(one, {
-            "user": users, "items": [each.own for each in tables], "received_items": [each.received for each in tables],
+            "user": users, "items": [each.own for each in tables], "received": [each.received for each in tables],
             **adapters_by_name([each.adapter for each in tables], "em"),
         })  # fmt: skip
     by_hand = [[dot(users[u], row) for row in tables[u].own] for u in CLIENTS]  # its own table, not the mean
@@ -114,7 +114,7 @@ def test_around_pfedrec(merged_rows: str, engine: str) -> None:
     one = uneven_federation(method, engine)
     start = _seen(one)
     w, b = [one[0] for one in start["weight0"]], [one[0] for one in start["bias0"]]
-    tables = [Tables(start["items"][u], start["received_items"][u], adapter_of(start, u, "dm")) for u in CLIENTS]
+    tables = [Tables(start["items"][u], start["received"][u], adapter_of(start, u, "dm")) for u in CLIENTS]
     for number in (1, 2, 3):
         one.round(number)
         for u in CLIENTS:
@@ -127,7 +127,7 @@ def test_around_pfedrec(merged_rows: str, engine: str) -> None:
             each.received = [list(row) for row in mean]
         _agree(one, {
             "weight0": [[one] for one in w], "bias0": [[one] for one in b],
-            "items": [each.own for each in tables], "received_items": [mean, mean],
+            "items": [each.own for each in tables], "received": [mean, mean],
             **adapters_by_name([each.adapter for each in tables], "dm"),
         })  # fmt: skip
     assert all(each.adapter.b1 != 0 for each in tables), "the weight must be learnt for this test to mean something"

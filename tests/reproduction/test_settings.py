@@ -14,8 +14,8 @@ from ownview.reproduction.plan import experiment, missing
 from ownview.reproduction.published import CITATIONS, Figure, figures, select
 from ownview.reproduction.settings import Setup, parse, settings_of
 
-COMING = {"method fedem", "plug-in elastic-merging", "plug-in plgc", "federation setting privacy"}
-"""What settings may ask for before this version has it; anything else unknown is a slip of the pen."""
+COUNTED_OTHERWISE = {("PFedCLR", "lastfm-2k-tags"): 1269, ("FedEM", "lastfm-2k-tags"): 1269}
+"""Where a paper's figures are of other users than it counts; test_users_behind_figures.py shows of which."""
 
 
 def setups(paper: str) -> list[tuple[Figure, Setup]]:
@@ -24,17 +24,15 @@ def setups(paper: str) -> list[tuple[Figure, Setup]]:
 
 
 @pytest.mark.parametrize("paper", CITATIONS)
-def test_every_experiment_whose_model_exists_can_be_built(paper: str) -> None:
+def test_every_experiment_can_be_built(paper: str) -> None:
     built = 0
     for figure, setup in setups(paper):
-        lacking = missing(setup)
-        assert lacking in {"", *COMING}, figure
-        if not lacking:
-            for protocol in (setup.protocol, setup.honest):
-                made = experiment(setup, protocol)
-                assert made.model() is not None
-                assert (made.data, made.protocol) == (setup.dataset, protocol)
-                built += 1
+        assert missing(setup) == "", figure
+        for protocol in (setup.protocol, setup.honest):
+            made = experiment(setup, protocol)
+            assert made.model() is not None
+            assert (made.data, made.protocol) == (setup.dataset, protocol)
+            built += 1
     assert built
 
 
@@ -98,7 +96,11 @@ def test_filters_leave_the_users_items_and_rows_the_paper_counts(paper: str, rea
                 load(choice.dataset, data_dir=real_data_dir), min_interactions(choice.dataset)
             )
             (count,) = counts
-            assert (split.num_users, split.num_items, len(split.data)) == (count.users, count.items, count.rows), label
+            if users := COUNTED_OTHERWISE.get((paper, label)):
+                assert split.num_users == users < count.users
+            else:
+                found = (split.num_users, split.num_items, len(split.data))
+                assert found == (count.users, count.items, count.rows), label
             checked += 1
     assert checked
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -124,7 +124,8 @@ class State:
                 common[param.common] = self._common(name, samples.clients, receiving)
                 values[param.common] = _rows(common[param.common], samples.items)
             if param.rest:
-                self._leave_rest(values, name, samples, beside)
+                received = ((param.beside, beside.get(name)), (param.common, common.get(param.common)))
+                self._leave_rest(values, name, samples, received)
         return Received(values, beside, offered, common)
 
     def _sent(self, name: str, clients: Tensor) -> Tensor:
@@ -140,10 +141,19 @@ class State:
             return mean
         return torch.where(receiving.reshape(-1, *[1] * (mean.dim() - 1)), mean, self.whole(name, clients))
 
-    def _leave_rest(self, values: Params, name: str, samples: Samples, beside: Params) -> None:
-        """Zero the padding rows, and note the squares of the rows that are not at hand."""
-        for table, whole in ((name, self.whole(name, samples.clients)), (self.params[name].beside, beside.get(name))):
-            if whole is not None and table:
+    def _leave_rest(
+        self, values: Params, name: str, samples: Samples, received: Iterable[tuple[str, Tensor | None]]
+    ) -> None:
+        """Zero the padding rows, and note the squares of the rows that are not at hand.
+
+        Args:
+            values: what clients see.
+            name: of their own table.
+            samples: of the clients.
+            received: names of tables beside it, and the whole tables; None where there is none.
+        """
+        for table, whole in ((name, self.whole(name, samples.clients)), *received):
+            if whole is not None:
                 here = samples.real_rows.reshape(*samples.items.shape, *[1] * (values[table].dim() - 2))
                 values[table] = torch.where(here, values[table], 0)
                 values[f"{table}.rest"] = _squares(whole) - _squares(values[table])
@@ -208,14 +218,22 @@ class State:
             if param.common and (names is None or param.common in names):
                 mean = self.mixtures[name].common()
                 values[param.common], axes[param.common] = (mean, None) if items is None else (mean[items], 0)
-            for table in (name, param.beside) if param.rest else ():
+            for table in (name, param.beside, param.common) if param.rest else ():
                 if table and axes.get(table) == 0:
-                    whole = self.whole(name, clients) if table == name else self._sent(name, clients)
+                    whole = self._seen(name, table, clients)
                     values[f"{table}.rest"] = _squares(whole) - _squares(values[table])
                     axes[f"{table}.rest"] = 0
                 elif table in values:  # the same whole table for everybody: nothing is left
                     values[f"{table}.rest"], axes[f"{table}.rest"] = torch.zeros_like(values[table]).sum(), None
         return values, axes
+
+    def _seen(self, name: str, table: str, clients: Tensor) -> Tensor:
+        """[B, m, ...] a client's whole own table, or one of those that the server has for it beside that."""
+        if table == name:
+            return self.whole(name, clients)
+        if table == self.params[name].beside:
+            return self._sent(name, clients)
+        return self.mixtures[name].common().expand(len(clients), *self.shared[name].shape)
 
     def _predicting(self, name: str, param: Param, clients: Tensor, items: Tensor | None) -> tuple[Tensor, int | None]:
         if param.own and param.rows:
@@ -236,7 +254,8 @@ class State:
         }
         for name, param in self.params.items():
             if param.rest:
-                self._leave_rest(values, name, samples, {name: self._sent(name, clients)} if param.beside else {})
+                beside = [table for table in (param.beside, param.common) if table]
+                self._leave_rest(values, name, samples, [(table, self._seen(name, table, clients)) for table in beside])
         return values
 
     def pack(self) -> dict[str, Tensor]:

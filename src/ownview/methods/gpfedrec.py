@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from ownview.beginning import BeginWith
 from ownview.initial import Normal
 from ownview.method import Method, cross_entropy
 from ownview.mixing import Mixing, NeighbourGraph
@@ -70,7 +71,7 @@ class GPFedRec(Method):
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together; the table begins with the mean of all guides."""
         step = self.network.step(self.optimizer, self.learning_rate, self.rate_factor, world.num_items)
-        return (Phase((step,), self.local_epochs, opening=_start),)
+        return (Phase((step,), self.local_epochs, opening=BeginWith("items", "mean")),)
 
     def scores(self, p: Params) -> Tensor:
         """[R] MLP([u, q_i])."""
@@ -80,7 +81,3 @@ class GPFedRec(Method):
         """[] cross-entropy, and the distance of the batch's rows to the guide's."""
         apart = (p["items"] - p["guide"]).square().mean(-1)
         return cross_entropy(self.scores(p), batch) + self.guidance * (batch.counts @ apart) / batch.mask.sum()
-
-
-def _start(p: Params, context: Context) -> Params:
-    return {"items": p["mean"]}

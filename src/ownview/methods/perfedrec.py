@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
+from ownview.beginning import BeginWith
 from ownview.initial import Normal, OwnHistory
 from ownview.method import Method
 from ownview.mixing import ClusterMean, Mixing
@@ -69,7 +70,7 @@ class PerFedRec(Method):
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together; the table begins with the cluster's."""
         step = Step(("user", "items"), Adam(self.learning_rate))
-        return (Phase((step,), self.local_epochs, opening=_start),)
+        return (Phase((step,), self.local_epochs, opening=BeginWith("items", "cluster")),)
 
     def scores(self, p: Params) -> Tensor:
         """[R] mean of the three models' scores."""
@@ -102,7 +103,3 @@ class PerFedRec(Method):
 
 _STRIDE = 7919
 """By how many negatives the pairing moves on from round to round; prime, so that all get their turn."""
-
-
-def _start(p: Params, context: Context) -> Params:
-    return {"items": p["cluster"]}

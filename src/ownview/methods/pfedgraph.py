@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
+from ownview.beginning import BeginWith
 from ownview.initial import Normal
 from ownview.method import Method, cross_entropy
 from ownview.mixing import Mixing, UpdateSimilarity
@@ -61,7 +62,7 @@ class PFedGraph(Method):
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together; the table begins with the mixture."""
         step = Step(("user", "items"), Adam(self.learning_rate))
-        return (Phase((step,), self.local_epochs, opening=_start),)
+        return (Phase((step,), self.local_epochs, opening=BeginWith("items", "mixture")),)
 
     def scores(self, p: Params) -> Tensor:
         """[R] u . q_i."""
@@ -75,7 +76,3 @@ class PFedGraph(Method):
         )
         likeness = product / (first * second + _SMALL).sqrt()
         return cross_entropy(self.scores(p), batch) - self.guidance * likeness
-
-
-def _start(p: Params, context: Context) -> Params:
-    return {"items": p["mixture"]}

@@ -25,6 +25,8 @@ from ownview.types import Batch, Context, Param, Params, Phase, Step, World
 class ElasticMerging(Plugin):
     """The inner method, whose clients begin a round with Q_m = Q_l + rho (Q_g - Q_l) instead of the received Q_g.
 
+    Where a client of the inner method has its own table beside received ones, Q_g is the one its rounds begin with.
+
     First the adapter that gives rho is trained, everything else frozen, with the inner method's loss of its first phase
     on the merged table; then the inner method's phases run, beginning with the merged table. The client predicts with
     its own table. Replacement (`sr`) is the inner method itself.
@@ -60,17 +62,17 @@ class ElasticMerging(Plugin):
     @property
     def merging(self) -> Merging:
         """Own and received table, and the adapter between them."""
-        name, param = shared_table(self.wrapped, self.name)
-        return Merging(self.variant, name, f"received_{name}", param.shape[0], self.adapter_layers, self.rho)
+        table = shared_table(self.wrapped, self.name)
+        width = table.param.shape[0]
+        return Merging(self.variant, table.name, table.received, width, self.adapter_layers, self.rho)
 
     def params(self, world: World) -> dict[str, Param]:
         """The inner method's; the table goes on from where it was, next to the received one."""
         params = self.wrapped.params(world)
         if self.variant == "sr":
             return params
-        merging = self.merging
-        table = replace(params[merging.own], kept=True, beside=merging.received)
-        return {**params, merging.own: table, **merging.params()}
+        table = shared_table(self.wrapped, self.name)
+        return {**params, table.name: table.kept_beside, **self.merging.params()}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """The adapter's, where there is one, and the inner method's."""

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from ownview.errors import SettingError
 from ownview.method import Method, Plugin
-from ownview.plugins.tables import shared_table
+from ownview.plugins.tables import SharedTable, shared_table
 from ownview.settings import setting
 from ownview.types import Context, Param, Params, Phase, World
 
@@ -34,7 +34,7 @@ class LateAggregation(Plugin):
 
     def check(self, inner: Method) -> None:
         """One shared item table and nothing else may be shared."""
-        table, _ = shared_table(inner, self.name)
+        table = shared_table(inner, self.name).name
         others = [n for n, param in inner.params(World(2, 4)).items() if param.shared and n != table]
         if others:
             raise SettingError(f"plug-in {self.name} holds back one item table, and {inner.name} also shares {others}")
@@ -45,15 +45,15 @@ class LateAggregation(Plugin):
         return cls(inner=inner, start=1)
 
     @property
-    def _table(self) -> str:
-        return shared_table(self.wrapped, self.name)[0]
+    def _table(self) -> SharedTable:
+        return shared_table(self.wrapped, self.name)
 
     def params(self, world: World) -> dict[str, Param]:
         """The inner method's; the table goes on from where it was."""
         params = self.wrapped.params(world)
         if self.start == 1:
             return params
-        return {**params, self._table: replace(params[self._table], kept=True, beside="received")}
+        return {**params, self._table.name: self._table.kept_beside}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """The inner method's; the first begins with what was received, once it is time."""
@@ -63,4 +63,4 @@ class LateAggregation(Plugin):
     def _taken_over(self, p: Params, context: Context) -> Params:
         """A round is no value of a client, so one may ask for it."""
         taken = self.start and context.round >= self.start
-        return {self._table: p["received"] if taken else p[self._table]}
+        return {self._table.name: p[self._table.received if taken else self._table.name]}

@@ -13,11 +13,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from ownview.beginning import BeginWith
 from ownview.initial import Uniform
 from ownview.method import Method, Plugin
 from ownview.optimizers import Sgd
 from ownview.plugins.redundancy import REDUCTIONS
-from ownview.plugins.tables import shared_table
+from ownview.plugins.tables import SharedTable, shared_table
 from ownview.search import Between
 from ownview.settings import setting
 from ownview.types import Batch, Context, Param, Params, Phase, Step, World
@@ -59,9 +60,9 @@ class PLGC(Plugin):
         return cls(inner=inner, mixing=False, redundancy="none")
 
     @property
-    def own(self) -> str:
-        """Name of the client's own table."""
-        return shared_table(self.wrapped, self.name)[0]
+    def table(self) -> SharedTable:
+        """C and G by name: the client's own table, and the received one that rounds of the inner method begin with."""
+        return shared_table(self.wrapped, self.name)
 
     @property
     def penalises(self) -> bool:
@@ -72,9 +73,8 @@ class PLGC(Plugin):
         """The inner method's with G beside C, and the network."""
         params = self.wrapped.params(world)
         if self.mixing or self.penalises:
-            beside = replace(params[self.own], kept=True, beside="received", rest=self.mixing)
-            params = {**params, self.own: beside}
-        return {**params, **(self._network(params[self.own].shape[0]) if self.penalises else {})}
+            params = {**params, self.table.name: replace(self.table.kept_beside, rest=self.mixing)}
+        return {**params, **(self._network(self.table.param.shape[0]) if self.penalises else {})}
 
     def _network(self, width: int) -> dict[str, Param]:
         initial = Uniform(1 / math.sqrt(width))
@@ -84,24 +84,22 @@ class PLGC(Plugin):
         }
 
     def phases(self, world: World) -> tuple[Phase, ...]:
-        """The inner method's; the network moves where the table does. Without mixing, what is received replaces C."""
+        """The inner method's; the network moves where the table does. Mixing lets C go on, else G replaces it."""
         phases = self.wrapped.phases(world)
         if self.penalises:
             network = Step(tuple(self._network(1)), Sgd(self.network_rate))
             phases = tuple(
                 replace(phase, steps=tuple(self._with(network, step) for step in phase.steps)) for phase in phases
             )
-            if not self.mixing:
-                phases = (replace(phases[0], opening=self._replaced), *phases[1:])
+        if self.mixing or self.penalises:
+            opening = None if self.mixing else BeginWith(self.table.name, self.table.received)
+            phases = (replace(phases[0], opening=opening), *phases[1:])
         return phases
 
     def _with(self, network: Step, step: Step) -> Step:
-        if not any(self.own in part.names for part in step.parts):
+        if not any(self.table.name in part.names for part in step.parts):
             return step
         return replace(step, alongside=replace(network, alongside=step.alongside))
-
-    def _replaced(self, p: Params, context: Context) -> Params:
-        return {self.own: p["received"]}
 
     def scores(self, p: Params) -> Tensor:
         """The inner method's on Q."""
@@ -112,14 +110,15 @@ class PLGC(Plugin):
         total = self.wrapped.loss(self._mixed(p), batch, context)
         if not self.penalises:
             return total
-        views = self._projected(p, p[self.own]), self._projected(p, p["received"])
+        views = self._projected(p, p[self.table.name]), self._projected(p, p[self.table.received])
         return total + self.beta * REDUCTIONS[self.redundancy](*views, batch.counts, self.gamma)
 
     def readings(self, p: Params) -> Params:
         """Singular values [d] and information abundance [] of C, G and Q, and Q [m, d], besides the inner method's."""
         found = self.wrapped.readings(p)
         if self.mixing or self.penalises:
-            tables = {"own": p[self.own], "received": p["received"], "mixed": self._mixed(p)[self.own]}
+            own, received = self.table.name, self.table.received
+            tables = {"own": p[own], "received": p[received], "mixed": self._mixed(p)[own]}
             for name, table in tables.items():
                 values = torch.linalg.svdvals(table)
                 found = {**found, f"singular values {name}": values, f"abundance {name}": values.sum() / values.max()}
@@ -130,9 +129,10 @@ class PLGC(Plugin):
         """With Q in place of C."""
         if not self.mixing:
             return p
-        local = (p[self.own].square().sum() + p[f"{self.own}.rest"]).detach()
-        share = local / (local + p["received"].square().sum() + p["received.rest"])
-        return {**p, self.own: share * p[self.own] + (1 - share) * p["received"]}
+        own, received = self.table.name, self.table.received
+        local = (p[own].square().sum() + p[f"{own}.rest"]).detach()
+        share = local / (local + p[received].square().sum() + p[f"{received}.rest"])
+        return {**p, own: share * p[own] + (1 - share) * p[received]}
 
     def _projected(self, p: Params, rows: Tensor) -> Tensor:
         for part in _LAYERS:
