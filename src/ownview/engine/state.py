@@ -136,7 +136,7 @@ class State:
 
     def _common(self, name: str, clients: Tensor, receiving: Tensor | None) -> Tensor:
         """[B, m, ...] the mean of mixtures as each client has it: its own table where it does not receive."""
-        mean = self.mixtures[name].common().expand(len(clients), *self.shared[name].shape)
+        mean = self._seen(name, self.params[name].common, clients)
         if receiving is None:
             return mean
         return torch.where(receiving.reshape(-1, *[1] * (mean.dim() - 1)), mean, self.whole(name, clients))

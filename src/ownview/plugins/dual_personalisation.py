@@ -39,8 +39,8 @@ class DualPersonalisation(Plugin):
         some = inner.params(World(num_clients=1, num_items=1)).values()
         if any(param.beside for param in some):
             raise SettingError(
-                f"plug-in {self.name} lets a client keep the table it received; {inner.name}'s clients go on from a "
-                "table of their own already"
+                f"plug-in {self.name} lets a client keep the table it received; {inner.name}'s clients have a table of "
+                "their own beside it already"
             )
         if inner.server_step is not None:
             raise SettingError(

@@ -63,16 +63,14 @@ class ElasticMerging(Plugin):
     def merging(self) -> Merging:
         """Own and received table, and the adapter between them."""
         table = shared_table(self.wrapped, self.name)
-        width = table.param.shape[0]
-        return Merging(self.variant, table.name, table.received, width, self.adapter_layers, self.rho)
+        return Merging(self.variant, table.name, table.received, table.width, self.adapter_layers, self.rho)
 
     def params(self, world: World) -> dict[str, Param]:
         """The inner method's; the table goes on from where it was, next to the received one."""
         params = self.wrapped.params(world)
         if self.variant == "sr":
             return params
-        table = shared_table(self.wrapped, self.name)
-        return {**params, table.name: table.kept_beside, **self.merging.params()}
+        return {**shared_table(self.wrapped, self.name).beside(params), **self.merging.params()}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """The adapter's, where there is one, and the inner method's."""

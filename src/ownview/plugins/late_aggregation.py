@@ -33,9 +33,14 @@ class LateAggregation(Plugin):
     start: int = setting(0, "first round in which clients take over what they receive; 0 for never", low=0)
 
     def check(self, inner: Method) -> None:
-        """One shared item table and nothing else may be shared."""
-        table = shared_table(inner, self.name).name
-        others = [n for n, param in inner.params(World(2, 4)).items() if param.shared and n != table]
+        """One item table and nothing else may be shared, and clients must look at it by beginning with it alone."""
+        table, params = shared_table(inner, self.name).name, inner.params(World(2, 4))
+        if params[table].beside:
+            raise SettingError(
+                f"plug-in {self.name} holds back what clients receive, and {inner.name} looks at it in other ways too "
+                "than by beginning with it"
+            )
+        others = [n for n, param in params.items() if param.shared and n != table]
         if others:
             raise SettingError(f"plug-in {self.name} holds back one item table, and {inner.name} also shares {others}")
 
@@ -53,7 +58,7 @@ class LateAggregation(Plugin):
         params = self.wrapped.params(world)
         if self.start == 1:
             return params
-        return {**params, self._table.name: self._table.kept_beside}
+        return self._table.beside(params)
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """The inner method's; the first begins with what was received, once it is time."""

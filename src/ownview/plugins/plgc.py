@@ -73,8 +73,9 @@ class PLGC(Plugin):
         """The inner method's with G beside C, and the network."""
         params = self.wrapped.params(world)
         if self.mixing or self.penalises:
-            params = {**params, self.table.name: replace(self.table.kept_beside, rest=self.mixing)}
-        return {**params, **(self._network(self.table.param.shape[0]) if self.penalises else {})}
+            params = self.table.beside(params)
+            params[self.table.name] = replace(params[self.table.name], rest=self.mixing)
+        return {**params, **(self._network(self.table.width) if self.penalises else {})}
 
     def _network(self, width: int) -> dict[str, Param]:
         initial = Uniform(1 / math.sqrt(width))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ownview.beginning import BeginWith
@@ -19,18 +20,18 @@ class SharedTable:
 
     Args:
         name: of the client's table.
-        param: what the method declares about it.
+        width: of its rows.
         received: name of the received table that a round begins with, once it stands beside the client's own.
     """
 
     name: str
-    param: Param
+    width: int
     received: str = "received"
 
-    @property
-    def kept_beside(self) -> Param:
-        """The client's table, from which it goes on, with the received one beside it."""
-        return self.param if self.param.beside else replace(self.param, kept=True, beside=self.received)
+    def beside(self, params: Mapping[str, Param]) -> dict[str, Param]:
+        """`params` with a client that goes on from its own table, and the received one beside it."""
+        own = params[self.name]
+        return {**params, self.name: own if own.beside else replace(own, kept=True, beside=self.received)}
 
 
 def shared_table(inner: Method, plugin: str) -> SharedTable:
@@ -45,11 +46,13 @@ def shared_table(inner: Method, plugin: str) -> SharedTable:
     name, param = next(iter(tables.items()))
     if len(param.shape) != 1:
         raise SettingError(f"plug-in {plugin} works on rows that are vectors, and those of {inner.name} are not")
+    (width,) = param.shape
     opening = inner.phases(_WORLD)[0].opening
     if param.beside:
-        if isinstance(opening, BeginWith) and opening.table == name:
-            return SharedTable(name, param, opening.received)
+        beside = (param.beside, param.common)
+        if isinstance(opening, BeginWith) and opening.table == name and opening.received in beside:
+            return SharedTable(name, width, opening.received)
         raise SettingError(f"plug-in {plugin} lets a client go on from its own table, and {inner.name} does so already")
     if opening is not None:
         raise SettingError(f"plug-in {plugin} opens the first phase, and {inner.name} does so already")
-    return SharedTable(name, param)
+    return SharedTable(name, width)

@@ -70,8 +70,7 @@ class Watch:
         for name, param in self.federation.state.params.items():
             if param.rows:
                 roles[name] = "local" if param.own else "global"
-            if param.beside:
-                roles[param.beside] = "global"
+            roles |= {table: "global" for table in (param.beside, param.common) if table}
         return {"users": self.users, "positions": self.positions, "roles": roles}
 
     def _each(self) -> list[tuple[str, dict[str, Tensor]]]:
