@@ -85,3 +85,8 @@ def test_watched_clients_tell_what_their_tables_are(world: Path, tmp_path: Path)
     assert about["roles"] == {"own": "local", "common": "global"}
     merged = tensors["u3.own"] + tensors["u3.common"]
     assert np.allclose(tensors["u3.merged"].numpy(), merged.numpy())
+
+
+def test_every_table_a_watched_client_received_is_global(world: Path, tmp_path: Path) -> None:
+    _, about = finished(world, tmp_path / "run", "gpfedrec").folder.read_tensors("watched")
+    assert about["roles"] == {"items": "local", "guide": "global", "mean": "global"}
