@@ -7,13 +7,12 @@ import torch
 
 from ownview import FedEM
 from ownview.method import Method
-from ownview.registry import METHODS
 from ownview.testing import federation, small_world
 from ownview.testing.conformance import loop_equals_vector
-from tests.test_conformance import GENTLE, OPTIONS
+from tests.test_conformance import COMBINATIONS, GENTLE, OPTIONS
 
 EVERY: dict[str, Method] = {
-    **{name: cls() for name, cls in METHODS.items()},
+    **COMBINATIONS,
     **GENTLE,
     **OPTIONS,
     # Its first phase differentiates no matrix product, its second does.

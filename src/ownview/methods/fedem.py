@@ -52,6 +52,9 @@ class FedEM(Method):
     similarity: str = setting("tables", "of whole tables, or of their components", choices=("tables", "components"))
     stop_below: float = setting(0.0, "a client ends a phase when its mean loss changes relatively by less", low=0)
     merged_rows: str = setting("all", "rows that are merged: all, or the ones a client trains", choices=MERGED_ROWS)
+    initial_scale: float = setting(
+        1.0, "standard deviation of the initial vectors", above=0, search=Between(0.01, 1.0, log=True)
+    )
     merges_again: bool = setting(False, "merge again in every forward pass, predicting too, as the released code does")
 
     @property
@@ -70,10 +73,10 @@ class FedEM(Method):
 
     def params(self, world: World) -> dict[str, Param]:
         """U and the adapter private; the table is uploaded, and goes on from where it was."""
-        size = (self.embedding_size,)
+        size, start = (self.embedding_size,), Normal(self.initial_scale)
         return {
-            "user": Param(size, initial=Normal(1.0)),
-            "items": Param(size, rows=True, shared=True, kept=True, beside="received", initial=Normal(1.0)),
+            "user": Param(size, initial=start),
+            "items": Param(size, rows=True, shared=True, kept=True, beside="received", initial=start),
             **self.merging.params(),
         }
 
