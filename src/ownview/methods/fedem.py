@@ -41,7 +41,7 @@ class FedEM(Method):
     aggregation: str = setting(
         "similarity", "a global table for each client, or a mean", choices=("similarity", "mean")
     )
-    alpha: float = setting(0.9, "weight of the similarity of two clients", low=0, search=Between(0.1, 1.0))
+    alpha: float = setting(0.9, "weight of the similarity of two clients", low=0, search=Between(0.1, 1.5))
     embedding_size: int = setting(16, "length of user and item vectors", low=1, search=OneOf((8, 16, 32, 64)))
     adapter_layers: tuple[int, ...] = setting((16, 8), "widths of the adapter's hidden layers", low=1)
     rho: float = setting(0.5, "weight of the global table in static merging", low=0, high=1)
