@@ -6,13 +6,16 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ownview.bench.plan import Part, plan
 from ownview.bench.render import page, read_all, with_tables
 from ownview.bench.results import write_document
 from ownview.bench.suite import load_suite
 from ownview.bench.table import tables
+from ownview.experiment import Experiment
 from tests.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -50,6 +53,22 @@ def test_committed_results_are_whole_and_come_from_somewhere() -> None:
             assert known["machine"].keys() == {"system", "processor", "cpu", "cores", "device"}, "no host names"
             assert known["data"]["fingerprint"]
             assert known["packages"]["torch"]
+
+
+def test_committed_runs_are_those_the_suites_ask_for() -> None:
+    """Whatever a suite's file says now, defaults written out: a setting that came later counts with its default."""
+
+    def made_of(experiment: Experiment) -> dict[str, Any]:
+        written = experiment.resolved(experiment.model()).to_dict()
+        return {name: written[name] for name in ("method", "settings", "plugins", "federation")}
+
+    for name, found in read_all(ROOT / "results").items():
+        planned = plan(load_suite(name), Part(), ROOT)
+        asked = {(one.row, one.data, one.protocol, one.seed): one.experiment for one in planned}
+        recorded = {(one["method"], one["data"], one["protocol"], one["seed"]): one for one in found["runs"]}
+        assert set(recorded) == set(asked)
+        for key, one in recorded.items():
+            assert made_of(Experiment.from_dict({"data": key[1], **one["experiment"]})) == made_of(asked[key]), key
 
 
 def test_every_figure_of_the_page_is_in_the_results(copy: Path) -> None:

@@ -59,11 +59,11 @@ def test_a_run_is_followed_line_by_line_to_its_end() -> None:
 
 
 def test_ctrl_c_ends_the_looking_and_not_the_run() -> None:
-    running = start(*RUN, "--rounds", "2000", "--out", "mine")
+    running = start(*RUN, "--rounds", "100000", "--out", "mine")
     wait_until(Path("mine/rounds.jsonl").is_file)
     watching = start("watch", "mine")
     assert watching.stdout is not None
-    assert watching.stdout.readline().startswith("mine: round 1 of 2000")
+    assert watching.stdout.readline().startswith("mine: round 1 of 100000")
     watching.send_signal(signal.SIGINT)
     _, err = watching.communicate(timeout=60)
     assert (watching.returncode, err) == (0, "")
