@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,23 +19,34 @@ from tests.reproduction.worlds import store_world
 from ownview.cli.plots import blocks, curve
 from ownview.runs.lock import at_work, sole_worker
 
+STARTED: list[subprocess.Popen[str]] = []
+"""None of them outlives its test."""
 RUN = ("run", "fedmf", "--data", "ml-100k", "--data-dir", "store", "--set", "embedding_size=4")
 
 
 @pytest.fixture(autouse=True)
-def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
     monkeypatch.delenv("OWNVIEW_DATA", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     store_world(tmp_path / "store", "ml-100k")
+    yield
+    while STARTED:
+        process = STARTED.pop()
+        process.kill()
+        process.communicate(timeout=60)
 
 
 def start(*arguments: str, **streams: int) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+    """A process that hears Ctrl-C, also where the tests themselves run in the background and do not."""
+    process = subprocess.Popen(
         [sys.executable, "-m", "ownview", *arguments], text=True,
         env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", "LINES": "40", "TERM": "xterm"},
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
     )  # fmt: skip
+    STARTED.append(process)
+    return process
 
 
 def wait_until(ready: Callable[[], bool]) -> None:
