@@ -28,9 +28,9 @@ from benchmarks.research_style import one_round
 from benchmarks.worlds import SIZES, generated
 from ownview.data.catalog import load
 from ownview.data.splits import Split, leave_one_out
-from ownview.engine.federation import Federation
 from ownview.engine.machine import machine
-from ownview.engine.options import FederationOptions
+from ownview.federation.options import FederationOptions
+from ownview.federation.round import Federation
 from ownview.registry import METHODS
 
 

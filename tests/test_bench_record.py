@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ownview.bench.results import _still
+from ownview.studies.bench.results import _still
 
 
 def _document(rows: dict[str, int], compared: list[str]) -> dict[str, Any]:

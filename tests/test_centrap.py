@@ -10,16 +10,16 @@ import torch
 
 import ownview as ov
 from ownview import CentRAP
+from ownview.base.errors import DeviceError
+from ownview.base.randomness import derive
 from ownview.baselines.centrap import _start
 from ownview.baselines.samples import labelled
 from ownview.data.negatives import NegativeSampler
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
-from ownview.errors import DeviceError
 from ownview.evaluation.metrics import hit_rate
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
 from ownview.evaluation.ranking import rankers
-from ownview.random import derive
 from ownview.runs.trainers import Trainer, trainer
 from ownview.testing import block_world, federation, small_world
 from tests.engine.golden import POSITIVES, dot, error, golden_split

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from ownview.clusters import cluster
-from ownview.cohorts import ClusteredCohort, Seen
+from ownview.seam.clusters import cluster
+from ownview.seam.cohorts import ClusteredCohort, Seen
 
 
 def _groups_of_points(per_group: int = 20, groups: int = 4, seed: int = 0) -> Tensor:

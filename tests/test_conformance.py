@@ -20,11 +20,11 @@ from ownview import (
     PerFedRec,
     PFedGraph,
 )
-from ownview.errors import SettingError
-from ownview.method import Method
+from ownview.base.errors import SettingError
 from ownview.registry import METHODS, PLUGINS
+from ownview.seam.method import Method
+from ownview.seam.training import Batch, Context, Params
 from ownview.testing import CHECKS
-from ownview.types import Batch, Context, Params
 
 
 def _combinations() -> dict[str, Method]:

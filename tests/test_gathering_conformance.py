@@ -8,10 +8,10 @@ from typing import ClassVar
 import pytest
 
 from ownview import FCF, FedCIA, FedEASE, FedIALS, FedMF, Gathering, History, Product, Summands
-from ownview.errors import SettingError
+from ownview.base.errors import SettingError
 from ownview.registry import GATHERINGS, PLUGINS, build
+from ownview.seam.training import Context, Params
 from ownview.testing import GATHERING_CHECKS, conform, gathering, small_world
-from ownview.types import Context, Params
 
 # Short fits: a hundred steps on a norm whose gradient never gets small turn a last digit into several.
 GENTLE: dict[str, Gathering] = {"fedcia": FedCIA(fit_steps=10, fit_rate=0.01)}

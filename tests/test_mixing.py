@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ownview import FedEM
-from ownview.mixing import (
+from ownview.seam.mixing import (
     ClusterMean,
     ComponentSimilarity,
     Known,

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ownview.engine.options import FederationOptions
-from ownview.errors import SettingError
-from ownview.experiment import Experiment
-from ownview.presets.loading import DEFAULT, preset, presets
+from ownview.base.errors import SettingError
+from ownview.config.presets.loading import DEFAULT, preset, presets
+from ownview.federation.options import FederationOptions
 from ownview.registry import METHODS
+from ownview.runs.experiment import Experiment
 from tests.outcome import Outcome
 from tests.tuning.worlds import write_world
 

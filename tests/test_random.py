@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from ownview.random import below, bits, derive, generator, sort_keys, unit
+from ownview.base.randomness import below, bits, derive, generator, sort_keys, unit
 
 keys = st.integers(0, 2**63 - 1)
 

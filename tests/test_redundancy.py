@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ownview.plugins.redundancy import REDUCTIONS
+from ownview.parts.redundancy import REDUCTIONS
 
 GAMMA = 0.3
 COUNTS = [1, 3, 0, 2, 1, 0]

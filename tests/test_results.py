@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from ownview.bench.plan import Part, plan
-from ownview.bench.render import page, read_all, with_tables
-from ownview.bench.results import write_document
-from ownview.bench.suite import load_suite
-from ownview.bench.table import tables
-from ownview.experiment import Experiment
+from ownview.runs.experiment import Experiment
+from ownview.studies.bench.plan import Part, plan
+from ownview.studies.bench.render import page, read_all, with_tables
+from ownview.studies.bench.results import write_document
+from ownview.studies.bench.suite import load_suite
+from ownview.studies.bench.table import tables
 from tests.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]

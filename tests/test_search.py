@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ownview.errors import SettingError
+from ownview.base.errors import SettingError
+from ownview.config.search import Between, OneOf, parse_space, text_of
 from ownview.registry import BASELINES, METHODS, PLUGINS
-from ownview.search import Between, OneOf, parse_space, text_of
-from ownview.tuning.knobs import Knob, knobs, searched
+from ownview.studies.tuning.knobs import Knob, knobs, searched
 
 EVERY = {
     (method, name): knob

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import settings as rules
 from hypothesis import strategies as st
 
-from ownview.errors import OwnviewError, SettingError
-from ownview.settings import Settings, declared, setting
+from ownview.base.errors import OwnviewError, SettingError
+from ownview.config.settings import Settings, declared, setting
 
 
 @dataclass(frozen=True)

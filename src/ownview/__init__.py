@@ -8,7 +8,8 @@ run.metrics["HR@10"]
 run.recommend(user=data.users[0], k=10)
 """
 
-from ownview.api import compare, run
+from ownview.base.errors import OwnviewError
+from ownview.base.version import __version__
 from ownview.baselines.bpr import BPR
 from ownview.baselines.centrap import CentRAP
 from ownview.baselines.ease import EASE
@@ -20,16 +21,11 @@ from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.rp3beta import RP3Beta
 from ownview.baselines.slim import SLIM
-from ownview.beginning import BeginWith
-from ownview.cohorts import Cohort, Seen
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
 from ownview.data import Interactions, load, read
-from ownview.engine.options import FederationOptions
-from ownview.errors import OwnviewError
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
-from ownview.experiment import Experiment
-from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
-from ownview.initial import Constant, Normal, Orthonormal, OwnHistory, Uniform
-from ownview.method import Method, Plugin, cross_entropy
+from ownview.federation.options import FederationOptions
 from ownview.methods.colr import CoLR
 from ownview.methods.fcf import FCF
 from ownview.methods.fedcia import FedCIA
@@ -47,18 +43,22 @@ from ownview.methods.perfedrec import PerFedRec
 from ownview.methods.pfedclr import PFedCLR
 from ownview.methods.pfedgraph import PFedGraph
 from ownview.methods.pfedrec import PFedRec
-from ownview.mixing import Known, Mixing
-from ownview.optimizers import Adam, Sgd
 from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging
 from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
+from ownview.runs.api import compare, run
+from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, open_run, resume
 from ownview.runs.watching import skew
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Batch, Context, Draw, Opening, Param, Params, Phase, ServerStep, Shrink, Step, World
-from ownview.version import __version__
+from ownview.seam.beginning import BeginWith
+from ownview.seam.cohorts import Cohort, Seen
+from ownview.seam.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
+from ownview.seam.initial import Constant, Normal, Orthonormal, OwnHistory, Uniform
+from ownview.seam.method import Method, Plugin, cross_entropy
+from ownview.seam.mixing import Known, Mixing
+from ownview.seam.optimizers import Adam, Sgd
+from ownview.seam.training import Batch, Context, Draw, Opening, Param, Params, Phase, ServerStep, Shrink, Step, World
 
 __all__ = [
     "BPR",

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ownview.base.errors import SettingError, UnknownNameError
 from ownview.baselines.bpr import BPR
 from ownview.baselines.central import Central
 from ownview.baselines.centrap import CentRAP
@@ -21,9 +22,6 @@ from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.rp3beta import RP3Beta
 from ownview.baselines.slim import SLIM
-from ownview.errors import SettingError, UnknownNameError
-from ownview.gathering import Gathering
-from ownview.method import Method, Plugin
 from ownview.methods.colr import CoLR
 from ownview.methods.fcf import FCF
 from ownview.methods.fedcia import FedCIA
@@ -45,6 +43,8 @@ from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging
 from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
+from ownview.seam.gathering import Gathering
+from ownview.seam.method import Method, Plugin
 
 _METHODS: tuple[type[Method], ...] = (
     CoLR, FedEM, FedFast, FedMF, FedNCF, FedRAP, FedRecon, GPFedRec, LocalOnly, PerFedRec, PFedCLR, PFedGraph, PFedRec,

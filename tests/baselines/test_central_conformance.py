@@ -10,8 +10,8 @@ from torch import Tensor
 from ownview import BPR, EASE, IALS, MF, NCF, SLIM, CentRAP, ItemKNN, LightGCN, Popularity, RP3Beta
 from ownview.baselines.central import Central, Lessons
 from ownview.registry import BASELINES
+from ownview.seam.training import Params
 from ownview.testing import CENTRAL_CHECKS, conform_central
-from ownview.types import Params
 
 # As quick as may be: small worlds need few dimensions, small batches and high rates.
 MODELS: dict[str, Central] = {

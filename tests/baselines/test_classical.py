@@ -11,13 +11,13 @@ import pytest
 import torch
 
 from ownview import BPR, EASE, IALS, SLIM, ItemKNN, Params, RP3Beta
+from ownview.base.errors import DeviceError
 from ownview.baselines.central import OneShot
 from ownview.baselines.packages import training_matrix
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
-from ownview.engine.options import FederationOptions
-from ownview.errors import DeviceError
 from ownview.evaluation.protocol import HONEST
+from ownview.federation.options import FederationOptions
 from ownview.runs.trainers import trainer
 from ownview.testing import block_world, small_world
 from tests.outcome import Outcome

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from ownview import MF, NCF, LightGCN
+from ownview.base.randomness import derive
 from ownview.baselines.central import Central, InEpochs, Lessons
 from ownview.baselines.lightgcn import adjacency, smooth
 from ownview.baselines.samples import labelled, paired_batches
@@ -18,9 +19,8 @@ from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
-from ownview.engine.options import FederationOptions
 from ownview.evaluation.protocol import HONEST, PAPER
-from ownview.random import derive
+from ownview.federation.options import FederationOptions
 from ownview.runs.trainers import EpochTrainer, trainer
 from ownview.testing import block_world, small_world
 from tests.engine.golden import ITEMS, POSITIVES, dot, error, golden_split

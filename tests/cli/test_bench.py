@@ -20,9 +20,9 @@ import pytest
 from tests.outcome import Outcome, stopped
 from tests.reproduction.worlds import store_world
 
-from ownview.bench.forecast import Forecast
-from ownview.bench.plan import Part, plan
-from ownview.bench.suite import parse
+from ownview.studies.bench.forecast import Forecast
+from ownview.studies.bench.plan import Part, plan
+from ownview.studies.bench.suite import parse
 
 TINY = """
 title = "Tiny"

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 from tests.outcome import Outcome, stopped
 
-from ownview.version import __version__
+from ownview.base.version import __version__
 
 OWN_METHOD = """
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from typing import ClassVar
 
 import ownview
 from ownview.methods.fedmf import FedMF
-from ownview.settings import setting
+from ownview.config.settings import setting
 
 
 @dataclass(frozen=True)

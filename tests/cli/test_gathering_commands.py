@@ -11,7 +11,7 @@ import pytest
 from tests.outcome import Outcome
 
 from ownview import FederationOptions
-from ownview.experiment import Experiment
+from ownview.runs.experiment import Experiment
 from ownview.runs.run import resume, run
 
 OWN_METHOD = """

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ownview.base.errors import DataError, OutputError, SettingError, UnknownNameError
 from ownview.data import Interactions, load
 from ownview.data.catalog import catalog, entry_of, find, min_interactions
 from ownview.data.storage import places, store
-from ownview.errors import DataError, OutputError, SettingError, UnknownNameError
 
 NAMES = [
     *("goodbooks", "filmtrust", "ml-100k", "ml-1m", "hetrec2011", "lastfm-2k-tags", "lastfm-2k-artists"),

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from ownview.base.errors import DataError, DownloadError, OutputError, SettingError, UnknownNameError
 from ownview.cli.data import app
 from ownview.data import load
-from ownview.errors import DataError, DownloadError, OutputError, SettingError, UnknownNameError
 
 
 @pytest.fixture(autouse=True)

@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
+from ownview.base.errors import DataError, DownloadError
 from ownview.data import load
 from ownview.data.catalog import Entry, entry_of
 from ownview.data.download import download
 from ownview.data.fetch import fetch
 from ownview.data.unpack import unpack
-from ownview.errors import DataError, DownloadError
 
 
 class Server(http.server.ThreadingHTTPServer):

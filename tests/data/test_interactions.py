@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ownview.base.errors import DataError, UnknownNameError
 from ownview.data import Interactions
-from ownview.errors import DataError, UnknownNameError
 
 Rows = list[tuple[int, int, float, int]]
 

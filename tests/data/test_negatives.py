@@ -10,10 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ownview.base.errors import DataError
+from ownview.base.randomness import derive
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
-from ownview.errors import DataError
-from ownview.random import derive
 
 
 def ragged(lists: list[set[int]]) -> Ragged:

@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ownview.base.errors import DataError, SettingError
 from ownview.data.columns import parse_columns
 from ownview.data.readers import read
-from ownview.errors import DataError, SettingError
 
 Write = Callable[[str, str | bytes], Path]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ownview.base.errors import DataError
 from ownview.data import Interactions
 from ownview.data.split_files import from_files
 from ownview.data.splits import NONE, Split, global_time, leave_one_out
-from ownview.errors import DataError
 
 Row = tuple[str, str, int]
 

@@ -20,9 +20,9 @@ from ownview import FederationOptions, Gathering, Method
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.engine.federation import Federation
-from ownview.engine.gathering import GatheringFederation
 from ownview.engine.machine import Machine
+from ownview.federation.gathering import GatheringFederation
+from ownview.federation.round import Federation
 
 POSITIVES = {0: (0, 1), 1: (1, 2)}
 ITEMS = 4

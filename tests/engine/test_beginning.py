@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from ownview import PLGC, ElasticMerging, FedEM, FedMF, GPFedRec, LateAggregation, PerFedRec, PFedGraph
-from ownview.errors import SettingError
-from ownview.method import Method, Plugin
-from ownview.plugins.tables import shared_table
+from ownview.base.errors import SettingError
+from ownview.parts.shared_table import shared_table
+from ownview.seam.method import Method, Plugin
+from ownview.seam.training import World
 from ownview.testing.worlds import federation, small_world
-from ownview.types import World
 
 BESIDE: dict[str, Method] = {"mean": GPFedRec(), "mixture": PFedGraph(), "cluster": PerFedRec()}
 """By the name of the received table that rounds begin with."""

@@ -6,10 +6,10 @@ import pytest
 import torch
 
 from ownview import CoLR, FederationOptions, FedMF, FedRAP, LocalOnly, Method, PFedCLR, PFedRec
-from ownview.engine.cost import DeclaredCost
-from ownview.runs.cost import Cost, cost_of
+from ownview.federation.cost import Cost, cost_of
+from ownview.federation.declared_cost import DeclaredCost
+from ownview.seam.training import Param, World
 from ownview.testing import federation, small_world
-from ownview.types import Param, World
 
 WORLDS = {
     "filmtrust": World(1002, 2042),

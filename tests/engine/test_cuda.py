@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ownview import FedEM
-from ownview.method import Method
+from ownview.seam.method import Method
 from ownview.testing import federation, small_world
 from ownview.testing.conformance import loop_equals_vector
 from tests.test_conformance import COMBINATIONS, GENTLE, OPTIONS

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ownview.gathering import Gathering
 from ownview.registry import GATHERINGS
+from ownview.seam.gathering import Gathering
 from ownview.testing import gathering, small_world
 from ownview.testing.gatherings import loop_equals_vector
 from tests.test_gathering_conformance import GENTLE, VARIANTS

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ownview import FederationOptions, FedMF, LocalOnly, PFedRec
+from ownview.base.errors import DeviceError, SettingError, TrainingError
 from ownview.engine.blocks import Footprint, plan
-from ownview.engine.federation import Federation
 from ownview.engine.local import Runs
 from ownview.engine.machine import Machine, parse_bytes
 from ownview.engine.samples import touched
-from ownview.engine.tables import PersonalTables
-from ownview.errors import DeviceError, SettingError, TrainingError
+from ownview.federation.round import Federation
+from ownview.federation.tables import PersonalTables
+from ownview.seam.training import Batch, Context, Param, Params
 from ownview.testing import federation, small_world
-from ownview.types import Batch, Context, Param, Params
 
 
 def test_a_client_that_sits_out_keeps_the_table_of_its_own_round_underneath() -> None:

@@ -7,15 +7,15 @@ import pytest
 import torch
 
 from ownview import FCF, FedCIA, FedEASE, FederationOptions, FedIALS, Gathering
-from ownview.engine.gathering import GatheringFederation
+from ownview.base.errors import DeviceError, SettingError, TrainingError
+from ownview.base.randomness import derive
 from ownview.engine.machine import Machine
-from ownview.engine.privacy import privacy
-from ownview.engine.sums import Gate, Sums
-from ownview.errors import DeviceError, SettingError, TrainingError
-from ownview.gathering import Product, Summand
-from ownview.random import derive
+from ownview.federation.gathering import GatheringFederation
+from ownview.federation.gathering_cost import declared_cost, gathering_cost
+from ownview.federation.privacy import privacy
+from ownview.federation.sums import Gate, Sums
 from ownview.registry import GATHERINGS
-from ownview.runs.gathering_cost import declared_cost, gathering_cost
+from ownview.seam.gathering import Product, Summand
 from ownview.testing import gathering, small_world
 from tests.engine.golden import gathering_federation
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from ownview import DualPersonalisation, FedMF, LocalOnly, PFedRec
+from ownview.base.errors import SettingError
 from ownview.baselines.popularity import Popularity
-from ownview.engine.federation import Federation
-from ownview.errors import SettingError
+from ownview.federation.round import Federation
 from tests.engine.golden import ITEMS, POSITIVES, AdamByHand, dot, error, federation, golden_split, sigmoid
 
 

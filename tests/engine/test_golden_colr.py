@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from ownview import CoLR, FederationOptions
-from ownview.engine.wire import dense_size, encode
-from ownview.errors import SettingError
-from ownview.initial import Orthonormal
+from ownview.base.errors import SettingError
+from ownview.base.randomness import generator
+from ownview.federation.wire import dense_size, encode
 from ownview.plugins.dual_personalisation import DualPersonalisation
-from ownview.random import generator
+from ownview.seam.initial import Orthonormal
 from ownview.testing import federation, small_world
 from tests.engine.golden import ITEMS, UNEVEN_COUNTS, AdamByHand, Matrix, Vector, dot, uneven_errors, uneven_federation
 

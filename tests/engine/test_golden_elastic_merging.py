@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from ownview import ElasticMerging, FedMF, PFedRec
-from ownview.engine.federation import Federation
-from ownview.engine.scoring import ClientScorer
+from ownview.federation.round import Federation
+from ownview.federation.scoring import ClientScorer
 from tests.engine.golden import (
     ITEMS,
     UNEVEN_COUNTS,

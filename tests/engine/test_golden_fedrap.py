@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from ownview import FedRAP
-from ownview.errors import SettingError
+from ownview.base.errors import SettingError
 from ownview.methods.fedrap import strength
-from ownview.types import Batch, Context
+from ownview.seam.training import Batch, Context
 from tests.engine.golden import ITEMS, POSITIVES, dot, error, federation
 
 APART, SPARSE, SIZE = 0.3, 0.2, 2

@@ -11,15 +11,15 @@ import torch
 
 import ownview as ov
 from ownview import DualPersonalisation, ElasticMerging, FedMF, FedRecon, Method, Phase, Step
-from ownview.engine.federation import Federation
-from ownview.engine.parts import half_of
-from ownview.engine.scoring import ClientScorer, scorer_of
-from ownview.errors import SettingError
-from ownview.random import derive
+from ownview.base.errors import SettingError
+from ownview.base.randomness import derive
+from ownview.engine.halves import half_of
+from ownview.federation.round import Federation
+from ownview.federation.scoring import ClientScorer, scorer_of
 from ownview.runs.watching import Watch
+from ownview.seam.training import World
 from ownview.testing import federation as small_federation
 from ownview.testing import small_world
-from ownview.types import World
 from tests.engine.golden import ITEMS, POSITIVES, Matrix, Vector, dot, federation, sigmoid
 
 SIZE, RATE, TABLE_RATE = 2, 0.4, 1.5

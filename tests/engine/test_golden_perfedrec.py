@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ownview import PerFedRec
-from ownview.engine.scoring import ClientScorer
+from ownview.federation.scoring import ClientScorer
 from tests.engine.golden import ITEMS, POSITIVES, AdamByHand, Matrix, Vector, dot, federation, sigmoid
 
 SIZE, EPOCHS, RATE, LAYERS = 2, 2, 0.05, 2

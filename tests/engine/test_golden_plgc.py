@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from ownview import PLGC, FedMF
-from ownview.engine.scoring import ClientScorer
+from ownview.federation.scoring import ClientScorer
 from tests.engine.golden import (
     ITEMS,
     UNEVEN_COUNTS,

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from ownview.registry import METHODS
+from ownview.seam.training import Params
 from ownview.testing import federation, small_world
-from ownview.types import Params
 
 SCALED = [name for name, cls in METHODS.items() if "initial_scale" in {field.name for field in fields(cls)}]
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from ownview import FedMF, Phase
-from ownview.engine.parts import half_of
+from ownview.engine.halves import half_of
 from ownview.engine.samples import Samples
 from ownview.testing import federation, small_world
 

@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 
 from ownview import FedEM, FederationOptions, FedMF, LocalOnly, Method, Param, PFedRec
-from ownview.engine.federation import Federation
-from ownview.engine.mixtures import Mixtures
-from ownview.engine.privacy import Privacy, gaussian, laplace, privacy
+from ownview.base.errors import SettingError
+from ownview.base.randomness import derive
 from ownview.engine.samples import Samples
-from ownview.engine.server import MeanChange
-from ownview.engine.uploads import Upload
-from ownview.errors import SettingError
-from ownview.initial import Constant
-from ownview.random import derive
+from ownview.federation.mixtures import Mixtures
+from ownview.federation.privacy import Privacy, gaussian, laplace, privacy
+from ownview.federation.round import Federation
+from ownview.federation.server import MeanChange
+from ownview.federation.uploads import Upload
+from ownview.seam.initial import Constant
+from ownview.seam.training import Params, Phase, World
 from ownview.testing import federation, small_world
-from ownview.types import Params, Phase, World
 
 LAPLACE, GAUSSIAN = "laplace:0.3", "gaussian:clip=0.2,noise=3"
 ITEMS = 60

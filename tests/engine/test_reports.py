@@ -22,9 +22,9 @@ from ownview import (
     Phase,
     World,
 )
-from ownview.engine.cost import DeclaredCost
-from ownview.engine.wire import dense_size
-from ownview.errors import SettingError
+from ownview.base.errors import SettingError
+from ownview.federation.declared_cost import DeclaredCost
+from ownview.federation.wire import dense_size
 from ownview.testing import federation, small_world
 
 FAST = FedFast(embedding_size=3, local_epochs=2)

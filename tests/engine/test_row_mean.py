@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from ownview import FedEM, FederationOptions, FedMF, FedNCF, LocalOnly, Method, PFedRec, Sgd
+from ownview.base.errors import SettingError
 from ownview.engine.samples import Samples
-from ownview.engine.server import MeanChange
-from ownview.engine.uploads import Upload
-from ownview.errors import SettingError
+from ownview.federation.server import MeanChange
+from ownview.federation.uploads import Upload
 from ownview.plugins.late_aggregation import LateAggregation
 from ownview.testing import federation, small_world
 from tests.engine.golden import ITEMS, UNEVEN_COUNTS, dot, uneven_errors, uneven_federation

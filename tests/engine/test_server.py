@@ -7,12 +7,12 @@ import math
 import pytest
 import torch
 
-from ownview.engine.options import FederationOptions, participation
-from ownview.engine.participants import participants
+from ownview.base.errors import SettingError
 from ownview.engine.samples import Samples
-from ownview.engine.server import MeanChange, ServerOptimizer, add_rows
-from ownview.engine.uploads import Upload
-from ownview.errors import SettingError
+from ownview.federation.options import FederationOptions, participation
+from ownview.federation.participants import participants
+from ownview.federation.server import MeanChange, ServerOptimizer, add_rows
+from ownview.federation.uploads import Upload
 
 CPU = torch.device("cpu")
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ownview import Adam, FedRAP, Sgd
-from ownview.optimizers import soft_threshold_
+from ownview.seam.optimizers import soft_threshold_
+from ownview.seam.training import Batch, Context, Step
 from ownview.testing import federation, small_world
-from ownview.types import Batch, Context, Step
 
 Numbers = st.floats(-4, 4, width=32)
 

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from ownview import Adam, FedMF, Method, Param, Params, Phase, ServerStep, Step, World
-from ownview.errors import SettingError, TrainingError
+from ownview.base.errors import SettingError, TrainingError
+from ownview.seam.training import Batch, Context
 from ownview.testing import federation, small_world
-from ownview.types import Batch, Context
 
 
 @dataclass(frozen=True)

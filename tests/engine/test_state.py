@@ -1,4 +1,4 @@
-"""What the words of `ownview.types` promise: a table beside the own one, rests, openings, and who receives."""
+"""What the words of `ownview.seam.training` promise: a table beside the own one, rests, openings, and who receives."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import torch
 from torch import Tensor
 
 from ownview import PLGC, DualPersonalisation, FedEM, FederationOptions, FedMF, FedRAP, LocalOnly, Method, PFedRec
-from ownview.engine.federation import Federation
-from ownview.errors import SettingError
-from ownview.optimizers import Sgd
+from ownview.base.errors import SettingError
+from ownview.federation.round import Federation
+from ownview.seam.optimizers import Sgd
+from ownview.seam.training import Context, Param, Params, Phase, Step, World, visible
 from ownview.testing import federation, small_world
-from ownview.types import Context, Param, Params, Phase, Step, World, visible
 from tests.engine.golden import ITEMS, UNEVEN_COUNTS, UNEVEN_SHARES, Matrix, dot, uneven_errors, uneven_federation
 from tests.engine.merging_by_hand import SIZE, train_user_and_table
 

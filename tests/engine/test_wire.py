@@ -11,10 +11,10 @@ from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
 from ownview import FedMF, FedRAP, LocalOnly
-from ownview.engine.federation import Federation
-from ownview.engine.wire import Traffic, decode, dense_size, encode, message_size, sparsity
+from ownview.federation.round import Federation
+from ownview.federation.wire import Traffic, decode, dense_size, encode, message_size, sparsity
+from ownview.seam.training import Context
 from ownview.testing import federation, small_world
-from ownview.types import Context
 
 _OFTEN_ZERO = st.one_of(st.just(0.0), st.just(0.0), st.floats(-1e6, 1e6, width=32))
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ownview.base.errors import SettingError
 from ownview.data import load
 from ownview.data.catalog import min_interactions
-from ownview.errors import SettingError
 from ownview.evaluation.groups import ActivityRange, by_activity, quarters, summary
 from ownview.evaluation.metrics import Standing, means, per_user
 from ownview.evaluation.protocol import HONEST, PAPER
-from ownview.experiment import Experiment
+from ownview.runs.experiment import Experiment
 
 ACTIVITIES = st.lists(st.integers(3, 40), min_size=1, max_size=60).map(np.array)
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from tests.outcome import Outcome
 
+from ownview.base.randomness import derive
 from ownview.data import Interactions, load
 from ownview.data.catalog import min_interactions
 from ownview.data.negatives import NegativeSampler
@@ -18,7 +19,6 @@ from ownview.evaluation.findings import Finding, selection_mark
 from ownview.evaluation.probes import _NegativeCounts, audit, duplicate_probe, leak_probe, time_probe
 from ownview.evaluation.protocol import HONEST, PAPER, custom
 from ownview.evaluation.protocol import protocol as protocol_by_name
-from ownview.random import derive
 
 
 def _data(users: int = 150, items: int = 220, each: int = 20, *, times: str = "real") -> Interactions:

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ownview.base.errors import DataError, OwnviewError, SettingError, UnknownNameError
 from ownview.data import Interactions
-from ownview.errors import DataError, OwnviewError, SettingError, UnknownNameError
 from ownview.evaluation.protocol import HONEST, PAPER, PROTOCOLS, Protocol, custom, protocol
 
 SHARED = {

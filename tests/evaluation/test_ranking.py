@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+from ownview.base.errors import DataError, TrainingError
+from ownview.base.randomness import derive
 from ownview.baselines.popularity import Popularity
 from ownview.data import Interactions
 from ownview.data.splits import NONE, Split
-from ownview.errors import DataError, TrainingError
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
 from ownview.evaluation.ranking import Ranker, rankers, sample_candidates
-from ownview.random import derive
 
 CPU = torch.device("cpu")
 FEW = Protocol(name="few", candidates=5)

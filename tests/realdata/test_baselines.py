@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ownview.experiment import Experiment
+from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
 
 

@@ -6,14 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from ownview.evaluation.protocol import HONEST
-from ownview.experiment import Experiment
 from ownview.report.against_papers import against_papers
 from ownview.report.reading import SeenRun
 from ownview.report.variants import Variant
-from ownview.reproduction.plan import experiment
-from ownview.reproduction.published import figures
-from ownview.reproduction.settings import settings_of
+from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
+from ownview.studies.reproduction.plan import experiment
+from ownview.studies.reproduction.published import figures
+from ownview.studies.reproduction.settings import settings_of
 
 TEST = {"HR@10": 0.7, "NDCG@10": 0.4}
 

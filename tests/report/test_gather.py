@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ownview.base.errors import OutputError
 from ownview.data.interactions import FloatArray
-from ownview.errors import OutputError
 from ownview.evaluation.comparison import Mark
 from ownview.evaluation.statistics import bootstrap_interval
 from ownview.report.gather import gather

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
-from ownview.experiment import Experiment
+from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
 
 USERS, ITEMS = 30, 120

@@ -10,13 +10,13 @@ from statistics import mean, stdev
 
 import pytest
 
-from ownview.errors import OutputError
-from ownview.reproduction.outcome import Result, results
-from ownview.reproduction.plan import Line, Options, Status, plan, tasks
-from ownview.reproduction.published import select
-from ownview.reproduction.settings import settings_of
+from ownview.base.errors import OutputError
 from ownview.runs.batch import run_all
 from ownview.runs.cache import folder_name
+from ownview.studies.reproduction.outcome import Result, results
+from ownview.studies.reproduction.plan import Line, Options, Status, plan, tasks
+from ownview.studies.reproduction.published import select
+from ownview.studies.reproduction.settings import settings_of
 from tests.reproduction.worlds import store_world
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ownview.errors import SettingError
-from ownview.reproduction.published import CITATIONS, figures, find_paper, select
+from ownview.base.errors import SettingError
+from ownview.studies.reproduction.published import CITATIONS, figures, find_paper, select
 
 
 def test_every_figure_is_there_once_and_in_range() -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ownview.base.errors import SettingError
 from ownview.data.catalog import catalog, load, min_interactions
-from ownview.errors import SettingError
 from ownview.evaluation.protocol import HONEST, PAPER
-from ownview.reproduction.plan import experiment, missing
-from ownview.reproduction.published import CITATIONS, Figure, figures, select
-from ownview.reproduction.settings import Setup, parse, settings_of
+from ownview.studies.reproduction.plan import experiment, missing
+from ownview.studies.reproduction.published import CITATIONS, Figure, figures, select
+from ownview.studies.reproduction.settings import Setup, parse, settings_of
 
 COUNTED_OTHERWISE = {("PFedCLR", "lastfm-2k-tags"): 1269, ("FedEM", "lastfm-2k-tags"): 1269}
 """Where a paper's figures are of other users than it counts; test_users_behind_figures.py shows of which."""

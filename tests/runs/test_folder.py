@@ -18,10 +18,10 @@ import pytest
 from safetensors import safe_open
 from tests.outcome import Outcome
 
-from ownview.errors import OutputError, TrainingError
-from ownview.experiment import Experiment
-from ownview.files import write_bytes, write_json, write_text, write_whole
+from ownview.base.errors import OutputError, TrainingError
+from ownview.base.files import write_bytes, write_json, write_text, write_whole
 from ownview.runs import folder as folder_module
+from ownview.runs.experiment import Experiment
 from ownview.runs.run import open_run, resume, run
 
 USERS, ITEMS, SIZE = 30, 60, 4

@@ -11,7 +11,7 @@ from tests.report.worlds import HOSTILE, ITEMS, USERS, write_world
 from ownview.data.catalog import load
 from ownview.evaluation.metrics import coverage
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
-from ownview.experiment import Experiment
+from ownview.runs.experiment import Experiment
 from ownview.runs.recommended import SAMPLES
 from ownview.runs.run import Run, run
 

@@ -18,9 +18,9 @@ from typing import Any
 import pytest
 from tests.outcome import Outcome
 
-from ownview.errors import OutputError
-from ownview.experiment import Experiment
+from ownview.base.errors import OutputError
 from ownview.runs.batch import BatchError, run_all
+from ownview.runs.experiment import Experiment
 from ownview.runs.run import resume, run
 
 ROUNDS = 40

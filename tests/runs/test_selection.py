@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from safetensors import safe_open
 
-from ownview.errors import SettingError
+from ownview.base.errors import SettingError
 from ownview.evaluation.protocol import Protocol, protocol
-from ownview.experiment import Experiment
+from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, resume, run
 
 

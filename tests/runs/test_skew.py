@@ -10,8 +10,8 @@ import pytest
 from tests.report.worlds import write_world
 
 from ownview import skew
-from ownview.errors import SettingError
-from ownview.experiment import Experiment
+from ownview.base.errors import SettingError
+from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, run
 
 ROUNDS = 4

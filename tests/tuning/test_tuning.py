@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from ownview import FedMF, Protocol
-from ownview.errors import OutputError, SettingError, TrainingError
-from ownview.experiment import Experiment
-from ownview.method import own_settings
+from ownview.base.errors import OutputError, SettingError, TrainingError
+from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
-from ownview.tuning.best import best_of, ranked
-from ownview.tuning.knobs import searched
-from ownview.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder
-from ownview.tuning.tune import Tuning, tune
+from ownview.seam.method import own_settings
+from ownview.studies.tuning.best import best_of, ranked
+from ownview.studies.tuning.knobs import searched
+from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder
+from ownview.studies.tuning.tune import Tuning, tune
 from tests.tuning.worlds import write_world
 
 ROUNDS = 6

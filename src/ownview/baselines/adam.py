@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
-from ownview.types import Params
+from ownview.seam.training import Params
 
 _STEPS = "adam.steps"
 

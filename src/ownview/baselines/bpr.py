@@ -15,11 +15,11 @@ from torch import Tensor
 
 from ownview.baselines.central import OneShot
 from ownview.baselines.packages import one_thread, package, package_seed, training_matrix
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Params
+from ownview.seam.training import Params
 
 
 @dataclass(frozen=True)

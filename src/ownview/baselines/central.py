@@ -9,10 +9,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from ownview.config.settings import Settings
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.settings import Settings
-from ownview.types import Params
+from ownview.seam.training import Params
 
 
 @dataclass(frozen=True)

@@ -14,17 +14,17 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
+from ownview.base.randomness import derive, generator
 from ownview.baselines.central import OneShot
 from ownview.baselines.samples import Samples, labelled
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.initial import Normal, Uniform
 from ownview.methods.fedrap import CURRICULA, strength
-from ownview.random import derive, generator
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Params
+from ownview.seam.initial import Normal, Uniform
+from ownview.seam.training import Params
 
 _USERS = 256
 """Users whose private rows are multiplied out at once: bounds memory."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ownview.baselines.similarity import ItemSimilarity
-from ownview.search import Between, OneOf
-from ownview.settings import setting
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
 
 WEIGHTINGS = ("none", "tf-idf", "bm25")
 

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding, pad, softplus
 
+from ownview.base.randomness import generator
 from ownview.baselines.adam import adam_step, with_memory
 from ownview.baselines.central import InEpochs, Lessons
 from ownview.baselines.samples import paired_batches
 from ownview.baselines.sparse import compressed_rows
-from ownview.initial import Normal
-from ownview.random import generator
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Params
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.seam.initial import Normal
+from ownview.seam.training import Params
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, embedding
 
+from ownview.base.randomness import generator
 from ownview.baselines.adam import adam_step, with_memory
 from ownview.baselines.central import InEpochs, Lessons
 from ownview.baselines.samples import labelled_batches
-from ownview.initial import Normal
-from ownview.network import Network
-from ownview.random import generator
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Params
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.parts.network import Network
+from ownview.seam.initial import Normal
+from ownview.seam.training import Params
 
 _CELLS = 2**25
 """Numbers in the first hidden layer while all items are scored: bounds memory to about 130 MB a layer."""

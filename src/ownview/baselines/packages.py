@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from ownview.base.errors import SettingError
+from ownview.base.randomness import derive
 from ownview.data.splits import Split
-from ownview.errors import SettingError
-from ownview.random import derive
 
 
 def package(name: str, wanted_by: str) -> Any:

@@ -11,7 +11,7 @@ from torch import Tensor
 from ownview.baselines.central import OneShot
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.types import Params
+from ownview.seam.training import Params
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ownview.baselines.similarity import ItemSimilarity
-from ownview.search import Between
-from ownview.settings import setting
+from ownview.config.search import Between
+from ownview.config.settings import setting
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from ownview.base.randomness import derive, generator
 from ownview.baselines.central import Lessons
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
-from ownview.random import derive, generator
 
 _USERS = 256
 """Users whose negatives are drawn at once: bounds memory."""
@@ -25,7 +25,7 @@ def drawn(train: Ragged, sampler: NegativeSampler, key: int) -> tuple[Tensor, Te
     Args:
         train: the positives.
         sampler: knows k, and which items it may not draw.
-        key: of this epoch, from `ownview.random.derive`.
+        key: of this epoch, from `ownview.base.randomness.derive`.
     """
     users, items = (torch.cat(column) for column in zip(*_drawn_by_some(train, sampler, key), strict=True))
     return users, items

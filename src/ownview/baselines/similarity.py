@@ -15,7 +15,7 @@ from ownview.baselines.packages import one_thread, package, training_matrix
 from ownview.baselines.sparse import compressed_rows
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.types import Params
+from ownview.seam.training import Params
 
 
 @dataclass(frozen=True)

@@ -11,19 +11,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from ownview.bench.plan import Part, Planned, plan, require_data, tasks
-from ownview.bench.render import page
-from ownview.bench.results import Document, combined, document, read_document, write_document
-from ownview.bench.suite import Suite, load_suite, suites
-from ownview.bench.table import LEGEND, DataTable, tables
+from ownview.base.errors import SettingError, TrainingError
+from ownview.base.files import drop_unfinished, write_text, writing
 from ownview.cli.live import live
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Memory
-from ownview.errors import SettingError, TrainingError
-from ownview.files import drop_unfinished, write_text, writing
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.cache import carry_out, unfinished
 from ownview.runs.run import open_run
+from ownview.studies.bench.plan import Part, Planned, plan, require_data, tasks
+from ownview.studies.bench.render import page
+from ownview.studies.bench.results import Document, combined, document, read_document, write_document
+from ownview.studies.bench.suite import Suite, load_suite, suites
+from ownview.studies.bench.table import LEGEND, DataTable, tables
 
 RESULTS = "results.json"
 PAGE = "results.md"

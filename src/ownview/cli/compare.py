@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ownview.base.errors import OutputError, SettingError
 from ownview.cli.options import (
     AsJson,
     Columns,
@@ -28,14 +29,13 @@ from ownview.cli.options import (
 )
 from ownview.cli.progress import progress
 from ownview.data.columns import parse_columns
-from ownview.engine.options import FederationOptions
-from ownview.errors import OutputError, SettingError
 from ownview.evaluation.comparison import LEVEL, SIGNS, Mark, Row
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
-from ownview.experiment import Experiment
+from ownview.federation.options import FederationOptions
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import Task, run_all
+from ownview.runs.experiment import Experiment
 from ownview.runs.table import Comparison
 
 _SIGNS = {**SIGNS, Mark.WORSE: " ", Mark.UNPAIRED: "?"}

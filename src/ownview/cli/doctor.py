@@ -14,12 +14,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ownview.base.version import __version__
 from ownview.cli.options import AsJson, DataDir
 from ownview.data.catalog import catalog
 from ownview.data.storage import find, places
 from ownview.engine.machine import machine
 from ownview.runs.provenance import package_versions
-from ownview.version import __version__
 
 
 def command(data_dir: DataDir = None, as_json: AsJson = False) -> None:

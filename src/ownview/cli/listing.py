@@ -12,19 +12,19 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ownview.base.errors import OwnviewError
 from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir
-from ownview.engine.options import FederationOptions
-from ownview.engine.soundness import names_moved
-from ownview.errors import OwnviewError
-from ownview.experiment import Experiment
-from ownview.gathering import Gathering
-from ownview.method import Method, own_settings
-from ownview.presets.loading import presets
+from ownview.config.presets.loading import presets
+from ownview.config.settings import Rule, Settings, declared
+from ownview.federation.options import FederationOptions
+from ownview.federation.soundness import names_moved
 from ownview.registry import BASELINES, GATHERINGS, METHODS, PLUGINS, Model
+from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
-from ownview.settings import Rule, Settings, declared
-from ownview.types import World
+from ownview.seam.gathering import Gathering
+from ownview.seam.method import Method, own_settings
+from ownview.seam.training import World
 
 _RUN_COLUMNS = ("name", "method", "data", "protocol", "seed", "rounds", "HR@10")
 

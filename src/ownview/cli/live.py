@@ -12,10 +12,10 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
-from ownview.bench.forecast import Forecast
-from ownview.bench.plan import Planned
 from ownview.runs.batch import Progress
 from ownview.runs.folder import RunFolder
+from ownview.studies.bench.forecast import Forecast
+from ownview.studies.bench.plan import Planned
 
 
 class Board:

@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ownview.base.errors import OwnviewError
+from ownview.base.version import __version__
 from ownview.cli import (
     audit,
     bench,
@@ -22,8 +24,6 @@ from ownview.cli import (
     tune,
     watch,
 )
-from ownview.errors import OwnviewError
-from ownview.version import __version__
 
 app = typer.Typer(
     no_args_is_help=True,

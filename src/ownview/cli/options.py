@@ -8,11 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
-from ownview.engine.options import FederationOptions
-from ownview.errors import SettingError, suggestion
-from ownview.method import own_settings
+from ownview.base.errors import SettingError, suggestion
+from ownview.config.settings import declared
+from ownview.federation.options import FederationOptions
 from ownview.registry import PLUGINS, find_model, find_plugin
-from ownview.settings import declared
+from ownview.seam.method import own_settings
 
 Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`) or a file of interactions.")]
 Columns = Annotated[

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from ownview.bench.render import page, read_all, with_tables
-from ownview.errors import OutputError
-from ownview.files import write_text
+from ownview.base.errors import OutputError
+from ownview.base.files import write_text
+from ownview.studies.bench.render import page, read_all, with_tables
 
 
 def command(

@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from ownview.errors import OutputError
-from ownview.files import write_text
+from ownview.base.errors import OutputError
+from ownview.base.files import write_text
 
 
 def command(

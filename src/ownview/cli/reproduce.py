@@ -14,17 +14,17 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ownview.base.errors import DataError, SettingError, TrainingError
+from ownview.base.files import writing
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Memory
 from ownview.cli.progress import progress
-from ownview.errors import DataError, SettingError, TrainingError
-from ownview.files import writing
-from ownview.reproduction.outcome import Result, results
-from ownview.reproduction.plan import Line, Options, Status, missing, plan, tasks
-from ownview.reproduction.published import CITATIONS, find_paper, select
-from ownview.reproduction.report import LEAK, Report, cells, how_measured, reasons, to_dict, warnings, write
-from ownview.reproduction.settings import settings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.cache import carry_out, unfinished
+from ownview.studies.reproduction.outcome import Result, results
+from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, tasks
+from ownview.studies.reproduction.published import CITATIONS, find_paper, select
+from ownview.studies.reproduction.report import LEAK, Report, cells, how_measured, reasons, to_dict, warnings, write
+from ownview.studies.reproduction.settings import settings_of
 
 QUICK_ROUNDS = 3
 

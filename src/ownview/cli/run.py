@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 
+from ownview.base.errors import SettingError
 from ownview.cli.options import (
     AsJson,
     Columns,
@@ -27,15 +28,14 @@ from ownview.cli.options import (
     read_sets,
 )
 from ownview.cli.progress import progress
+from ownview.config.presets.loading import preset
 from ownview.data.columns import parse_columns
 from ownview.engine.machine import readable
-from ownview.engine.options import FederationOptions
-from ownview.errors import SettingError
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
-from ownview.experiment import Experiment
-from ownview.presets.loading import preset
+from ownview.federation.options import FederationOptions
+from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run, resume, run
 

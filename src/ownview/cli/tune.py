@@ -28,13 +28,13 @@ from ownview.cli.options import (
     read_sets,
 )
 from ownview.data.columns import parse_columns
-from ownview.engine.options import FederationOptions
 from ownview.evaluation.protocol import protocol as protocol_by_name
-from ownview.experiment import Experiment
-from ownview.tuning.best import best_of, ranked
-from ownview.tuning.knobs import searched
-from ownview.tuning.record import COMPLETE, Trial, TuningFolder
-from ownview.tuning.tune import METRICS, OnRound, OnTrial, Tuning, tune
+from ownview.federation.options import FederationOptions
+from ownview.runs.experiment import Experiment
+from ownview.studies.tuning.best import best_of, ranked
+from ownview.studies.tuning.knobs import searched
+from ownview.studies.tuning.record import COMPLETE, Trial, TuningFolder
+from ownview.studies.tuning.tune import METRICS, OnRound, OnTrial, Tuning, tune
 
 _SHOWN = 10
 

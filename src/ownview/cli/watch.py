@@ -13,10 +13,10 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from ownview.base.errors import OutputError
 from ownview.cli.plots import blocks, curve
-from ownview.errors import OutputError
 from ownview.evaluation.metrics import HEADLINE
-from ownview.experiment import Experiment
+from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.lock import at_work
 

@@ -9,10 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ownview.base.errors import DataError, UnknownNameError
 from ownview.data.interactions import Interactions
 from ownview.data.readers import read
 from ownview.data.storage import INTERACTIONS, ITEMS, embedded_dir, find, places, stored_names
-from ownview.errors import DataError, UnknownNameError
 
 __all__ = ["Entry", "PaperCounts", "catalog", "entry_of", "find", "how_to_get", "load", "min_interactions"]
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ownview.errors import DataError, SettingError, suggestion
+from ownview.base.errors import DataError, SettingError, suggestion
 
 CANONICAL = ("user", "item", "rating", "timestamp")
 REQUIRED = ("user", "item")

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from ownview.errors import DownloadError
-from ownview.files import write_bytes
+from ownview.base.errors import DownloadError
+from ownview.base.files import write_bytes
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes that are here and the bytes there will be (None where the server does not say)."""

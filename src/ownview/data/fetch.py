@@ -8,13 +8,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ownview.base.errors import DownloadError, OutputError
 from ownview.data.catalog import Entry, how_to_get
 from ownview.data.download import Progress, download, sha256_of
 from ownview.data.interactions import Interactions
 from ownview.data.readers import read
 from ownview.data.storage import INTERACTIONS, embedded_dir, store, write_dir
 from ownview.data.unpack import unpack
-from ownview.errors import DownloadError, OutputError
 
 
 def fetch(entry: Entry, data_dir: Path | None = None, *, progress: Progress | None = None) -> Path:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from ownview.base.errors import DataError
+from ownview.base.randomness import below, bits
 from ownview.data.ragged import Ragged
-from ownview.errors import DataError
-from ownview.random import below, bits
 
 
 class NegativeSampler:
@@ -31,7 +31,7 @@ class NegativeSampler:
         """[B, positives, per_positive] item positions; for each positive they are distinct.
 
         Args:
-            key: of this round, from `ownview.random.derive`.
+            key: of this round, from `ownview.base.randomness.derive`.
             users: [B].
             positives: the number of positives of the longest user (padding included).
         """

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import numpy as np
 
+from ownview.base.errors import DataError
 from ownview.data.interactions import IntArray, Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.readers import read
 from ownview.data.splits import NONE, Split
-from ownview.errors import DataError
 
 _PARTS = ("train", "validation", "test")
 

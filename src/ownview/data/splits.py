@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from ownview.base.errors import DataError
+from ownview.base.randomness import bits, derive
 from ownview.data.interactions import IdArray, IntArray, Interactions
 from ownview.data.ragged import Ragged
-from ownview.errors import DataError
-from ownview.random import bits, derive
 
 NONE = -1
 """In `validation` and `test`: this user has no such item and is not ranked."""

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ownview.base.errors import OutputError, SettingError
+from ownview.base.files import write_bytes, writing
 from ownview.data.interactions import FloatArray, Interactions
-from ownview.errors import OutputError, SettingError
-from ownview.files import write_bytes, writing
 
 if TYPE_CHECKING:
     import polars as pl

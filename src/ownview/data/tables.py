@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ownview.base.errors import DataError, SettingError
 from ownview.data.source_text import PARQUET_MAGIC, SourceText, read_bytes, text_of
-from ownview.errors import DataError, SettingError
 
 if TYPE_CHECKING:
     import polars as pl

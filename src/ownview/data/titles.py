@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ownview.base.errors import DataError
 from ownview.data.columns import locate_known, shown
 from ownview.data.interactions import IdArray
 from ownview.data.tables import read_table
-from ownview.errors import DataError
 
 
 def read_titles(path: Path, items: IdArray) -> dict[Any, str]:

@@ -7,7 +7,7 @@ import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
-from ownview.errors import DownloadError, suggestion
+from ownview.base.errors import DownloadError, suggestion
 
 LARGEST_BYTES = 4 << 30
 """No dataset of the catalogue comes near it; an archive that claims more is a trap or a mistake."""

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ownview.base.errors import DataError
 from ownview.data.interactions import FloatArray, IdArray, IntArray
 from ownview.data.tables import Table
-from ownview.errors import DataError
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,7 +9,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from ownview.types import Param, visible
+from ownview.seam.training import Param, visible
 
 _COPIES = 10
 """Live copies of a trained value at the peak of a step: value, start, gradient, two moments, temporaries."""

@@ -11,14 +11,14 @@ from itertools import islice
 import torch
 from torch import Tensor
 
-from ownview.engine.parts import half_of
+from ownview.base.randomness import bits, derive, sort_keys
+from ownview.engine.halves import half_of
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.engine.stopping import EarlyStop
-from ownview.method import Method
-from ownview.optimizers import Run
-from ownview.random import bits, derive, sort_keys
-from ownview.types import Batch, Context, Params, Phase, Shrink, Step, World
+from ownview.seam.method import Method
+from ownview.seam.optimizers import Run
+from ownview.seam.training import Batch, Context, Params, Phase, Shrink, Step, World
 
 _PLACE = (1 << 25) - 1
 """The low bits of a sort key hold a sample's place; no client has 33 million samples."""

@@ -8,13 +8,13 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from ownview.base.errors import OwnviewError, TrainingError
 from ownview.data.interactions import Interactions
 from ownview.engine.local import ClientSide, Opened, Plan, Runs, fit, numbered_phases
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
-from ownview.errors import OwnviewError, TrainingError
-from ownview.method import Method
-from ownview.types import Batch, Context, Params, World
+from ownview.seam.method import Method
+from ownview.seam.training import Batch, Context, Params, World
 
 
 class LoopEngine:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
+from ownview.base.errors import DeviceError, SettingError, suggestion
 from ownview.engine.free_memory import free_memory
-from ownview.errors import DeviceError, SettingError, suggestion
 
 _UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ownview.base.randomness import sort_keys
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
-from ownview.random import sort_keys
 
 _PLACES = 1 << 31
 """More samples than any client has; packs an item and a place into one sortable integer."""

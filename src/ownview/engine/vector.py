@@ -9,13 +9,13 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from ownview.base.errors import TrainingError
 from ownview.engine.allocator import keep_freed_memory
 from ownview.engine.local import ClientSide, Loss, Opened, Plan, Runs, fit, numbered_phases
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
-from ownview.errors import TrainingError
-from ownview.method import Method
-from ownview.types import Batch, Context, Params, World
+from ownview.seam.method import Method
+from ownview.seam.training import Batch, Context, Params, World
 
 
 class VectorEngine:

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from ownview.base.errors import SettingError
 from ownview.data.interactions import FloatArray, IntArray
-from ownview.errors import SettingError
 
 _GROUPS = 4
 

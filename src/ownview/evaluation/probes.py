@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ownview.base.randomness import bits, derive, unit
 from ownview.data.negatives import NegativeSampler
 from ownview.data.splits import NONE, Split
 from ownview.evaluation.findings import Finding, selection_mark
@@ -16,7 +17,6 @@ from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.sanity import sanity_probes, standard_errors
 from ownview.evaluation.statistics import bootstrap_interval
-from ownview.random import bits, derive, unit
 
 _NEGATIVES = 4
 _BLOCK = 64

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ownview.base.errors import DataError, SettingError, UnknownNameError
+from ownview.config.settings import Settings, setting
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.split_files import from_files
 from ownview.data.splits import FEWEST, Split, global_time, leave_one_out
-from ownview.errors import DataError, SettingError, UnknownNameError
-from ownview.settings import Settings, setting
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from ownview.base.errors import DataError, TrainingError
+from ownview.base.randomness import bits, derive, sort_keys
 from ownview.data.interactions import IdArray, IntArray
 from ownview.data.ragged import Ragged
 from ownview.data.splits import NONE, Split
-from ownview.errors import DataError, TrainingError
 from ownview.evaluation.metrics import Standing
 from ownview.evaluation.protocol import Protocol
-from ownview.random import bits, derive, sort_keys
 
 
 class Scorer(Interface):

@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ownview.base.randomness import bits, derive, unit
 from ownview.data.interactions import FloatArray
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.metrics import area_under_curve, hit_rate, ndcg, per_user
 from ownview.evaluation.ranking import Ranker
-from ownview.random import bits, derive, unit
 
 _K = 10
 _LIMIT = 4.0

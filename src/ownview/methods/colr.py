@@ -13,13 +13,13 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.errors import SettingError
-from ownview.initial import Constant, Normal, Orthonormal
-from ownview.method import Method
-from ownview.optimizers import Adam
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Draw, Param, Params, Phase, ServerStep, Step, World
+from ownview.base.errors import SettingError
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.seam.initial import Constant, Normal, Orthonormal
+from ownview.seam.method import Method
+from ownview.seam.optimizers import Adam
+from ownview.seam.training import Draw, Param, Params, Phase, ServerStep, Step, World
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,11 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
-from ownview.initial import Normal
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Context, Params, World
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.seam.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
+from ownview.seam.initial import Normal
+from ownview.seam.training import Context, Params, World
 
 
 @dataclass(frozen=True)

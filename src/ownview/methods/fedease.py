@@ -12,10 +12,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
-from ownview.search import Between
-from ownview.settings import setting
-from ownview.types import Context, Params, World
+from ownview.config.search import Between
+from ownview.config.settings import setting
+from ownview.seam.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
+from ownview.seam.training import Context, Params, World
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ownview.initial import Normal
-from ownview.merging import MERGED_ROWS, MERGES, Merging
-from ownview.method import Method, cross_entropy
-from ownview.mixing import ComponentSimilarity, Mixing, Similarity
-from ownview.optimizers import Adam
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.parts.merging import MERGED_ROWS, MERGES, Merging
+from ownview.seam.initial import Normal
+from ownview.seam.method import Method, cross_entropy
+from ownview.seam.mixing import ComponentSimilarity, Mixing, Similarity
+from ownview.seam.optimizers import Adam
+from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,13 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ownview.cohorts import ClusteredCohort, Cohort
-from ownview.initial import Normal
-from ownview.method import Method, RowWeights
-from ownview.optimizers import Adam
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Param, Params, Phase, Step, World
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.seam.cohorts import ClusteredCohort, Cohort
+from ownview.seam.initial import Normal
+from ownview.seam.method import Method, RowWeights
+from ownview.seam.optimizers import Adam
+from ownview.seam.training import Param, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)

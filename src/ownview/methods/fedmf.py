@@ -11,13 +11,13 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ownview.errors import SettingError
-from ownview.initial import Normal
-from ownview.method import Method, cross_entropy
-from ownview.optimizers import Adam, Optimizer, Sgd
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+from ownview.base.errors import SettingError
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.seam.initial import Normal
+from ownview.seam.method import Method, cross_entropy
+from ownview.seam.optimizers import Adam, Optimizer, Sgd
+from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ownview.initial import Normal
-from ownview.method import Method
-from ownview.network import Network
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Param, Params, Phase, World
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.parts.network import Network
+from ownview.seam.initial import Normal
+from ownview.seam.method import Method
+from ownview.seam.training import Param, Params, Phase, World
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,14 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ownview.beginning import BeginWith
-from ownview.initial import Normal
-from ownview.method import Method, cross_entropy
-from ownview.mixing import Mixing, NeighbourGraph
-from ownview.network import Network
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Batch, Context, Param, Params, Phase, World
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.parts.network import Network
+from ownview.seam.beginning import BeginWith
+from ownview.seam.initial import Normal
+from ownview.seam.method import Method, cross_entropy
+from ownview.seam.mixing import Mixing, NeighbourGraph
+from ownview.seam.training import Batch, Context, Param, Params, Phase, World
 
 
 @dataclass(frozen=True)

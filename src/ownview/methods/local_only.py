@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ownview.methods.fedmf import FedMF
-from ownview.types import Param, World
+from ownview.seam.training import Param, World
 
 
 @dataclass(frozen=True)

@@ -13,14 +13,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import softplus
 
-from ownview.beginning import BeginWith
-from ownview.initial import Normal, OwnHistory
-from ownview.method import Method
-from ownview.mixing import ClusterMean, Mixing
-from ownview.optimizers import Adam
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.seam.beginning import BeginWith
+from ownview.seam.initial import Normal, OwnHistory
+from ownview.seam.method import Method
+from ownview.seam.mixing import ClusterMean, Mixing
+from ownview.seam.optimizers import Adam
+from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)

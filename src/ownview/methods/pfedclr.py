@@ -11,12 +11,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.initial import Constant, Normal
-from ownview.method import Method, cross_entropy
-from ownview.optimizers import Adam
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.seam.initial import Constant, Normal
+from ownview.seam.method import Method, cross_entropy
+from ownview.seam.optimizers import Adam
+from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
 
 _LOCAL_TRAINING = 0
 """Phase of step 1, on u . q_i; the phase after it has the buffer."""

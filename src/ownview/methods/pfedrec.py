@@ -13,12 +13,12 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.initial import Normal, Uniform
-from ownview.method import Method
-from ownview.optimizers import Sgd
-from ownview.search import Between, OneOf
-from ownview.settings import setting
-from ownview.types import Param, Params, Phase, Step, World
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import setting
+from ownview.seam.initial import Normal, Uniform
+from ownview.seam.method import Method
+from ownview.seam.optimizers import Sgd
+from ownview.seam.training import Param, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)

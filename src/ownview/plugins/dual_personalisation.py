@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ownview.errors import SettingError
-from ownview.method import Method, Plugin
-from ownview.settings import setting
-from ownview.types import Param, Phase, Step, World
+from ownview.base.errors import SettingError
+from ownview.config.settings import setting
+from ownview.seam.method import Method, Plugin
+from ownview.seam.training import Param, Phase, Step, World
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ownview.errors import SettingError
-from ownview.merging import MERGED_ROWS, MERGES, Merging
-from ownview.method import Method, Plugin
-from ownview.optimizers import Adam
-from ownview.plugins.tables import shared_table
-from ownview.search import Between
-from ownview.settings import setting
-from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+from ownview.base.errors import SettingError
+from ownview.config.search import Between
+from ownview.config.settings import setting
+from ownview.parts.merging import MERGED_ROWS, MERGES, Merging
+from ownview.parts.shared_table import shared_table
+from ownview.seam.method import Method, Plugin
+from ownview.seam.optimizers import Adam
+from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)

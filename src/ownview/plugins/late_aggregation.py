@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from ownview.errors import SettingError
-from ownview.method import Method, Plugin
-from ownview.plugins.tables import SharedTable, shared_table
-from ownview.settings import setting
-from ownview.types import Context, Param, Params, Phase, World
+from ownview.base.errors import SettingError
+from ownview.config.settings import setting
+from ownview.parts.shared_table import SharedTable, shared_table
+from ownview.seam.method import Method, Plugin
+from ownview.seam.training import Context, Param, Params, Phase, World
 
 
 @dataclass(frozen=True)

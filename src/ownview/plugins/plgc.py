@@ -13,15 +13,15 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.beginning import BeginWith
-from ownview.initial import Uniform
-from ownview.method import Method, Plugin
-from ownview.optimizers import Sgd
-from ownview.plugins.redundancy import REDUCTIONS
-from ownview.plugins.tables import SharedTable, shared_table
-from ownview.search import Between
-from ownview.settings import setting
-from ownview.types import Batch, Context, Param, Params, Phase, Step, World
+from ownview.config.search import Between
+from ownview.config.settings import setting
+from ownview.parts.redundancy import REDUCTIONS
+from ownview.parts.shared_table import SharedTable, shared_table
+from ownview.seam.beginning import BeginWith
+from ownview.seam.initial import Uniform
+from ownview.seam.method import Method, Plugin
+from ownview.seam.optimizers import Sgd
+from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
 
 _LAYERS = ("projector", "predictor")
 

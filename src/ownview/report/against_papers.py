@@ -14,12 +14,12 @@ from statistics import mean
 from typing import Any
 
 from ownview.evaluation.metrics import HEADLINE
-from ownview.experiment import Experiment
 from ownview.report.reading import SeenRun
 from ownview.report.variants import Variant, settings_of
-from ownview.reproduction.plan import experiment, missing
-from ownview.reproduction.published import CITATIONS, Figure, figures
-from ownview.reproduction.settings import settings_of as settings_of_paper
+from ownview.runs.experiment import Experiment
+from ownview.studies.reproduction.plan import experiment, missing
+from ownview.studies.reproduction.published import CITATIONS, Figure, figures
+from ownview.studies.reproduction.settings import settings_of as settings_of_paper
 
 _OF_PROTOCOL = ("min_interactions", "repeats", "split", "negatives_avoid", "candidates", "candidates_avoid", "ties")
 """Settings of a protocol without which figures are not comparable at all."""

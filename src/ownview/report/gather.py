@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ownview.errors import OutputError
+from ownview.base.errors import OutputError
+from ownview.base.version import __version__
 from ownview.evaluation.protocol import PROTOCOLS, Protocol
 from ownview.report.against_papers import against_papers, published_papers
 from ownview.report.apart import mark_alike
@@ -23,7 +24,6 @@ from ownview.report.reading import SeenRun, read_run
 from ownview.report.trajectories import trajectories
 from ownview.report.variants import Variant, protocol_names, variants
 from ownview.runs.folder import RunFolder
-from ownview.version import __version__
 
 Model = dict[str, Any]
 

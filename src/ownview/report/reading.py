@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
+from ownview.base.errors import OutputError
 from ownview.data.interactions import FloatArray
-from ownview.errors import OutputError
 from ownview.evaluation.findings import Finding
-from ownview.experiment import Experiment
 from ownview.runs.audits import kept
+from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.per_user import asked
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ownview.errors import SettingError
+from ownview.base.errors import SettingError
 from ownview.report.projection import main_directions
 from ownview.report.reading import SeenRun
 from ownview.report.variants import Variant

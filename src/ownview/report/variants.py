@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ownview.evaluation.protocol import Protocol
-from ownview.experiment import Experiment
 from ownview.report.reading import SeenRun
+from ownview.runs.experiment import Experiment
 
 Settings = dict[str, Any]
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from ownview.base.errors import DataError, OutputError, OwnviewError
 from ownview.data.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
-from ownview.errors import DataError, OutputError, OwnviewError
 from ownview.evaluation.findings import VERSION, Finding, by_rule
 from ownview.evaluation.probes import ROUNDS, audit
-from ownview.experiment import Experiment
+from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run
 

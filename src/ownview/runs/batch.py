@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import torch
 
-from ownview.errors import DeviceError, OutputError, OwnviewError
-from ownview.experiment import Experiment
+from ownview.base.errors import DeviceError, OutputError, OwnviewError
+from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run, open_run, resume, run
 from ownview.runs.training import InterruptedRunError, Signals

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ownview.experiment import Experiment
-from ownview.files import writing
+from ownview.base.files import writing
 from ownview.runs.batch import Progress, Task, run_all
+from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.lock import sole_worker
 

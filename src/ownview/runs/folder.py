@@ -24,8 +24,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ownview.errors import OutputError
-from ownview.files import write_json, write_text, write_whole, writing
+from ownview.base.errors import OutputError
+from ownview.base.files import write_json, write_text, write_whole, writing
 
 _FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ownview.errors import OutputError
+from ownview.base.errors import OutputError
 
 _PATIENCE = 10.0
 """Seconds to wait for a process that is about to end: one whose parent was killed, say."""

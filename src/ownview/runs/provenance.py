@@ -14,8 +14,8 @@ from typing import Any
 
 import torch
 
+from ownview.base.version import __version__
 from ownview.data.splits import Split
-from ownview.version import __version__
 
 _PACKAGES = ("torch", "numpy", "polars", "safetensors")
 

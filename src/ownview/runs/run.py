@@ -13,22 +13,22 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from ownview.base.errors import OutputError, SettingError
 from ownview.baselines.central import Central
 from ownview.data.catalog import load, min_interactions
 from ownview.data.interactions import IntArray, Interactions
 from ownview.data.splits import NONE, Split
-from ownview.engine.gathering import GatheringFederation
 from ownview.engine.machine import Machine, machine
-from ownview.errors import OutputError, SettingError
 from ownview.evaluation.groups import ActivityRange, by_activity, summary
 from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, means, per_user
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.statistics import bootstrap_interval
-from ownview.experiment import Experiment
+from ownview.federation.cost import Cost, cost_of
+from ownview.federation.gathering import GatheringFederation
+from ownview.federation.gathering_cost import gathering_cost
 from ownview.registry import Model
-from ownview.runs.cost import Cost, cost_of
+from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
-from ownview.runs.gathering_cost import gathering_cost
 from ownview.runs.lock import sole_worker
 from ownview.runs.provenance import method_fingerprint, provenance
 from ownview.runs.recommended import recommended

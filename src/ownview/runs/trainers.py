@@ -13,15 +13,15 @@ from torch import Tensor
 from ownview.baselines.central import Central, InEpochs, Lessons, OneShot
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.engine.federation import Federation, RoundReport
-from ownview.engine.gathering import GatheringFederation
 from ownview.engine.machine import Machine
-from ownview.engine.options import FederationOptions
-from ownview.engine.scoring import scorer_of
 from ownview.evaluation.protocol import Protocol
-from ownview.gathering import Gathering
+from ownview.federation.gathering import GatheringFederation
+from ownview.federation.options import FederationOptions
+from ownview.federation.round import Federation, RoundReport
+from ownview.federation.scoring import scorer_of
 from ownview.registry import Model
-from ownview.types import Params
+from ownview.seam.gathering import Gathering
+from ownview.seam.training import Params
 
 
 class Trainer(Interface):

@@ -13,11 +13,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ownview.engine.federation import RoundReport
-from ownview.errors import OwnviewError, TrainingError
+from ownview.base.errors import OwnviewError, TrainingError
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker
+from ownview.federation.round import RoundReport
 from ownview.runs.folder import RunFolder
 from ownview.runs.provenance import peak_memory
 from ownview.runs.trainers import Trainer

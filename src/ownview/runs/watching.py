@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ownview.engine.federation import Federation
-from ownview.engine.preparation import Preparation
-from ownview.errors import SettingError
+from ownview.base.errors import SettingError
+from ownview.federation.preparation import Preparation
+from ownview.federation.round import Federation
 
 if TYPE_CHECKING:
     from ownview.runs.run import Run

@@ -11,12 +11,12 @@ from torch import Tensor
 from ownview.baselines.central import Central, InEpochs
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
-from ownview.engine.options import FederationOptions
 from ownview.evaluation.metrics import hit_rate
 from ownview.evaluation.protocol import HONEST
 from ownview.evaluation.ranking import rankers
-from ownview.experiment import Experiment, describe_model
+from ownview.federation.options import FederationOptions
 from ownview.registry import BASELINES
+from ownview.runs.experiment import Experiment, describe_model
 from ownview.runs.trainers import Trainer, trainer
 from ownview.testing.worlds import block_world, small_world
 

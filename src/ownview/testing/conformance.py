@@ -10,16 +10,16 @@ import torch
 from torch import Tensor
 
 from ownview.data.splits import Split
-from ownview.engine.federation import Federation
-from ownview.engine.options import FederationOptions
-from ownview.engine.scoring import scorer_of
 from ownview.evaluation.metrics import hit_rate
 from ownview.evaluation.protocol import HONEST
 from ownview.evaluation.ranking import rankers
-from ownview.experiment import Experiment, describe_model
-from ownview.gathering import Gathering
-from ownview.method import Method, Plugin
+from ownview.federation.options import FederationOptions
+from ownview.federation.round import Federation
+from ownview.federation.scoring import scorer_of
 from ownview.registry import METHODS
+from ownview.runs.experiment import Experiment, describe_model
+from ownview.seam.gathering import Gathering
+from ownview.seam.method import Method, Plugin
 from ownview.testing.gatherings import GATHERING_CHECKS
 from ownview.testing.worlds import block_world, federation, small_world
 

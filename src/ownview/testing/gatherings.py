@@ -9,15 +9,15 @@ import torch
 from torch import Tensor
 
 from ownview.data.splits import Split
-from ownview.engine.gathering import GatheringFederation
 from ownview.engine.machine import Machine
-from ownview.engine.options import FederationOptions
 from ownview.evaluation.metrics import hit_rate
 from ownview.evaluation.protocol import HONEST
 from ownview.evaluation.ranking import rankers
-from ownview.experiment import Experiment, describe_model
-from ownview.gathering import Gathering
+from ownview.federation.gathering import GatheringFederation
+from ownview.federation.options import FederationOptions
 from ownview.registry import GATHERINGS
+from ownview.runs.experiment import Experiment, describe_model
+from ownview.seam.gathering import Gathering
 from ownview.testing.worlds import block_world, small_world
 
 GatheringCheck = Callable[[Gathering], None]

@@ -7,10 +7,10 @@ import torch
 
 from ownview.data.interactions import Interactions
 from ownview.data.splits import Split, leave_one_out
-from ownview.engine.federation import Federation
 from ownview.engine.machine import Machine
-from ownview.engine.options import FederationOptions
-from ownview.method import Method
+from ownview.federation.options import FederationOptions
+from ownview.federation.round import Federation
+from ownview.seam.method import Method
 
 
 def small_world(num_users: int = 23, num_items: int = 60, seed: int = 0) -> Split:

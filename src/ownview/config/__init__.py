@@ -1,0 +1,1 @@
+"""What people may set: settings, where they may be searched, layers and presets."""

@@ -1,0 +1,168 @@
+"""Settings that check themselves: typed, bounded, documented, and readable from text.
+
+A class of settings is a frozen dataclass that inherits `Settings` and declares its fields with `setting`.
+Wrong names, types and values raise `SettingError` with what was found and what was expected.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+from ownview.base.errors import SettingError, suggestion
+from ownview.config.search import Space
+
+Scalar = bool | int | float | str
+Value = Scalar | tuple[Scalar, ...]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a setting may be: bounds are inclusive, `above` is exclusive, `choices` lists all values.
+
+    `search` is where `ownview tune` looks for the best value; None for a setting that is not for tuning.
+    """
+
+    help: str
+    low: float | None = None
+    above: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+    search: Space | None = None
+
+    def expected(self, kind: str) -> str:
+        """The rule in words, for help texts and errors."""
+        if self.choices:
+            return "one of " + ", ".join(self.choices)
+        bounds = [f"at least {self.low:g}"] if self.low is not None else []
+        bounds += [f"above {self.above:g}"] if self.above is not None else []
+        bounds += [f"at most {self.high:g}"] if self.high is not None else []
+        return kind + (" " + " and ".join(bounds) if bounds else "")
+
+    def allows(self, value: Scalar) -> bool:
+        """Whether a value of the right type lies in range."""
+        if self.choices:
+            return value in self.choices
+        if isinstance(value, str):
+            return True
+        return not (
+            (isinstance(value, float) and not math.isfinite(value))
+            or (self.low is not None and value < self.low)
+            or (self.above is not None and value <= self.above)
+            or (self.high is not None and value > self.high)
+        )
+
+
+def setting(
+    default: Value,
+    help: str,  # noqa: A002 - the field's own word for it
+    *,
+    low: float | None = None,
+    above: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    search: Space | None = None,
+) -> Any:
+    """Declare a field of a `Settings` class with its default, meaning, range, and where its best value may lie."""
+    return field(default=default, metadata={"rule": Rule(help, low, above, high, choices, search)})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base of all settings classes. `title` is what errors call the owner of the settings."""
+
+    title: ClassVar[str] = "settings"
+
+    def __post_init__(self) -> None:
+        kinds = typing.get_type_hints(type(self))
+        for one in declared(type(self)):
+            value = _coerced(getattr(self, one.name), kinds[one.name])
+            _check(self.title, one.name, value, kinds[one.name], one.metadata["rule"])
+            object.__setattr__(self, one.name, value)
+
+    def values(self) -> dict[str, Value]:
+        """Every setting by name."""
+        return {one.name: getattr(self, one.name) for one in declared(type(self))}
+
+    def plain(self) -> dict[str, Any]:
+        """Every setting by name as JSON and TOML know values: lists, no tuples."""
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.values().items()}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """Build from names and values; text is read as the setting's type."""
+        known = {one.name for one in declared(cls)}
+        for name in values:
+            if name not in known:
+                raise SettingError(f"{cls.title} has no setting {name!r}{suggestion(name, known)}")
+        return cls(**{name: cls.read(name, value) for name, value in values.items()})
+
+    @classmethod
+    def read(cls, name: str, value: Any) -> Any:
+        """Read one value, given as text or already typed, as the type the setting has."""
+        kind = typing.get_type_hints(cls)[name]
+        if not isinstance(value, str) or kind is str:
+            return value
+        try:
+            return _parse(value, kind)
+        except ValueError:
+            rule = next(one.metadata["rule"] for one in declared(cls) if one.name == name)
+            raise SettingError(
+                f"{cls.title} setting {name}={value!r}: expected {rule.expected(_name_of(kind))}"
+            ) from None
+
+
+def declared(cls: type[Settings]) -> list[dataclasses.Field[Any]]:
+    """The fields of a settings class that were declared with `setting`."""
+    return [one for one in dataclasses.fields(cls) if "rule" in one.metadata]
+
+
+def _coerced(value: Any, kind: Any) -> Any:
+    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if typing.get_origin(kind) is tuple and isinstance(value, list):
+        return tuple(value)
+    return value
+
+
+def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:
+    inner = typing.get_args(kind)[0] if typing.get_origin(kind) is tuple else kind
+    parts = value if typing.get_origin(kind) is tuple and isinstance(value, tuple) else (value,)
+    right_type = all(type(part) is inner for part in parts) and isinstance(
+        value, tuple if typing.get_origin(kind) is tuple else kind
+    )
+    if not right_type or not all(rule.allows(part) for part in parts):
+        near = suggestion(str(value), rule.choices) if rule.choices else ""
+        near = near if "did you mean" in near else ""  # the choices themselves are in what was expected
+        raise SettingError(f"{owner} setting {name}={value!r}: expected {rule.expected(_name_of(kind))}{near}")
+
+
+def _parse(text: str, kind: Any) -> Any:
+    if kind is bool:
+        words = {
+            "true": True,
+            "yes": True,
+            "on": True,
+            "1": True,
+            "false": False,
+            "no": False,
+            "off": False,
+            "0": False,
+        }
+        if text.lower() not in words:
+            raise ValueError(text)
+        return words[text.lower()]
+    if typing.get_origin(kind) is tuple:
+        inner = typing.get_args(kind)[0]
+        return tuple(_parse(part.strip(), inner) for part in text.split(",") if part.strip())
+    return kind(text)
+
+
+def _name_of(kind: Any) -> str:
+    if typing.get_origin(kind) is tuple:
+        return f"{_name_of(typing.get_args(kind)[0]).removeprefix('a ')}s separated by commas"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "text"}[kind]

@@ -1,0 +1,1 @@
+"""Clients and a server that exchange messages."""

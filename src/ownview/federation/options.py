@@ -1,0 +1,88 @@
+"""Options of the federation: who takes part and how the server combines what it gets. No method's business."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ownview.base.errors import SettingError
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import Settings, setting
+from ownview.federation.privacy import privacy
+
+
+@dataclass(frozen=True)
+class FederationOptions(Settings):
+    """How a round is run."""
+
+    title: ClassVar[str] = "federation"
+
+    clients: str = setting(
+        "all", "clients of a round: all, a share such as 0.6, a number such as 100, or poisson:0.6",
+        search=OneOf(("all", "0.6", "0.3", "0.1")),
+    )  # fmt: skip
+    receiving: float = setting(
+        1.0, "share of a round's clients that receive; the others go on from their own table", above=0, high=1
+    )
+    weighting: str = setting(
+        "method", "weights of the server's mean: the method's own, samples or uniform",
+        choices=("method", "samples", "uniform"), search=OneOf(("samples", "uniform")),
+    )  # fmt: skip
+    row_mean: str = setting(
+        "method", "a table's row is averaged over: as the method says, all clients, or those whose samples touched it",
+        choices=("method", "all", "touched"), search=OneOf(("all", "touched")),
+    )  # fmt: skip
+    server_optimizer: str = setting(
+        "plain", "how the server applies the mean change", choices=("plain", "momentum", "adam"),
+        search=OneOf(("plain", "momentum", "adam")),
+    )  # fmt: skip
+    server_learning_rate: float = setting(
+        1.0, "factor on the mean change", above=0, search=Between(1e-3, 10.0, log=True)
+    )
+    server_momentum: float = setting(
+        0.9, "momentum, or Adam's first decay", low=0, high=0.9999, search=Between(0.0, 0.99)
+    )
+    privacy: str = setting("none", "noise on uploads: none, laplace:SCALE or gaussian:clip=C,noise=Z")
+
+    def __post_init__(self) -> None:
+        given: object = self.clients
+        if isinstance(given, int | float):  # TOML and Python write numbers as numbers
+            object.__setattr__(self, "clients", str(given))
+        super().__post_init__()
+        participation(self.clients)
+        privacy(self.privacy)
+
+
+@dataclass(frozen=True)
+class Participation:
+    """kind "share": round(amount * n) clients; "number": that many; "poisson": each with probability amount."""
+
+    kind: str
+    amount: float
+
+    def wanted(self, num_clients: int) -> int | None:
+        """How many of so many clients; None where chance decides."""
+        if self.kind == "poisson":
+            return None
+        return int(self.amount) if self.kind == "number" else max(round(self.amount * num_clients), 1)
+
+
+def participation(text: str) -> Participation:
+    """Read the setting `clients`."""
+    try:
+        if text == "all":
+            return Participation("share", 1.0)
+        if text.startswith("poisson:"):
+            chosen = Participation("poisson", float(text.removeprefix("poisson:")))
+        elif "." in text:
+            chosen = Participation("share", float(text))
+        else:
+            chosen = Participation("number", int(text))
+    except ValueError:
+        chosen = Participation("number", 0)
+    if not (chosen.amount > 0 and (chosen.kind == "number" or chosen.amount <= 1)):
+        raise SettingError(
+            f"federation setting clients={text!r}: expected all, a share in (0, 1] such as 0.6, a number of clients "
+            "such as 100, or poisson:P with P in (0, 1]"
+        )
+    return chosen

@@ -1,0 +1,1 @@
+"""What several methods and plug-ins share."""

@@ -1,0 +1,95 @@
+"""The Python face of the program: the same words as the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ownview.data.interactions import Interactions
+from ownview.evaluation.protocol import HONEST, Protocol
+from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.federation.options import FederationOptions
+from ownview.registry import Model, build
+from ownview.runs.experiment import Experiment, describe_model
+from ownview.runs.run import OnRound, Run
+from ownview.runs.run import run as run_experiment
+
+
+def run(  # noqa: PLR0913 - the same words as the command line
+    method: Model | str,
+    data: Interactions | str = "goodbooks",
+    *,
+    protocol: Protocol | str = HONEST,
+    rounds: int = 100,
+    seed: int = 0,
+    inactive: str = "",
+    watch: Sequence[object] = (),
+    federation: FederationOptions | Mapping[str, object] | None = None,
+    engine: str = "vector",
+    device: str = "auto",
+    memory: str = "auto",
+    out: str | Path | None = None,
+    on_round: OnRound | None = None,
+) -> Run:
+    """Train a method on data and measure it.
+
+    Args:
+        method: a method such as `ownview.PFedRec()`, or its name.
+        data: interactions, or a dataset's name or file.
+        protocol: how results are measured; honest unless said otherwise.
+        rounds: of training.
+        seed: equal seeds give equal results on one device.
+        inactive: a range of interactions such as 20:30 (at least 20, fewer than 30) whose users get their own result.
+        watch: users whose clients are watched closely; see `ownview.skew` and the run's watched.safetensors.
+        federation: who takes part and how the server combines.
+        engine: vector, or loop to run one client at a time.
+        device: auto, cpu or cuda.
+        memory: what training may take, such as 4GB.
+        out: folder for the run; without it a temporary one that goes with the process.
+        on_round: called with the round and its validation metrics.
+    """
+    model = build(method, {}) if isinstance(method, str) else method
+    name, settings, plugins = describe_model(model)
+    experiment = Experiment(
+        method=name,
+        data=data if isinstance(data, str) else data.name,
+        settings=settings,
+        plugins=plugins,
+        protocol=protocol_by_name(protocol) if isinstance(protocol, str) else protocol,
+        inactive=inactive,
+        watch=tuple(str(user) for user in watch),
+        federation=federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {}),
+        rounds=rounds,
+        seed=seed,
+        engine=engine,
+        device=device,
+    )
+    return run_experiment(
+        experiment,
+        model=model,
+        data=None if isinstance(data, str) else data,
+        out=None if out is None else Path(out),
+        memory=memory,
+        on_round=on_round,
+    )
+
+
+def compare(
+    methods: Sequence[Model | str],
+    data: Interactions | str = "goodbooks",
+    *,
+    protocols: Sequence[Protocol | str] = (HONEST,),
+    rounds: int = 100,
+    seeds: int = 1,
+    out: str | Path | None = None,
+) -> list[Run]:
+    """Every method under every protocol with seeds 0 to `seeds` - 1; see `ownview.runs.table` for tables."""
+    runs = []
+    for protocol in protocols:
+        for method in methods:
+            for seed in range(seeds):
+                name = method if isinstance(method, str) else method.name
+                kind = protocol if isinstance(protocol, str) else protocol.name
+                folder = None if out is None else Path(out) / f"{name}-{kind}-seed{seed}"
+                runs.append(run(method, data, protocol=protocol, rounds=rounds, seed=seed, out=folder))
+    return runs

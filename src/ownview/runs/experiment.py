@@ -1,0 +1,206 @@
+"""An experiment: everything that decides a result, as a value that goes to TOML and back."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from ownview.base.errors import SettingError, suggestion
+from ownview.baselines.central import OneShot
+from ownview.config.settings import Value
+from ownview.data.storage import find
+from ownview.evaluation.groups import ActivityRange
+from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
+from ownview.federation.options import FederationOptions
+from ownview.registry import Model, build
+from ownview.seam.gathering import Gathering
+from ownview.seam.method import Plugin, own_settings
+
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("method", "data", "engine", "device"), ((str,), "text")),
+    **dict.fromkeys(("rounds", "seed"), ((int,), "a whole number")),
+    **dict.fromkeys(("settings", "columns", "federation"), ((Mapping,), "a table of names and values")),
+    "inactive": ((str,), "a range of interactions as text, such as '20:30'"),
+    "watch": ((list, tuple), "a list of users"),
+    "protocol": ((str, Mapping), "a name, a .toml file or a table"),
+    "plugins": ((list, tuple), "a list of tables, each with a name"),
+}
+"""What the values of an experiment file may be, and in words."""
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A model, data, a protocol, rounds and a seed.
+
+    Args:
+        method: a registered name, or the path of a Python file that defines a method.
+        settings: of the method; what is not named has its default.
+        plugins: (name, settings), the first one innermost.
+        data: a dataset's name or a file.
+        columns: where a file's columns have other names than user, item, rating, timestamp.
+        protocol: how results are measured.
+        inactive: FEWEST:BELOW, a range of interactions whose users get a result of their own; none where empty.
+        watch: users whose clients are watched closely: watched.safetensors, and a part of every line of rounds.jsonl.
+        federation: who takes part and how the server combines.
+        rounds: of training at most, or epochs of a central model that trains in epochs; see `rounds_of`.
+        seed: of initial values, negatives, shuffles, participation and candidates.
+        engine: vector or loop.
+        device: cpu or cuda; auto is resolved when the run starts.
+    """
+
+    method: str
+    data: str = "goodbooks"
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    plugins: tuple[tuple[str, Mapping[str, Value]], ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    protocol: Protocol = HONEST
+    inactive: str = ""
+    watch: tuple[str, ...] = ()
+    federation: FederationOptions = FederationOptions()
+    rounds: int = 100
+    seed: int = 0
+    engine: str = "vector"
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "method", _located(self.method) if self.method.endswith(".py") else self.method)
+        object.__setattr__(self, "data", self.data if find(self.data) else _located(self.data))
+        if self.inactive:
+            object.__setattr__(self, "inactive", str(ActivityRange.parse(self.inactive)))
+        for name, low in (("rounds", 1), ("seed", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or value < low:
+                raise SettingError(f"setting {name}={value!r}: expected a whole number at least {low}")
+
+    def model(self) -> Model:
+        """The model with its settings and plug-ins."""
+        return build(self.method, self.settings, self.plugins)
+
+    def resolved(self, model: Model) -> Experiment:
+        """With every setting of `model` written out, so that a later default does not change the experiment."""
+        name, settings, plugins = describe_model(model)
+        return replace(self, method=self.method or name, settings=settings, plugins=plugins)
+
+    @property
+    def rounds_needed(self) -> int:
+        """Rounds that change anything: one of a model that is fitted at once, fewer where a method needs no more."""
+        return self.rounds_of(self.model())
+
+    def rounds_of(self, model: Model) -> int:
+        """The same for a model that was made in Python and has no registered name."""
+        if isinstance(model, OneShot):
+            return 1
+        enough = model.enough if isinstance(model, Gathering) and self.federation.clients == "all" else None
+        return min(self.rounds, enough or self.rounds)
+
+    def label(self) -> str:
+        """What tables call the model: its name, or that of its file, and its plug-ins."""
+        name = Path(self.method).stem if self.method.endswith(".py") else self.method
+        return " + ".join([name, *(plugin for plugin, _ in self.plugins)])
+
+    def data_label(self) -> str:
+        """What tables call the data: a dataset's name, or a file's without its folder."""
+        return Path(self.data).name if Path(self.data).is_absolute() else self.data
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "method": self.method,
+            "data": self.data,
+            "rounds": self.rounds,
+            "seed": self.seed,
+            "inactive": self.inactive,
+            "watch": list(self.watch),
+            "engine": self.engine,
+            "device": self.device,
+            "settings": _plain(self.settings),
+            "plugins": [{"name": name, "settings": _plain(values)} for name, values in self.plugins],
+            "columns": dict(self.columns),
+            "protocol": _plain(self.protocol.values()),
+            "federation": _plain(self.federation.values()),
+        }
+
+    def to_toml(self) -> str:
+        """As TOML."""
+        return tomli_w.dumps(self.to_dict())
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any], source: str = "experiment") -> Experiment:
+        """From plain values; names what is unknown or missing."""
+        for name, value in values.items():
+            if name not in _KINDS:
+                raise SettingError(f"{source} has no setting {name!r}{suggestion(name, _KINDS)}")
+            kinds, expected = _KINDS[name]
+            if not isinstance(value, kinds):
+                raise SettingError(f"{source}: setting {name}={value!r}: expected {expected}")
+        if "method" not in values:
+            raise SettingError(f"{source}: expected a setting method, such as method = 'pfedrec'")
+        given = dict(values)
+        given["plugins"] = tuple(_plugin_of(one, source) for one in given.get("plugins", ()))
+        given["watch"] = tuple(str(user) for user in given.get("watch", ()))
+        given["columns"] = {name: str(column) for name, column in given.get("columns", {}).items()}
+        given["federation"] = FederationOptions.of(given.get("federation", {}))
+        asked = given.get("protocol", "honest")
+        given["protocol"] = protocol(asked) if isinstance(asked, str) else _protocol_of(asked)
+        return cls(**given)
+
+    @classmethod
+    def from_toml(cls, text: str, source: str = "experiment") -> Experiment:
+        """From TOML text; `source` names it in errors."""
+        try:
+            return cls.from_dict(tomllib.loads(text), source)
+        except tomllib.TOMLDecodeError as error:
+            raise SettingError(f"{source}: not TOML: {error}") from None
+
+    @classmethod
+    def load(cls, path: Path) -> Experiment:
+        """From a TOML file."""
+        try:
+            experiment = cls.from_toml(path.read_text(encoding="utf-8"), str(path))
+        except FileNotFoundError:
+            raise SettingError(f"{path}: no such experiment file") from None
+        except OSError as error:
+            raise SettingError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except UnicodeDecodeError as error:
+            raise SettingError(f"{path}: not TOML, which is UTF-8 text: {error}") from None
+        experiment.model()  # an unknown method or setting is better said now than when the run starts
+        return experiment
+
+
+def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str, dict[str, Value]], ...]]:
+    """Name, settings and plug-ins of a model made in Python, as an experiment writes them."""
+    plugins: list[tuple[str, dict[str, Value]]] = []
+    while isinstance(model, Plugin):
+        plugins.insert(0, (model.name, _own_settings(model)))
+        model = model.wrapped
+    return model.name, _own_settings(model), tuple(plugins)
+
+
+def _own_settings(model: Model) -> dict[str, Value]:
+    values = model.values()
+    return {name: values[name] for name in own_settings(type(model))}
+
+
+def _plugin_of(one: Any, source: str) -> tuple[str, Mapping[str, Value]]:
+    settings = one.get("settings", {}) if isinstance(one, Mapping) else None
+    if not isinstance(settings, Mapping) or not isinstance(one.get("name"), str):
+        raise SettingError(f"{source}: plug-in {one!r}: expected a table with a name and, if need be, settings")
+    return one["name"], settings
+
+
+def _protocol_of(values: Mapping[str, Any]) -> Protocol:
+    return custom(dict(values), str(values.get("name", "custom")))
+
+
+def _located(name: str) -> str:
+    """A file by its full path, so that the experiment means the same from every folder; other names as they are."""
+    return str(Path(name).resolve()) if Path(name).is_file() else name
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

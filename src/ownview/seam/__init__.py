@@ -1,0 +1,1 @@
+"""The words of the seam between a method and what runs it."""

@@ -1,0 +1,148 @@
+"""Results as Markdown: a page of all suites, and tables between markers in files written by hand.
+
+<!-- results:papers/ml-100k -->
+(the table of ml-100k in results/papers.json; without the dataset, all of them)
+<!-- end of results -->
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ownview.base.errors import OutputError, suggestion
+from ownview.studies.bench.results import Document, read_document
+from ownview.studies.bench.table import LEGEND, DataTable, tables
+
+_BLOCK = re.compile(
+    r"(<!-- results:(?P<suite>[\w.-]+)(?:/(?P<data>[\w.-]+))? -->\n).*?(<!-- end of results -->)", re.DOTALL
+)
+
+_VERSIONS = {"Ownview": "ownview", "revision": "revision", "Python": "python"}
+"""By title, names in a run's provenance."""
+
+
+def read_all(folder: Path) -> dict[str, Document]:
+    """Every record of a folder by suite."""
+    found = [read_document(path) for path in sorted(folder.glob("*.json"))]
+    if not found:
+        raise OutputError(f"{folder}: no results; make some with: ownview bench SUITE --record {folder}")
+    return {one["suite"]: one for one in found}
+
+
+def page(documents: Iterable[Document]) -> str:
+    """A whole page."""
+    lines = [
+        "# Results",
+        "",
+        "Made by `ownview render-results` from what `ownview bench SUITE --record results` has written; change neither "
+        "by hand. Test at the chosen round, mean over seeds; in brackets the 95 % interval over users of their means "
+        f"over seeds. {LEGEND}",
+    ]
+    for one in documents:
+        lines += ["", *section(one)]
+    return "\n".join([*lines, ""])
+
+
+def section(values: Document) -> list[str]:
+    """One suite: its tables, and where they come from."""
+    lines = [f"## `{values['suite']}`: {values['title']}", "", *([values["about"], ""] * bool(values["about"]))]
+    lines += ["```sh", f"ownview bench {values['suite']}", "```"]
+    for table in tables(values):
+        lines += ["", f"### {table.data}", "", *markdown_table(table), "", *_warnings(table)]
+        runs = [one for one in values["runs"] if one["data"] == table.data]
+        lines += [f"- {note}" for note in _notes(runs)]
+    failed = [f"{one['method']}, {one['data']}, {one['protocol']}, seed {one['seed']}" for one in values["failures"]]
+    reasons = [one["reason"] for one in values["failures"]]
+    return lines + [f"- failed: {who}: {why}" for who, why in zip(failed, reasons, strict=True)]
+
+
+def markdown_table(table: DataTable) -> list[str]:
+    """Both protocols side by side."""
+    heads = [f"`{protocol}` {metric} of {table.protocols[protocol]}" for protocol, metric in table.columns()]
+    rows = [[table.label(one), *(table.text(one, *column) for column in table.columns())] for one in table.methods]
+    return [_line(["method", *heads]), _line(["---"] * (len(heads) + 1)), *(_line(row) for row in rows)]
+
+
+def with_tables(text: str, documents: Mapping[str, Document], source: str) -> str:
+    """The text with the tables of the suites that its markers name; `source` names it in errors."""
+
+    def block(found: re.Match[str]) -> str:
+        name = found["suite"]
+        if name not in documents:
+            raise OutputError(f"{source}: results:{name}: no such results{suggestion(name, documents)}")
+        chosen = [table for table in tables(documents[name]) if found["data"] in (None, table.data)]
+        if not chosen:
+            known = [table.data for table in tables(documents[name])]
+            raise OutputError(
+                f"{source}: results:{name}/{found['data']}: no such data in it{suggestion(found['data'], known)}"
+            )
+        return f"{found[1]}{_short(documents[name], chosen)}\n{found[4]}"
+
+    made, number = _BLOCK.subn(block, text)
+    if not number:
+        raise OutputError(
+            f"{source}: expected lines <!-- results:SUITE --> (or results:SUITE/DATA) and <!-- end of results -->"
+        )
+    return made
+
+
+def _short(values: Document, chosen: Sequence[DataTable]) -> str:
+    lines: list[str] = []
+    for table in chosen:
+        runs = [one for one in values["runs"] if one["data"] == table.data]
+        lines += [f"{table.data}: test, {_rounds(runs)}, {_seeds(runs)}, 95 % interval over users:", ""]
+        lines += [*markdown_table(table), "", *_warnings(table), f"- {LEGEND}", ""]
+    return "\n".join(["", *lines])
+
+
+def _warnings(table: DataTable) -> list[str]:
+    """What must be known to read the figures of a protocol; probed on this data, or told by the protocol's settings."""
+    return [f"- **`{protocol}`**: {sentence}" for protocol, told in table.warnings.items() for sentence in told]
+
+
+def _notes(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """Where the figures come from; several values where runs were made at several times or places."""
+    known = [one["provenance"] for one in runs]
+    chosen = dict.fromkeys(f"{one['chosen_on']} (`{one['protocol']}`)" for one in runs)
+    machines = [one.get("machine", {}) for one in known]
+    packages = [one.get("packages", {}) for one in known]
+    notes = dict.fromkeys(f"`{one['protocol']}`: {note}" for one in runs for note in one["notes"])
+    return [
+        f"{_rounds(runs)}, {_seeds(runs)}; round chosen on {', '.join(chosen)}",
+        f"data fingerprint {_every(str(one.get('data', {}).get('fingerprint'))[:12] for one in known)}",
+        ", ".join(
+            [
+                *(f"{title} {_every(one.get(name) for one in known)}" for title, name in _VERSIONS.items()),
+                *(f"{name} {_every(one.get(name) for one in packages)}" for name in ("torch", "numpy")),
+            ]
+        ),
+        f"machine: {_every(_machine(one) for one in machines)}",
+        *notes,
+    ]
+
+
+def _machine(values: Mapping[str, Any]) -> str:
+    device = values.get("device")
+    kind = f"{values.get('cores')} cores, {values.get('cpu') or values.get('processor')}"
+    return kind if device == "cpu" else f"{device} ({kind})"
+
+
+def _rounds(runs: Sequence[dict[str, Any]]) -> str:
+    trained = sorted({one["rounds"] for one in runs if one["rounds"] > 1})
+    return f"{' or '.join(map(str, trained))} rounds" if trained else "1 round"
+
+
+def _seeds(runs: Sequence[dict[str, Any]]) -> str:
+    seeds = sorted({one["seed"] for one in runs})
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
+
+
+def _every(values: Iterable[Any]) -> str:
+    return " and ".join(dict.fromkeys(str(value) for value in values))
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cells) + " |"

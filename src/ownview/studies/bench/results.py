@@ -1,0 +1,148 @@
+"""What came out of a suite, as one JSON document: an entry for every run, with its provenance.
+
+The document has nothing in it that differs from one time to the next (no times of day, no durations, no memory): a
+suite that was killed and started again ends with the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ownview.base.errors import OutputError
+from ownview.base.files import write_text
+from ownview.evaluation.findings import by_rule, fired
+from ownview.runs.audits import kept
+from ownview.runs.folder import RunFolder
+from ownview.runs.run import open_run
+from ownview.studies.bench.apart import compared
+from ownview.studies.bench.plan import Planned
+from ownview.studies.bench.suite import Suite
+
+FORMAT = 2
+"""Of the document; a reader refuses others."""
+
+Document = dict[str, Any]
+Entry = dict[str, Any]
+
+_FROM_RESULT = (
+    *("rounds", "chosen_round", "chosen_on", "users_ranked", "tied_users", "test", "interval_95", "notes"),
+    *("bytes_down_per_client", "bytes_up_per_client"),
+)
+
+
+def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, str]) -> Document:
+    """Everything the finished runs tell, in the order of the plan.
+
+    Args:
+        suite: they belong to.
+        planned: the runs.
+        failures: folders of runs that failed, and why.
+    """
+    protocols = {one.protocol: one.experiment.protocol for one in planned}
+    finished = [one for one in planned if one.folder not in failures]
+    return {
+        "format": FORMAT,
+        "suite": suite.name,
+        "title": suite.title,
+        "about": suite.about,
+        "protocols": {name: protocol.plain() for name, protocol in protocols.items()},
+        "runs": [entry(one) for one in finished],
+        "comparison": compared(finished),
+        "failures": [{**_about(one), "reason": failures[one.folder]} for one in planned if one.folder in failures],
+    }
+
+
+def entry(one: Planned) -> Entry:
+    """One finished run."""
+    folder = RunFolder(one.folder)
+    result, values = folder.read_result(), one.experiment.resolved(one.experiment.model()).to_dict()
+    sampled = one.experiment.protocol.candidates
+    known = kept(folder, open_run(one.folder).experiment) or by_rule(one.experiment.protocol)
+    return {
+        **_about(one),
+        "ranked_among": sampled + 1 if sampled else "all",
+        **{name: result[name] for name in _FROM_RESULT if name in result},
+        "experiment": {name: values[name] for name in ("method", "settings", "plugins", "federation")},
+        "warnings": [{"probe": found.probe, "sentence": found.sentence} for found in fired(known)],
+        "provenance": folder.read_provenance(),
+    }
+
+
+def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Document | None) -> Document:
+    """A record of the whole suite: new entries, and older ones of runs that are still what the suite asks for.
+
+    So a suite may be recorded in parts, on several machines; every entry has its own provenance.
+
+    Args:
+        suite: as declared.
+        whole: all its runs.
+        new: what was run now.
+        old: what the record has had so far.
+    """
+    asked = {one.folder.name for one in whole}
+    strange = [one["run"] for one in new["runs"] if one["run"] not in asked]
+    if strange:
+        raise OutputError(
+            f"only runs as suite {suite.name} declares them are recorded, not {strange[0]}; "
+            "give no more --seeds than it has"
+        )
+    found = {one["run"]: one for one in [*([] if old is None else old["runs"]), *new["runs"]]}
+    protocols = {**({} if old is None else old["protocols"]), **new["protocols"]}
+    names = {one["protocol"] for one in found.values()}
+    runs = [{**found[one.folder.name], **_about(one)} for one in whole if one.folder.name in found]
+    compared = _still(new, runs)
+    again = {one["data"] for one in compared}
+    older = [] if old is None else [one for one in _still(old, runs) if one["data"] not in again]
+    return {
+        **new,
+        "protocols": {one.protocol: protocols[one.protocol] for one in whole if one.protocol in names},
+        "runs": runs,
+        "comparison": [*compared, *older],
+    }
+
+
+def _still(made: Document, runs: Sequence[Entry]) -> list[dict[str, Any]]:
+    """Comparisons on data whose runs are all from the same document: others were not made of what stands there now."""
+    own = {one["run"]: one for one in made["runs"]}
+    data = dict.fromkeys(one["data"] for one in made["comparison"])
+    whole = {name for name in data if all(own.get(one["run"]) == one for one in runs if one["data"] == name)}
+    return [one for one in made["comparison"] if one["data"] in whole]
+
+
+def write_document(path: Path, values: Document) -> None:
+    """Whole or not at all; one line a run, so that a change of one is a change of one line."""
+    lines = []
+    for name, value in values.items():
+        text = json.dumps(value, allow_nan=False, ensure_ascii=False)
+        if isinstance(value, list) and value:
+            every = (json.dumps(one, allow_nan=False, ensure_ascii=False) for one in value)
+            text = "[\n" + ",\n".join(f"    {one}" for one in every) + "\n  ]"
+        lines.append(f"  {json.dumps(name)}: {text}")
+    write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def read_document(path: Path) -> Document:
+    """Raises where the file is none, or of another format."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise OutputError(f"{path}: not JSON: {error}") from None
+    found = values.get("format") if isinstance(values, dict) else None
+    if found != FORMAT:
+        raise OutputError(f"{path}: format {found!r}, expected {FORMAT}: results that `ownview bench` wrote")
+    return dict(values)
+
+
+def _about(one: Planned) -> Entry:
+    return {
+        "run": one.folder.name,
+        "method": one.row,
+        "data": one.data,
+        "protocol": one.protocol,
+        "seed": one.seed,
+    }

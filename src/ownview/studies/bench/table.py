@@ -1,0 +1,115 @@
+"""A suite's results as figures: by dataset, method, protocol and metric, over seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import mean
+from typing import Any
+
+from ownview.evaluation.comparison import SIGNS, Mark
+from ownview.evaluation.metrics import HEADLINE
+from ownview.studies.bench.results import Document, Entry
+
+LEGEND = (
+    f"{SIGNS[Mark.LEVEL]}: cannot be told apart from the column's best, {SIGNS[Mark.BEST]} "
+    "(paired over users, Wilcoxon's test, Holm's correction over the table). "
+    "Neither stands where rows were made at different times."
+)
+
+_MARKS = {str(mark): f" {sign}" for mark, sign in SIGNS.items()}
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A metric over seeds.
+
+    Args:
+        mean: over seeds.
+        low: lower bound of the 95 % interval over users, of their means over seeds; where rows were not compared, the
+            mean of the seeds' own bounds.
+        high: the upper one.
+        seeds: how many.
+        mark: against the best of the column, where rows were compared.
+    """
+
+    mean: float
+    low: float
+    high: float
+    seeds: int
+    mark: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f}{_MARKS.get(self.mark, '')} ({self.low:.3f} to {self.high:.3f})"
+
+
+@dataclass(frozen=True)
+class DataTable:
+    """Everything about one dataset.
+
+    Args:
+        data: its name.
+        methods: rows.
+        protocols: groups of columns, with what the held-out item is ranked among.
+        figures: by method, protocol and metric; absent where a run failed or is not there.
+        seeds: most that any row has.
+        warnings: by protocol, what must be known to read its figures.
+    """
+
+    data: str
+    methods: tuple[str, ...]
+    protocols: dict[str, str]
+    figures: dict[tuple[str, str, str], Figure]
+    seeds: int
+    warnings: dict[str, list[str]]
+
+    def columns(self) -> list[tuple[str, str]]:
+        """(protocol, metric), protocols side by side."""
+        return [(protocol, metric) for protocol in self.protocols for metric in HEADLINE]
+
+    def label(self, method: str) -> str:
+        """The method, and how many seeds it has where others have more."""
+        own = min((one.seeds for (row, _, _), one in self.figures.items() if row == method), default=0)
+        return method if own == self.seeds else f"{method} ({own} of {self.seeds} seeds)"
+
+    def text(self, method: str, protocol: str, metric: str) -> str:
+        """A cell."""
+        found = self.figures.get((method, protocol, metric))
+        return "-" if found is None else str(found)
+
+
+def tables(values: Document) -> list[DataTable]:
+    """One a dataset, in the document's order."""
+    every: list[Entry] = [*values["runs"], *values["failures"]]
+    return [_table(data, values, every) for data in dict.fromkeys(one["data"] for one in every)]
+
+
+def _table(data: str, values: Document, every: Sequence[Entry]) -> DataTable:
+    here = [one for one in values["runs"] if one["data"] == data]
+    ranked = {one["protocol"]: f"{one['ranked_among']} items" for one in here}
+    protocols = {name: ranked[name] for name in values["protocols"] if name in ranked}
+    methods = tuple(dict.fromkeys(one["method"] for one in every if one["data"] == data))
+    compared = {
+        (one["method"], one["protocol"], one["metric"]): one for one in values["comparison"] if one["data"] == data
+    }
+    figures = {}
+    for method in methods:
+        for protocol in protocols:
+            same = [one for one in here if (one["method"], one["protocol"]) == (method, protocol)]
+            for metric in HEADLINE if same else ():
+                figures[method, protocol, metric] = _figure(same, metric, compared.get((method, protocol, metric)))
+    seeds = max((one.seeds for one in figures.values()), default=0)
+    return DataTable(data, methods, protocols, figures, seeds, {name: _warnings(here, name) for name in protocols})
+
+
+def _figure(same: Sequence[dict[str, Any]], metric: str, compared: dict[str, Any] | None) -> Figure:
+    middle = mean(one["test"][metric] for one in same)
+    if compared is not None:
+        return Figure(middle, compared["low"], compared["high"], len(same), compared["mark"])
+    lows, highs = zip(*(one["interval_95"][metric] for one in same), strict=True)
+    return Figure(middle, mean(lows), mean(highs), len(same))
+
+
+def _warnings(runs: Sequence[dict[str, Any]], protocol: str) -> list[str]:
+    told = (found["sentence"] for one in runs if one["protocol"] == protocol for found in one["warnings"])
+    return list(dict.fromkeys(told))

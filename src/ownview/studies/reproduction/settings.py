@@ -1,0 +1,202 @@
+"""Which settings stand behind a published row: read from settings/PAPER.toml, where every choice has its reason.
+
+A row's experiment is made in layers: that of the row it is `like`, its own `experiment`, and what it says of one
+dataset under `data`. Tables of settings are merged, everything else is replaced.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+
+from ownview.base.errors import SettingError, suggestion
+from ownview.config.layers import Layer, check, merged
+from ownview.data.catalog import catalog, min_interactions
+from ownview.evaluation.protocol import HONEST, Protocol, custom
+from ownview.studies.reproduction.published import Figure, figures
+
+_LAYER: dict[str, type] = {
+    "method": str, "settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "inactive": str,
+}  # fmt: skip
+_ROW: dict[str, type] = {"tables": list, "method": str, "like": str, "experiment": Mapping, "data": Mapping}
+_FILE: dict[str, type] = {"rounds": int, "protocol": Mapping, "data": Mapping, "tables": Mapping, "rows": list}
+
+
+@dataclass(frozen=True)
+class DataChoice:
+    """What the paper's dataset is here, and the fewest rows a user needs."""
+
+    dataset: str
+    min_interactions: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One `[[rows]]` of a file: a method of the paper in one or more of its tables."""
+
+    tables: tuple[str, ...]
+    method: str
+    like: str | None
+    experiment: Layer
+    data: Mapping[str, Layer]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What one published row needs on one dataset.
+
+    Args:
+        experiment: method, settings, plugins, federation and rounds, as an experiment file writes them.
+        dataset: its name in the catalogue.
+        protocol: how the paper measured.
+        honest: the honest protocol with the paper's filter of users.
+        inactive: the row is about users with at least the first and fewer than the second number of interactions.
+    """
+
+    experiment: Layer
+    dataset: str
+    protocol: Protocol
+    honest: Protocol
+    inactive: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class PaperSettings:
+    """A settings file.
+
+    Args:
+        source: its name, for errors.
+        rounds: of rows that say nothing else.
+        protocols: by the table's number, how it was measured.
+        data: by the paper's name of the dataset.
+        rows: by the paper's name of the method.
+    """
+
+    source: str
+    rounds: int
+    protocols: Mapping[str, Protocol]
+    data: Mapping[str, DataChoice]
+    rows: Mapping[str, Row]
+
+    def setup(self, figure: Figure) -> Setup | None:
+        """What the figure's row needs; None where no settings are written for it."""
+        row = self.rows.get(figure.method)
+        if row is None or figure.number not in row.tables:
+            return None
+        layer = dict(self._layer(row, figure.data))
+        choice = self.data[figure.data]
+        inactive = layer.pop("inactive", None)
+        return Setup(
+            experiment={"rounds": self.rounds, **layer},
+            dataset=choice.dataset,
+            protocol=_filtered(self.protocols[figure.number], choice),
+            honest=_filtered(HONEST, choice),
+            inactive=None if inactive is None else _bounds(inactive, f"{self.source}: row {row.method}"),
+        )
+
+    def _layer(self, row: Row, label: str) -> Layer:
+        layers = [row.experiment, row.data.get(label, {})]
+        return merged([self._layer(self.rows[row.like], label), *layers] if row.like else layers)
+
+
+@cache
+def settings_of(paper: str) -> PaperSettings:
+    """The settings that come with Ownview."""
+    file = importlib.resources.files("ownview.studies.reproduction") / "settings" / f"{paper.lower()}.toml"
+    return parse(file.read_text(encoding="utf-8"), f"{paper.lower()}.toml", [f for f in figures() if f.paper == paper])
+
+
+def parse(text: str, source: str, published: Iterable[Figure]) -> PaperSettings:
+    """Read a settings file and hold it against the figures it is about.
+
+    Raises:
+        SettingError: not TOML, an unknown or missing entry, or a row that the paper does not have.
+    """
+    try:
+        values = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingError(f"{source}: not TOML: {error}") from None
+    check(values, _FILE, source)
+    published = list(published)
+    data = {label: _data_choice(label, choice, source) for label, choice in values.get("data", {}).items()}
+    for label in dict.fromkeys(figure.data for figure in published):
+        if label not in data:
+            raise SettingError(f"{source}: expected [data.{label!r}], which the paper has")
+    rows: dict[str, Row] = {}
+    for one in values.get("rows", []):
+        row = _row(one, source, published, rows)
+        rows[row.method] = row
+    return PaperSettings(source, values.get("rounds", 100), _protocols(values, source, published), data, rows)
+
+
+def _row(values: Layer, source: str, published: Iterable[Figure], before: Mapping[str, Row]) -> Row:
+    check(values, _ROW, f"{source}: a row")
+    method = values.get("method", "")
+    where = f"{source}: row {method}"
+    in_paper = {(figure.number, figure.method): figure.data for figure in published}
+    known = {name for _, name in in_paper}
+    if method not in known:
+        raise SettingError(f"{source}: the paper has no row {method!r}{suggestion(method, known)}")
+    if method in before:
+        raise SettingError(f"{where} stands twice")
+    numbers = [number for number, name in in_paper if name == method]
+    for table in values.get("tables", []):
+        if table not in numbers:
+            raise SettingError(f"{where}: not in table {table!r} of the paper{suggestion(str(table), numbers)}")
+    like = values.get("like")
+    if like is not None and like not in before:
+        raise SettingError(f"{where}: like = {like!r} names no earlier row{suggestion(like, before)}")
+    experiment, data = values.get("experiment", {}), values.get("data", {})
+    labels = {figure.data for figure in published}
+    for label, layer in data.items():
+        if label not in labels:
+            raise SettingError(f"{where}: the paper has no data {label!r}{suggestion(label, labels)}")
+        check(layer, _LAYER, f"{where}, data {label}")
+    check(experiment, _LAYER, f"{where}, experiment")
+    if "method" not in experiment and like is None:
+        raise SettingError(f"{where}: expected experiment = {{ method = ... }} or like = ...")
+    return Row(tuple(values.get("tables", [])), method, like, experiment, data)
+
+
+def _data_choice(label: str, values: Any, source: str) -> DataChoice:
+    check(values, {"dataset": str, "min_interactions": int}, f"{source}: data {label}")
+    name = values.get("dataset", label)
+    if name not in catalog():
+        raise SettingError(f"{source}: data {label}: unknown dataset {name!r}{suggestion(name, catalog())}")
+    return DataChoice(name, values.get("min_interactions", _usual_filter(name)))
+
+
+def _protocols(values: Layer, source: str, published: Iterable[Figure]) -> dict[str, Protocol]:
+    """The paper's way to measure and, for some tables, what they change of it."""
+    changed: Mapping[str, Any] = values.get("tables", {})
+    numbers = dict.fromkeys(figure.number for figure in published)
+    for number, table in changed.items():
+        if number not in numbers:
+            raise SettingError(f"{source}: the paper has no table {number!r}{suggestion(number, numbers)}")
+        check(table, {"protocol": Mapping}, f"{source}: table {number}")
+    usual = {"base": "paper", **values.get("protocol", {})}
+    every = {number: {**usual, **changed.get(number, {}).get("protocol", {})} for number in numbers}
+    return {number: custom(measured, str(measured["base"])) for number, measured in every.items()}
+
+
+def _filtered(protocol: Protocol, choice: DataChoice) -> Protocol:
+    """With the paper's filter of users, where that is not the dataset's usual one."""
+    if choice.min_interactions == _usual_filter(choice.dataset):
+        return protocol
+    fewest = choice.min_interactions
+    return replace(protocol, name=f"{protocol.name}-from-{fewest}", min_interactions=fewest)
+
+
+def _usual_filter(dataset: str) -> int:
+    return min_interactions(dataset) or 0
+
+
+def _bounds(text: str, where: str) -> tuple[int, int]:
+    low, colon, high = text.partition(":")
+    if not (colon and low.isdigit() and high.isdigit() and int(low) < int(high)):
+        raise SettingError(f"{where}: inactive = {text!r}: expected LOW:HIGH, as 20:30 for 20 to 29 interactions")
+    return int(low), int(high)

@@ -1,0 +1,131 @@
+"""The folder of a tuning: what was asked, every trial that ended, and the best settings so far.
+
+question.json  everything that decides which trials come; the same question goes on, another one is refused
+trials.jsonl   one JSON object for every trial that ended
+best.toml      the best settings as an experiment for `ownview run --config`
+lock           held while a process works in the folder
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ownview.base.errors import OutputError
+from ownview.base.files import write_json, write_text, writing
+
+COMPLETE, PRUNED, FAILED = "complete", "pruned", "failed"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial that ended.
+
+    Args:
+        number: from 1.
+        state: complete, pruned (stopped because others did better by then), or failed (values not finite, say).
+        settings: what was searched, by name, as text that `--set` takes.
+        params: the same as the study drew it.
+        value: the metric on validation at `round`; None where the trial failed.
+        round: the one `ownview run` would choose; of a pruned trial, the best so far.
+        values: the metric after every round.
+        seconds: that it took.
+        reason: why it failed.
+        marks: what the pruner noted on it.
+    """
+
+    number: int
+    state: str
+    settings: dict[str, str]
+    params: dict[str, Any]
+    value: float | None
+    round: int
+    values: list[float]
+    seconds: float
+    reason: str = ""
+    marks: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TuningFolder:
+    """Reads and writes the files of one tuning."""
+
+    path: Path
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Make the folder if need be and keep other processes out of it; a killed process lets go of it."""
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = (self.path / "lock").open("w")
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OutputError(f"{self.path}: another process tunes here; choose another --out") from None
+            yield
+
+    def begin(self, question: Mapping[str, Any]) -> None:
+        """Note the question, or find that it is the one this folder began with."""
+        path = self.path / "question.json"
+        if not path.is_file():
+            if any(one.name != "lock" and not one.name.startswith(".") for one in self.path.iterdir()):
+                raise OutputError(f"{self.path}: already exists and is no tuning; choose another --out")
+            write_json(path, question)
+            return
+        try:
+            written = json.loads(path.read_text(encoding="utf-8"))
+        except (ValueError, UnicodeDecodeError) as error:
+            raise OutputError(f"{path}: is damaged: {error}; choose another --out") from None
+        _require_same(written, json.loads(json.dumps(question)), self.path)
+
+    def trials(self) -> list[Trial]:
+        """Every trial that ended; a line that a crash cut off is left out, and removed."""
+        path = self.path / "trials.jsonl"
+        if not path.is_file():
+            return []
+        found: list[Trial] = []
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+        for line in lines:
+            try:
+                found.append(Trial(**json.loads(line)))
+            except (ValueError, TypeError):
+                break
+        if len(found) < len(lines) or (lines and not path.read_bytes().endswith(b"\n")):
+            write_text(path, "".join(_line(trial) for trial in found))
+        return found
+
+    def append(self, trial: Trial) -> None:
+        """Note a trial."""
+        path = self.path / "trials.jsonl"
+        with writing(path), path.open("a", encoding="utf-8") as lines:
+            lines.write(_line(trial))
+
+    @property
+    def best(self) -> Path:
+        """Where the best settings are."""
+        return self.path / "best.toml"
+
+    def write_best(self, toml: str) -> None:
+        """Write best.toml."""
+        write_text(self.best, toml)
+
+
+def _line(trial: Trial) -> str:
+    return json.dumps(asdict(trial), allow_nan=False) + "\n"
+
+
+def _require_same(written: Any, asked: Any, path: Path, where: str = "") -> None:
+    if isinstance(written, dict) and isinstance(asked, dict):
+        for name in dict.fromkeys([*asked, *written]):
+            _require_same(written.get(name), asked.get(name), path, f"{where}.{name}" if where else name)
+    elif written != asked:
+        raise OutputError(
+            f"{path}: this tuning began with {where}={written!r}, not {asked!r}; "
+            "go on with the same options, or choose another --out"
+        )

@@ -1,0 +1,174 @@
+"""The loop of a tuning: ask for a candidate, train it on validation, note how it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ownview.base.errors import OwnviewError, SettingError, suggestion
+from ownview.config.search import text_of
+from ownview.runs.experiment import Experiment
+from ownview.runs.provenance import method_fingerprint
+from ownview.runs.training import SELECTED_BY, Signals
+from ownview.studies.tuning.best import best_of, best_toml
+from ownview.studies.tuning.knobs import Knob, with_values
+from ownview.studies.tuning.optuna_study import Candidate, Study, require_pruner
+from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder
+from ownview.studies.tuning.validation import Validation, require_blind
+
+METRICS = ("NDCG@10", "HR@10")
+"""What a tuning can go by."""
+
+OnRound = Callable[[int, int, float], None]
+"""Told after every round: the trial, the round, the metric."""
+
+OnTrial = Callable[[Trial], None]
+"""Told after every trial."""
+
+
+class StoppedTuningError(OwnviewError):
+    """The tuning was told to stop; the same command goes on."""
+
+    def __init__(self, done: int, trials: int, folder: Path, signal_number: int) -> None:
+        self.exit_code = 128 + signal_number
+        super().__init__(f"stopped with {done} of {trials} trials finished in {folder}; the same command goes on")
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """What to tune and how.
+
+    Args:
+        base: the experiment whose settings are varied; its rounds are those of a whole trial.
+        chosen: what is searched; see `knobs.searched`.
+        trials: how many in all, those of earlier processes included.
+        metric: on validation.
+        pruner: median, halving or none.
+    """
+
+    base: Experiment
+    chosen: Mapping[str, Knob]
+    trials: int
+    metric: str = "NDCG@10"
+    pruner: str = "median"
+
+    def __post_init__(self) -> None:
+        require_blind(self.base.protocol)
+        require_pruner(self.pruner)
+        if self.metric not in METRICS:
+            raise SettingError(
+                f"--metric {self.metric}: expected one of {', '.join(METRICS)}{suggestion(self.metric, METRICS)}"
+            )
+        if self.trials < 1:
+            raise SettingError(f"--trials {self.trials}: expected a whole number at least 1")
+
+    def question(self, fingerprint: str) -> dict[str, Any]:
+        """Everything that decides which trials come. Where they are trained, and how many, does not."""
+        asked = self.base.to_dict()
+        del asked["device"]
+        return {
+            "experiment": asked,
+            "metric": self.metric,
+            "pruner": self.pruner,
+            "search": {name: str(knob.space) for name, knob in self.chosen.items()},
+            "data_fingerprint": fingerprint,
+            "method_file_sha256": method_fingerprint(self.base.method),
+        }
+
+
+def tune(
+    tuning: Tuning,
+    folder: TuningFolder,
+    *,
+    memory: str = "auto",
+    data_dir: Path | None = None,
+    on_round: OnRound = lambda trial, number, value: None,
+    on_trial: OnTrial = lambda trial: None,
+) -> list[Trial]:
+    """Carry out the trials that are left; all of them are returned, in the order they came.
+
+    On SIGINT or SIGTERM the trial in progress is given up after its round; it comes again when the tuning goes on.
+    """
+    base = tuning.base
+    study = Study(tuning.chosen, base.seed, tuning.pruner, base.rounds)
+    validation = Validation.of(base, memory, data_dir)
+    with folder.held(), Signals() as signals:
+        folder.begin(tuning.question(validation.split.data.fingerprint()))
+        ended = folder.trials()
+        while len(ended) < tuning.trials:
+            candidate = study.ask(ended)
+            trial = _carry_out(tuning, candidate, validation, signals, on_round)
+            if trial is None:
+                raise StoppedTuningError(len(ended), tuning.trials, folder.path, signals.received)
+            folder.append(trial)
+            ended.append(trial)
+            on_trial(trial)
+        _write_best(tuning, ended, validation, folder)
+    return ended
+
+
+@dataclass
+class _Progress:
+    """The metric after every round so far, and the round that `ownview run` would choose."""
+
+    metric: str
+    choose_last: bool
+    values: list[float] = field(default_factory=list)
+    score: tuple[float, ...] = ()
+    round: int = 0
+
+    @property
+    def value(self) -> float | None:
+        return self.values[self.round - 1] if self.round else None
+
+    def add(self, number: int, metrics: Mapping[str, float]) -> float:
+        self.values.append(metrics[self.metric])
+        score = tuple(metrics[name] for name in SELECTED_BY)
+        if self.choose_last or score > self.score:
+            self.score, self.round = score, number
+        return metrics[self.metric]
+
+
+def _carry_out(
+    tuning: Tuning, candidate: Candidate, validation: Validation, signals: Signals, on_round: OnRound
+) -> Trial | None:
+    """Train one candidate; None where a signal came first."""
+    start = time.perf_counter()
+    protocol = tuning.base.protocol
+    progress = _Progress(tuning.metric, choose_last=protocol.selection == "last")
+    state, reason = COMPLETE, ""
+    try:
+        for number, metrics in validation.rounds(with_values(tuning.base, tuning.chosen, candidate.values)):
+            value = progress.add(number, metrics)
+            on_round(candidate.number, number, value)
+            if signals.received:
+                return None
+            if candidate.hopeless(number, value):
+                state = PRUNED
+                break
+    except OwnviewError as error:  # values that are not finite, settings at odds, too much for the memory or the data
+        state, reason = FAILED, str(error)
+    return Trial(
+        number=candidate.number,
+        state=state,
+        settings={name: text_of(value) for name, value in candidate.values.items()},
+        params=candidate.params,
+        value=None if state == FAILED else progress.value,
+        round=0 if state == FAILED else progress.round,
+        values=progress.values,
+        seconds=round(time.perf_counter() - start, 3),
+        reason=reason,
+        marks=candidate.marks,
+    )
+
+
+def _write_best(tuning: Tuning, ended: Sequence[Trial], validation: Validation, folder: TuningFolder) -> None:
+    best = best_of(ended)
+    values = {name: tuning.chosen[name].read(text) for name, text in best.settings.items()}
+    experiment = with_values(tuning.base, tuning.chosen, values)
+    resolved = replace(experiment.resolved(experiment.model()), device="auto")
+    about = validation.provenance(resolved)
+    folder.write_best(best_toml(resolved, best, ended, tuning.metric, about))
