@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ownview.base.errors import DataError, UnknownNameError
@@ -35,7 +35,6 @@ def rows_of(data: Interactions) -> Rows:
     return list(zip(*(column[order].tolist() for column in columns), strict=True))
 
 
-@settings(deadline=None)
 @given(rows_strategy)
 def test_rows_survive_the_round_trip(rows: Rows) -> None:
     data = build(rows)
@@ -45,7 +44,6 @@ def test_rows_survive_the_round_trip(rows: Rows) -> None:
     assert sorted(data.row.tolist()) == list(range(len(rows)))
 
 
-@settings(deadline=None)
 @given(rows_strategy)
 def test_each_user_has_its_own_rows_in_source_order(rows: Rows) -> None:
     data = build(rows)
@@ -56,7 +54,6 @@ def test_each_user_has_its_own_rows_in_source_order(rows: Rows) -> None:
         assert data.position_of_user(str(user)) == position
 
 
-@settings(deadline=None)
 @given(rows_strategy, st.data())
 def test_select_keeps_order_and_drops_what_is_unused(rows: Rows, choice: st.DataObject) -> None:
     data = build(rows)
@@ -69,7 +66,6 @@ def test_select_keeps_order_and_drops_what_is_unused(rows: Rows, choice: st.Data
     assert kept.row.tolist() == data.row[keep].tolist()
 
 
-@settings(deadline=None)
 @given(rows_strategy)
 def test_without_repeats_keeps_the_first_of_each_pair(rows: Rows) -> None:
     first: dict[tuple[int, int], tuple[int, int, float, int]] = {}
@@ -78,7 +74,6 @@ def test_without_repeats_keeps_the_first_of_each_pair(rows: Rows) -> None:
     assert rows_of(build(rows).without_repeats()) == list(first.values())
 
 
-@settings(deadline=None)
 @given(rows_strategy, st.integers(1, 5))
 def test_filter_counts_repeated_pairs(rows: Rows, least: int) -> None:
     counts = {user: sum(row[0] == user for row in rows) for user, *_ in rows}
@@ -87,7 +82,6 @@ def test_filter_counts_repeated_pairs(rows: Rows, least: int) -> None:
     assert set(kept.users.tolist()) == {user for user, count in counts.items() if count >= least}
 
 
-@settings(deadline=None)
 @given(rows_strategy, st.data())
 def test_fingerprint_changes_with_any_value(rows: Rows, choice: st.DataObject) -> None:
     line = choice.draw(st.integers(0, len(rows) - 1))

@@ -32,7 +32,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[set[int]], int, int]:
     return excluded, num_items, draw(st.integers(1, min(room, 6)))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(worlds(), st.integers(0, 2**62), st.integers(1, 9))
 def test_negatives_are_in_range_never_excluded_and_distinct_for_a_positive(
     world: tuple[list[set[int]], int, int], key: int, positives: int
@@ -46,7 +46,7 @@ def test_negatives_are_in_range_never_excluded_and_distinct_for_a_positive(
             assert set(negatives) <= set(range(num_items)) - own
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(worlds(), st.integers(0, 2**62), st.data())
 def test_negatives_do_not_depend_on_the_block_or_on_padding(
     world: tuple[list[set[int]], int, int], key: int, choice: st.DataObject
@@ -60,7 +60,31 @@ def test_negatives_do_not_depend_on_the_block_or_on_padding(
     assert torch.equal(sampler.draw(key, block, positives), every[block, :positives])
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
+@given(worlds(), st.integers(0, 2**62), st.data())
+def test_a_client_alone_draws_by_its_identity_what_it_draws_among_all(
+    world: tuple[list[set[int]], int, int], key: int, choice: st.DataObject
+) -> None:
+    excluded, num_items, count = world
+    every = NegativeSampler(ragged(excluded), num_items, count).draw(key, torch.arange(len(excluded)), 4)
+    some = choice.draw(st.lists(st.sampled_from(range(len(excluded))), min_size=1, max_size=3, unique=True))
+    alone = NegativeSampler(ragged([excluded[one] for one in some]), num_items, count)
+    assert torch.equal(alone.draw(key, torch.arange(len(some)), 4, torch.tensor(some)), every[some])
+
+
+def test_client_17_of_943_is_the_same_client_on_a_device_of_its_own() -> None:
+    lists = [{user % 100, 300 + user % 7} for user in range(943)]
+    every = NegativeSampler(ragged(lists), 1000, 4).draw(derive(0, "negatives", 1), torch.arange(943), 20)
+    device = NegativeSampler(ragged(lists[17:18]), 1000, 4)
+    first = torch.tensor([0])
+    drawn = device.draw(derive(0, "negatives", 1), first, 20, identities=torch.tensor([17]))
+    assert torch.equal(drawn[0], every[17])
+    without = device.draw(derive(0, "negatives", 1), first, 20)
+    assert torch.equal(without, device.draw(derive(0, "negatives", 1), first, 20, identities=first))
+    assert not torch.equal(without, drawn)
+
+
+@settings(max_examples=50)
 @given(worlds(), st.integers(0, 2**62))
 def test_as_many_negatives_as_items_left_are_exactly_those_items(
     world: tuple[list[set[int]], int, int], key: int
@@ -120,4 +144,7 @@ def test_users_who_exclude_nothing_can_draw_everything() -> None:
 def test_too_few_items_left_is_an_error_that_names_user_and_counts() -> None:
     with pytest.raises(DataError, match=r"user at position 1 leaves only 2 of 5 items .* expected at least 3"):
         NegativeSampler(ragged([{0}, {0, 2, 4}]), 5, 3)
+    for names in (np.array(["ann", "bob"], dtype=object), np.array([7, 1])):
+        with pytest.raises(DataError, match=rf"user {names[1]} leaves only 2 of 5 items .* expected at least 3"):
+            NegativeSampler(ragged([{0}, {0, 2, 4}]), 5, 3, names=names)
     assert NegativeSampler(ragged([{0}, {0, 2, 4}]), 5, 2).draw(0, torch.tensor([1]), 1).shape == (1, 1, 2)

@@ -301,7 +301,7 @@ def test_columns_are_parsed() -> None:
 ids = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"]), min_size=1, max_size=5)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(rows=st.lists(st.tuples(ids, ids, st.integers(-5, 5), st.integers(0, 2**40)), min_size=1, max_size=20))
 def test_any_ids_survive_a_quoted_csv(
     rows: list[tuple[str, str, int, int]], tmp_path_factory: pytest.TempPathFactory

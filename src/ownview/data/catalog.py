@@ -104,8 +104,7 @@ def load(
         DataError: the dataset is known but not here (says how to get it), or its file is not sound.
         UnknownNameError: neither a name nor a file; tells the nearest name.
     """
-    if data_dir is not None and not Path(data_dir).is_dir():
-        raise DataError(f"{data_dir}: no such folder of datasets (--data-dir)")
+    require_data_dir(data_dir)
     if isinstance(name_or_path, str):
         file = find(name_or_path, data_dir)
         if file is not None:
@@ -118,6 +117,12 @@ def load(
     if path.exists() or _looks_like_path(name_or_path):
         return read(path, columns=columns)
     raise UnknownNameError("dataset", str(name_or_path), {*catalog(), *stored_names(data_dir)})
+
+
+def require_data_dir(data_dir: Path | None) -> None:
+    """Refuse a folder of datasets that was named and is not there."""
+    if data_dir is not None and not Path(data_dir).is_dir():
+        raise DataError(f"{data_dir}: no such folder of datasets (--data-dir)")
 
 
 def how_to_get(entry: Entry) -> str:

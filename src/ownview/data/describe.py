@@ -9,9 +9,7 @@ import numpy as np
 
 from ownview.data.catalog import Entry
 from ownview.data.interactions import IntArray, Interactions
-
-FEWEST_TO_SPLIT = 3
-"""One interaction each for training, validation and test."""
+from ownview.data.splits import FEWEST
 
 
 @dataclass(frozen=True)
@@ -123,7 +121,7 @@ def describe(data: Interactions, entry: Entry | None = None) -> Description:
         repeated_share=repeated / len(data),
         rating_range=None if data.rating is None else (float(data.rating.min()), float(data.rating.max())),
         times=_times(data),
-        users_under_3=int((data.counts < FEWEST_TO_SPLIT).sum()),
+        users_under_3=int((data.counts < FEWEST).sum()),
         titles=data.titles is not None,
         fingerprint=data.fingerprint(),
         papers=() if entry is None else _checks(data, entry),

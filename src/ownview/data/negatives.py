@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ownview.base.errors import DataError
 from ownview.base.randomness import below, bits
+from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 
 
@@ -15,34 +16,46 @@ class NegativeSampler:
 
     The r-th item outside the ascending list e_0 < e_1 < ... is r + #{j : e_j - j <= r}, so one uniform draw below
     the number of allowed items and one binary search give an exactly uniform item.
+
+    Args:
+        excluded: [n lists] items each user must never draw, distinct and ascending.
+        num_items: items in the universe.
+        per_positive: negatives drawn for each positive.
+        names: [n] what errors call the users; their positions where None.
+
+    Raises:
+        DataError: a user leaves fewer items than `per_positive`.
     """
 
-    def __init__(self, excluded: Ragged, num_items: int, per_positive: int) -> None:
+    def __init__(self, excluded: Ragged, num_items: int, per_positive: int, names: IdArray | None = None) -> None:
         allowed = num_items - excluded.lengths
         if len(excluded) and int(allowed.min()) < per_positive:
             user = int(allowed.argmin())
+            named = f"at position {user}" if names is None else str(names[user])
             raise DataError(
-                f"user at position {user} leaves only {int(allowed[user])} of {num_items} items to draw negatives "
+                f"user {named} leaves only {int(allowed[user])} of {num_items} items to draw negatives "
                 f"from; expected at least {per_positive}: lower the setting negatives or drop the user"
             )
         self.excluded, self.num_items, self.per_positive = excluded, num_items, per_positive
 
-    def draw(self, key: int, users: Tensor, positives: int) -> Tensor:
+    def draw(self, key: int, users: Tensor, positives: int, identities: Tensor | None = None) -> Tensor:
         """[B, positives, per_positive] item positions; for each positive they are distinct.
 
         Args:
             key: of this round, from `ownview.base.randomness.derive`.
-            users: [B].
+            users: [B] positions of their lists in `excluded`.
             positives: the number of positives of the longest user (padding included).
+            identities: [B] who the users are to the randomness; their positions where None. A client that is alone
+                on its device draws what it draws among all others, once it brings the identity it has there.
         """
-        ranks = self._distinct_ranks(key, users, positives)
+        ranks = self._distinct_ranks(key, users, positives, users if identities is None else identities)
         listed, real = self.excluded.padded(users)
         shifted = listed - torch.arange(listed.shape[1], device=users.device)
         shifted = torch.where(real, shifted, self.num_items)  # beyond every rank, so padding never counts
         flat = ranks.reshape(len(users), -1)
         return (flat + torch.searchsorted(shifted, flat, right=True)).reshape(ranks.shape)
 
-    def _distinct_ranks(self, key: int, users: Tensor, positives: int) -> Tensor:
+    def _distinct_ranks(self, key: int, users: Tensor, positives: int, identities: Tensor) -> Tensor:
         """Ranks below the number of allowed items, without repetition inside the last axis.
 
         The k-th draw is uniform below (allowed - k) and steps over the k ranks drawn before it.
@@ -51,7 +64,7 @@ class NegativeSampler:
         position = torch.arange(positives, device=users.device)[None, :]
         drawn: list[Tensor] = []
         for k in range(self.per_positive):
-            rank = below(bits(key, users[:, None], position * self.per_positive + k), allowed - k)
+            rank = below(bits(key, identities[:, None], position * self.per_positive + k), allowed - k)
             for earlier in _ascending(drawn):
                 rank = rank + (rank >= earlier)
             drawn.append(rank)

@@ -62,6 +62,10 @@ class Ragged:
         index = (start[:, None] + column).clamp(max=len(values) - 1)
         return values[index], column < length[:, None]
 
+    def with_values(self, values: IntArray) -> Ragged:
+        """Lists of the same lengths that hold other values: [total], user after user."""
+        return Ragged(self.offsets, torch.from_numpy(values))
+
     def to(self, device: torch.device) -> Ragged:
         """The same lists on another device."""
         return Ragged(self.offsets.to(device), self.values.to(device))

@@ -11,18 +11,25 @@ from ownview.data.interactions import IntArray, Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.readers import read
 from ownview.data.splits import NONE, Split
+from ownview.data.timeline import Timeline, time_order
 
 _PARTS = ("train", "validation", "test")
 
 
-def from_files(folder: Path, data: Interactions) -> Split:
+def from_files(folder: Path, data: Interactions, *, ties: str, seed: int) -> Split:
     """Read `train.*`, `validation.*` and `test.*`; the last two hold at most one row a user.
 
     Args:
         folder: holds the three files, in any format `ownview.data.read` takes.
         data: gives the universe of users and items; every id in the files must be known to it.
+        ties: which of equally timed rows of the train file is the later, see `time_order`.
+        seed: of the hash that decides them.
+
+    The timeline follows the timestamps of the train file, where it has any, and else the order of its rows: the
+    times of `data` are not looked up.
     """
-    positions = {part: _positions(_file(folder, part), data) for part in _PARTS}
+    parts = {part: read(_file(folder, part)) for part in _PARTS}
+    positions = {part: _positions(rows, data, _file(folder, part)) for part, rows in parts.items()}
     user, item = positions["train"]
     untrained = np.setdiff1d(np.arange(data.num_users), user)
     if len(untrained):
@@ -32,7 +39,20 @@ def from_files(folder: Path, data: Interactions) -> Split:
     trained = set(zip(user.tolist(), item.tolist(), strict=True))
     for part in _PARTS[1:]:
         _require_unseen(positions[part], trained, data, _file(folder, part))
-    return Split(data, train, held["validation"], held["test"], (f"split from the files in {folder}",))
+    history = _history(parts["train"], positions["train"], train, ties, seed)
+    return Split(data, train, held["validation"], held["test"], (f"split from the files in {folder}",), history)
+
+
+def _history(
+    rows: Interactions, positions: tuple[IntArray, IntArray], train: Ragged, ties: str, seed: int
+) -> Timeline | None:
+    """The rows of the train file in time order, or None without times; `positions` are theirs in the data."""
+    if rows.timestamp is None:
+        return None
+    user, item = positions
+    order = time_order(rows, rows.timestamp, ties=ties, seed=seed)
+    order = order[np.argsort(user[order], kind="stable")]  # the file may name its users in another order than the data
+    return Timeline(train.with_values(item[order]), train.with_values(rows.timestamp[order]))
 
 
 def _require_unseen(
@@ -50,8 +70,7 @@ def _file(folder: Path, part: str) -> Path:
     return found[0]
 
 
-def _positions(path: Path, data: Interactions) -> tuple[IntArray, IntArray]:
-    part = read(path)
+def _positions(part: Interactions, data: Interactions, path: Path) -> tuple[IntArray, IntArray]:
     users = {str(u): k for k, u in enumerate(data.users.tolist())}
     items = {str(i): k for k, i in enumerate(data.items.tolist())}
     found = []

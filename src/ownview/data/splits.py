@@ -6,12 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
 from ownview.base.errors import DataError
-from ownview.base.randomness import bits, derive
-from ownview.data.interactions import IdArray, IntArray, Interactions
+from ownview.data.interactions import IntArray, Interactions
 from ownview.data.ragged import Ragged
+from ownview.data.timeline import Timeline, hash_of_pairs, time_order
 
 NONE = -1
 """In `validation` and `test`: this user has no such item and is not ranked."""
@@ -30,6 +29,7 @@ class Split:
         validation: [n] held-out item of each user, or `NONE`.
         test: [n] held-out item of each user, or `NONE`.
         notes: sentences a reader of the results must know (what was dropped, collapsed or guessed).
+        history: `train` in time order, or None where nothing is known of time; read it through `timeline`.
     """
 
     data: Interactions
@@ -37,6 +37,7 @@ class Split:
     validation: IntArray
     test: IntArray
     notes: tuple[str, ...] = ()
+    history: Timeline | None = None
 
     @property
     def num_users(self) -> int:
@@ -47,6 +48,10 @@ class Split:
     def num_items(self) -> int:
         """Items in the universe."""
         return self.data.num_items
+
+    def timeline(self) -> Timeline:
+        """Every user's training items, oldest first; where nothing is known of time, in source order without times."""
+        return self.history or Timeline(self.train, None)
 
     def training_items(self) -> Ragged:
         """Distinct training items of every user, ascending."""
@@ -64,14 +69,11 @@ def leave_one_out(data: Interactions, *, ties: str, untimed: str, seed: int) -> 
 
     Args:
         data: every user has at least `FEWEST` rows.
-        ties: among equal timestamps "file" takes the row that comes FIRST in the file for the latest (what
-            rank(method="first", ascending=False) does); "hash" decides by a seeded hash of user and item.
+        ties: which of equally timed rows is the latest, see `time_order`.
         untimed: without timestamps "appearance" takes the order of first appearance of the item in the
             file for time; "random" draws the held-out items by the seeded hash.
         seed: of the hash.
     """
-    user = data.user
-    chance = _hash_of_pairs(data, seed)
     notes: list[str] = []
     if data.timestamp is not None:
         clock = data.timestamp
@@ -79,12 +81,14 @@ def leave_one_out(data: Interactions, *, ties: str, untimed: str, seed: int) -> 
         clock = data.item
         notes.append("no timestamps: the order in which items first appear in the file stands for time")
     else:
-        clock = chance
+        clock = hash_of_pairs(data, seed)
         notes.append("no timestamps: the held-out items are drawn at random (seeded)")
-    breaker = -data.row if ties == "file" else chance
-    order = np.lexsort((breaker, clock, user))
+    order = time_order(data, clock, ties=ties, seed=seed)
     last = data.offsets[1:] - 1
-    return _hold_out(data, order[last - 1], order[last], notes)
+    validation_row, test_row = order[last - 1], order[last]
+    trains = np.ones(len(data), dtype=bool)
+    trains[validation_row] = trains[test_row] = False
+    return _assemble(data, order, trains, (data.item[validation_row], data.item[test_row]), notes)
 
 
 def global_time(data: Interactions, *, validation_from: float, test_from: float, seed: int) -> Split:
@@ -110,13 +114,11 @@ def global_time(data: Interactions, *, validation_from: float, test_from: float,
         notes.append(f"{dropped} users have nothing before {first} and were dropped")
         data = data.select(np.repeat(trained, data.counts))
         timestamp = _times(data)
-    order = np.lexsort((_hash_of_pairs(data, seed), timestamp, data.user))
+    order = time_order(data, timestamp, ties="hash", seed=seed)
     time = timestamp[order]
     validation = _first_in_window(data, order, (time >= first) & (time < second))
     test = _first_in_window(data, order, time >= second)
-    before = timestamp < first
-    train = Ragged.from_pairs(data.user[before], data.item[before], data.num_users)
-    return Split(data, train, validation, test, tuple(notes))
+    return _assemble(data, order, timestamp < first, (validation, test), notes)
 
 
 def _times(data: Interactions) -> IntArray:
@@ -132,20 +134,15 @@ def _first_in_window(data: Interactions, order: IntArray, inside: npt.NDArray[np
     return held
 
 
-def _hold_out(data: Interactions, validation_row: IntArray, test_row: IntArray, notes: list[str]) -> Split:
-    kept = np.ones(len(data), dtype=bool)
-    kept[validation_row] = False
-    kept[test_row] = False
-    train = Ragged.from_pairs(data.user[kept], data.item[kept], data.num_users)
-    return Split(data, train, data.item[validation_row], data.item[test_row], tuple(notes))
-
-
-def _hash_of_pairs(data: Interactions, seed: int) -> IntArray:
-    """A number for every row that depends on the ids and the seed: not on the file's order, nor on who was dropped."""
-    user, item = torch.from_numpy(_hash_of_ids(data.users)), torch.from_numpy(_hash_of_ids(data.items))
-    drawn = bits(derive(seed, "split"), user[torch.from_numpy(data.user)], item[torch.from_numpy(data.item.copy())])
-    return drawn.numpy()
-
-
-def _hash_of_ids(ids: IdArray) -> IntArray:
-    return np.array([derive(0, f"id:{one}") for one in ids.tolist()], dtype=np.int64)
+def _assemble(
+    data: Interactions,
+    order: IntArray,
+    trains: npt.NDArray[np.bool_],
+    held_out: tuple[IntArray, IntArray],
+    notes: list[str],
+) -> Split:
+    """The split whose training rows are the marked ones; `order` is every row by user and time."""
+    train = Ragged.from_pairs(data.user[trains], data.item[trains], data.num_users)
+    rows = order[trains[order]]
+    times = None if data.timestamp is None else train.with_values(data.timestamp[rows])
+    return Split(data, train, *held_out, tuple(notes), Timeline(train.with_values(data.item[rows]), times))

@@ -101,7 +101,7 @@ class Protocol(Settings):
 
     def _split(self, data: Interactions) -> Split:
         if self.split == "files":
-            return from_files(Path(self.split_folder), data)
+            return from_files(Path(self.split_folder), data, ties=self.split_ties, seed=self.split_seed)
         if self.split == "global-time":
             return global_time(
                 data, validation_from=self.validation_from, test_from=self.test_from, seed=self.split_seed
