@@ -26,12 +26,12 @@ class BiasedMF(ov.Method):
 
     def params(self, world: ov.World) -> dict[str, ov.Param]:
         """What a client holds, and what of it is shared."""
-        size, small = (self.embedding_size,), ov.Normal(0.1)
+        size, small, zero = self.embedding_size, ov.Normal(0.1), ov.Constant(0.0)
         return {
-            "user": ov.Param(size, initial=small),
-            "offset": ov.Param((), initial=ov.Constant(0.0)),
-            "items": ov.Param(size, rows=True, shared=True, initial=small),
-            "item_offset": ov.Param((), rows=True, shared=True, initial=ov.Constant(0.0)),
+            "user": ov.private(size, initial=small),
+            "offset": ov.private(initial=zero),
+            "items": ov.table(ov.shared(size, initial=small)),
+            "item_offset": ov.table(ov.shared(initial=zero)),
         }
 
     def phases(self, world: ov.World) -> tuple[ov.Phase, ...]:

@@ -50,15 +50,30 @@ from ownview.plugins.plgc import PLGC
 from ownview.runs.api import compare, run
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, open_run, resume
-from ownview.runs.watching import skew
-from ownview.seam.beginning import BeginWith
+from ownview.runs.skew import skew
+from ownview.seam.client import Client, Product, Reporting, Summand, Summands, Training
 from ownview.seam.cohorts import Cohort, Seen
-from ownview.seam.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
-from ownview.seam.initial import Constant, Normal, Orthonormal, OwnHistory, Uniform
-from ownview.seam.method import Method, Plugin, cross_entropy
+from ownview.seam.initial import Constant, Normal, Orthonormal, Uniform
+from ownview.seam.method import Federated, Method, ReportingMethod, cross_entropy
 from ownview.seam.mixing import Known, Mixing
 from ownview.seam.optimizers import Adam, Sgd
-from ownview.seam.training import Batch, Context, Draw, Opening, Param, Params, Phase, ServerStep, Shrink, Step, World
+from ownview.seam.plugin import Plugin
+from ownview.seam.roles import (
+    Param,
+    fresh,
+    held,
+    history,
+    kept,
+    personal,
+    private,
+    received,
+    reported,
+    shared,
+    table,
+    timeline,
+)
+from ownview.seam.server import Arrived, Draw, Mean, RowMean, Server, ServerStep, Sums
+from ownview.seam.training import Batch, BeginWith, Context, Opening, Params, Phase, Shrink, Step, World
 
 __all__ = [
     "BPR",
@@ -77,6 +92,7 @@ __all__ = [
     "BeginWith",
     "Between",
     "CentRAP",
+    "Client",
     "CoLR",
     "Cohort",
     "Constant",
@@ -94,23 +110,22 @@ __all__ = [
     "FedNCF",
     "FedRAP",
     "FedRecon",
+    "Federated",
     "FederationOptions",
     "GPFedRec",
-    "Gathering",
-    "History",
     "Interactions",
     "ItemKNN",
     "Known",
     "LateAggregation",
     "LightGCN",
     "LocalOnly",
+    "Mean",
     "Method",
     "Mixing",
     "Normal",
     "OneOf",
     "Opening",
     "Orthonormal",
-    "OwnHistory",
     "OwnviewError",
     "PFedCLR",
     "PFedGraph",
@@ -124,25 +139,55 @@ __all__ = [
     "Product",
     "Protocol",
     "RP3Beta",
+    "Reporting",
+    "ReportingMethod",
+    "RowMean",
     "Run",
     "Seen",
+    "Server",
     "ServerStep",
     "Sgd",
     "Shrink",
     "Step",
     "Summand",
     "Summands",
+    "Sums",
+    "Training",
     "Uniform",
-    "Value",
     "World",
     "__version__",
     "compare",
     "cross_entropy",
+    "fresh",
+    "held",
+    "history",
+    "kept",
     "load",
     "open_run",
+    "personal",
+    "private",
     "read",
+    "received",
+    "reported",
     "resume",
     "run",
     "setting",
+    "shared",
     "skew",
+    "table",
+    "timeline",
 ]
+
+_MOVED = {
+    "Gathering": "ReportingMethod, whose `params` say by role what clients and server have",
+    "History": "history(), a role: the client sees its items as a table of 0 and 1",
+    "OwnHistory": "history(), a role",
+    "Value": "received(...) for what clients get and held(...) for what stays on the server",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Names of earlier versions say what has taken their place."""
+    if name in _MOVED:
+        raise AttributeError(f"ownview.{name} is now ownview.{_MOVED[name]}; see CHANGELOG.md")
+    raise AttributeError(f"module 'ownview' has no attribute {name!r}")

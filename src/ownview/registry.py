@@ -43,29 +43,29 @@ from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging
 from ownview.plugins.late_aggregation import LateAggregation
 from ownview.plugins.plgc import PLGC
-from ownview.seam.gathering import Gathering
-from ownview.seam.method import Method, Plugin
+from ownview.seam.method import Federated
+from ownview.seam.plugin import Plugin
 
-_METHODS: tuple[type[Method], ...] = (
-    CoLR, FedEM, FedFast, FedMF, FedNCF, FedRAP, FedRecon, GPFedRec, LocalOnly, PerFedRec, PFedCLR, PFedGraph, PFedRec,
+_METHODS: tuple[type[Federated], ...] = (
+    CoLR, FCF, FedCIA, FedEASE, FedEM, FedFast, FedIALS, FedMF, FedNCF, FedRAP, FedRecon, GPFedRec, LocalOnly,
+    PerFedRec, PFedCLR, PFedGraph, PFedRec,
 )  # fmt: skip
-METHODS: dict[str, type[Method]] = {cls.name: cls for cls in _METHODS}
+METHODS: dict[str, type[Federated]] = {cls.name: cls for cls in _METHODS}
 BASELINES: dict[str, type[Central]] = {
     cls.name: cls for cls in (BPR, CentRAP, EASE, IALS, ItemKNN, LightGCN, MF, NCF, Popularity, RP3Beta, SLIM)
 }
-GATHERINGS: dict[str, type[Gathering]] = {cls.name: cls for cls in (FCF, FedCIA, FedEASE, FedIALS)}
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)
 }
 
-Model = Method | Gathering | Central
+Model = Federated | Central
 
 
 def find_model(name: str) -> type[Model]:
     """A method or baseline by name, or the one method that a Python file defines."""
     if name.endswith(".py"):
         return _from_file(Path(name))
-    known: dict[str, type[Model]] = {**METHODS, **GATHERINGS, **BASELINES}
+    known: dict[str, type[Model]] = {**METHODS, **BASELINES}
     if name.lower() not in known:
         raise UnknownNameError("method", name, [*known, "a .py file"])
     return known[name.lower()]
@@ -83,18 +83,13 @@ def build(name: str, settings: Mapping[str, Any], plugins: Sequence[tuple[str, M
     model: Model = find_model(name).of(settings)
     for plugin, values in plugins:
         cls = find_plugin(plugin)
-        if isinstance(model, Gathering):
-            raise SettingError(
-                f"plug-in {plugin} changes tables that clients train and share; clients of {model.name} send "
-                "statistics that the server sums, and share no table"
-            )
-        if not isinstance(model, Method):
+        if not isinstance(model, Federated):
             raise SettingError(f"plug-in {plugin} needs a federated method; {model.name} is not federated")
         model = cls.around(model, values)
     return model
 
 
-def _from_file(path: Path) -> type[Method] | type[Gathering]:
+def _from_file(path: Path) -> type[Federated]:
     if not path.is_file():
         raise SettingError(f"{path}: no such method file")
     spec = importlib.util.spec_from_file_location(f"ownview_user_method_{path.stem}", path)
@@ -109,10 +104,10 @@ def _from_file(path: Path) -> type[Method] | type[Gathering]:
     found = [
         cls
         for _, cls in inspect.getmembers(module, inspect.isclass)
-        if issubclass(cls, Method | Gathering) and cls.__module__ == module.__name__
+        if issubclass(cls, Federated) and cls.__module__ == module.__name__
     ]
     if len(found) != 1:
         raise SettingError(
-            f"{path}: expected exactly one subclass of ownview.Method or ownview.Gathering, found {len(found)}"
+            f"{path}: expected exactly one subclass of ownview.Method or ownview.ReportingMethod, found {len(found)}"
         )
     return found[0]

@@ -21,6 +21,7 @@ from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.network import Network
 from ownview.seam.initial import Normal
+from ownview.seam.roles import PRIVATE
 from ownview.seam.training import Params
 
 _CELLS = 2**25
@@ -55,7 +56,7 @@ class NCF(InEpochs):
     @property
     def names(self) -> tuple[str, ...]:
         """Of everything that moves."""
-        return ("users", "items", *self.network.params(shared=False))
+        return ("users", "items", *self.network.params(PRIVATE))
 
     def start(self, lessons: Lessons) -> Params:
         """Gaussian vectors; layers of k inputs uniform within 1 / sqrt(k)."""
@@ -64,7 +65,7 @@ class NCF(InEpochs):
             "users": normal.draw((lessons.num_users, size), generator(lessons.seed, "initial:users")),
             "items": normal.draw((lessons.num_items, size), generator(lessons.seed, "initial:items")),
         }
-        for name, param in self.network.params(shared=False).items():
+        for name, param in self.network.params(PRIVATE).items():
             drawn[name] = param.initial.draw(param.shape, generator(lessons.seed, f"initial:{name}"))
         return with_memory(drawn)
 

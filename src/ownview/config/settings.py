@@ -116,6 +116,11 @@ class Settings:
             ) from None
 
 
+def own_settings(cls: type[Settings]) -> list[str]:
+    """Names of the settings that a user may give."""
+    return [one.name for one in declared(cls)]
+
+
 def declared(cls: type[Settings]) -> list[dataclasses.Field[Any]]:
     """The fields of a settings class that were declared with `setting`."""
     return [one for one in dataclasses.fields(cls) if "rule" in one.metadata]

@@ -19,7 +19,9 @@ from ownview.config.settings import setting
 from ownview.seam.initial import Constant, Normal, Orthonormal
 from ownview.seam.method import Method
 from ownview.seam.optimizers import Adam
-from ownview.seam.training import Draw, Param, Params, Phase, ServerStep, Step, World
+from ownview.seam.roles import Param, private, received, shared, table
+from ownview.seam.server import Draw, Mean, Server
+from ownview.seam.training import Params, Phase, Step, World
 
 
 @dataclass(frozen=True)
@@ -52,30 +54,18 @@ class CoLR(Method):
                 f"orthogonal directions; expected at most {self.embedding_size}"
             )
 
-    @property
-    def weighting(self) -> str:
-        """Every client that touched a row counts once."""
-        return "uniform"
-
-    @property
-    def row_mean(self) -> str:
-        """Over the clients that touched a row."""
-        return "touched"
-
-    @property
-    def server_step(self) -> ServerStep | None:
-        """Merge and begin anew."""
-        return _merged
+    def server(self, world: World) -> Server:
+        """Every client that touched a row counts once; then the server merges and begins anew."""
+        return Server(Mean("uniform", "touched"), after=_merged)
 
     def params(self, world: World) -> dict[str, Param]:
-        """U private; W, A and B shared."""
-        initial = Normal(self.initial_scale)
-        basis = Orthonormal(math.sqrt(self.embedding_size / self.rank))
+        """A private user vector, the update A that clients share, and W and B, which only the server changes."""
+        size, initial = self.embedding_size, Normal(self.initial_scale)
         return {
-            "user": Param((self.embedding_size,), initial=initial),
-            "items": Param((self.embedding_size,), rows=True, shared=True, initial=initial),
-            "update": Param((self.rank,), rows=True, shared=True, initial=Constant(0.0)),
-            "basis": Param((self.rank, self.embedding_size), shared=True, initial=basis),
+            "user": private(size, initial=initial),
+            "items": table(received(size, initial=initial)),
+            "update": table(shared(self.rank, initial=Constant(0.0))),
+            "basis": received(self.rank, size, initial=Orthonormal(math.sqrt(size / self.rank))),
         }
 
     def phases(self, world: World) -> tuple[Phase, ...]:

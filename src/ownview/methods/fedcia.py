@@ -14,13 +14,16 @@ from torch.nn.functional import softplus
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.seam.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
+from ownview.seam.client import Product, Reporting, Summand, Summands
 from ownview.seam.initial import Normal
-from ownview.seam.training import Context, Params, World
+from ownview.seam.method import ReportingMethod
+from ownview.seam.roles import Param, private, received, table
+from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.training import Batch, Context, Params, World
 
 
 @dataclass(frozen=True)
-class FedCIA(Gathering):
+class FedCIA(ReportingMethod):
     """score = u . v_i with a private user vector u and a private item table V.
 
     A round: u and V train on the client's samples; S = V V^T + Laplace(noise) leaves, m x m; the server takes the mean
@@ -53,51 +56,59 @@ class FedCIA(Gathering):
     noise: float = setting(1e-3, "scale of the Laplace noise on the similarities; 0 for none", low=0)
     initial_scale: float = setting(0.1, "standard deviation of the initial values", above=0)
 
-    @property
-    def negatives_each(self) -> int:
-        """As set."""
-        return self.negatives
+    def params(self, world: World) -> dict[str, Param]:
+        """A private user vector u and item table V; the mean F of all similarities goes to everybody."""
+        m, d, start = world.num_items, self.embedding_size, Normal(self.initial_scale)
+        return {
+            "user": private(d, initial=start),
+            "items": table(private(d, initial=start)),
+            "similarities": received(m, m),
+        }
 
-    @property
-    def privacy(self) -> str:
-        """The method's own noise."""
-        return f"laplace:{self.noise}" if self.noise else "none"
-
-    def server(self, world: World) -> dict[str, Value]:
-        """F."""
-        return {"similarities": Value((world.num_items, world.num_items))}
-
-    def own(self, world: World) -> dict[str, Value]:
-        """U and V."""
-        d, start = self.embedding_size, Normal(self.initial_scale)
-        return {"user": Value((d,), start), "items": Value((world.num_items, d), start)}
-
-    def summands(self, world: World) -> dict[str, Summand]:
-        """S."""
+    def sends(self, world: World) -> dict[str, Summand]:
+        """S, m x m."""
         what = "item-item similarity matrix of each client, m x m"
-        return {"similarities": Summand((world.num_items, world.num_items), what)}
+        return {"similarities": Summand((world.num_items, world.num_items), what, symmetric=True)}
 
-    def report(self, history: History, own: Params, server: Params, context: Context) -> tuple[Summands, Params]:
+    def reporting(self, world: World) -> Reporting:
+        """Train, report, and fit once the mean is there; ten copies of the table, as in every training by Adam."""
+        return Reporting(
+            self.sends(world),
+            self.report,
+            negatives=self.negatives,
+            prepare_download=self._axes,
+            receives_after=True,
+            after_round=self._fitted,
+            working=10 * world.num_items * self.embedding_size,
+        )
+
+    def server(self, world: World) -> Server:
+        """The mean, with the method's own noise; finding axes takes five m x m matrices in float64."""
+        noise = f"laplace:{self.noise}" if self.noise else "none"
+        advice = "raise --memory, lower embedding_size, or take data with fewer items: similarities are items by items"
+        return Server(Sums(self.combine, noise, 5 * world.num_items**2, advice))
+
+    def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """Train at home, then send V V^T."""
-        trained = self._trained(own, history)
+        trained = self._trained({"user": p["user"], "items": p["items"]}, batch)
         sides = trained["items"].T
         return {"similarities": Product(sides, sides)}, trained
 
-    def combine(self, sums: Params, server: Params, arrived: Arrived) -> Params:
+    def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
         """The mean; of noise only the symmetric half could ever be fitted."""
         mean = sums["similarities"] / arrived.clients
         return {"similarities": (mean + mean.T) / 2}
 
-    def digest(self, server: Params) -> Params:
+    def _axes(self, received: Params) -> Params:
         """F = Q diag(w) Q^T: in the axes Q a step of the fit costs m d^2 instead of m^2 d."""
-        strengths, axes = torch.linalg.eigh(server["similarities"].double())
-        kind = server["similarities"].dtype
+        strengths, axes = torch.linalg.eigh(received["similarities"].double())
+        kind = received["similarities"].dtype
         return {"axes": axes.to(kind), "strengths": strengths.to(kind)}
 
-    def settle(self, own: Params, server: Params) -> Params:
+    def _fitted(self, p: Params) -> Params:
         """Fit: the gradient of |V V^T - F| is 2 (V V^T V - F V) / |V V^T - F|, here of Q^T V."""
-        axes, strengths = server["axes"], server["strengths"][:, None]
-        turned, size = (own["items"].T @ axes).T, strengths.square().sum()
+        axes, strengths = p["axes"], p["strengths"][:, None]
+        turned, size = (p["items"].T @ axes).T, strengths.square().sum()
         for _ in range(self.fit_steps):
             pulled, square = strengths * turned, turned.T @ turned
             distance = square.square().sum() - 2 * (turned * pulled).sum() + size
@@ -106,26 +117,26 @@ class FedCIA(Gathering):
             turned = turned - self.fit_rate * (gradient + self.decay * turned)
         return {"items": (turned.T @ axes.T).T}
 
-    def scores(self, history: History, own: Params, server: Params) -> Tensor:
+    def scores(self, p: Params) -> Tensor:
         """[m] u . v_i."""
-        return own["items"] @ own["user"]
+        return p["items"] @ p["user"]
 
-    def _trained(self, values: Params, history: History) -> Params:
+    def _trained(self, values: Params, batch: Batch) -> Params:
         """Steps of Adam, which starts fresh in every round."""
         first = {name: torch.zeros_like(value) for name, value in values.items()}
         second = dict(first)
         for step in range(1, self.local_epochs + 1):
-            gradient = torch.func.grad(self._loss)(values, history)
+            gradient = torch.func.grad(self._loss)(values, batch)
             first = {name: 0.9 * first[name] + 0.1 * gradient[name] for name in values}
             second = {name: 0.999 * second[name] + 0.001 * gradient[name].square() for name in values}
             rate, root = self.learning_rate / (1 - 0.9**step), (1 - 0.999**step) ** 0.5
             values = {name: x - rate * first[name] / (second[name].sqrt() / root + 1e-8) for name, x in values.items()}
         return values
 
-    def _loss(self, values: Params, history: History) -> Tensor:
+    def _loss(self, values: Params, batch: Batch) -> Tensor:
         """[] mean over samples; a row that stands c times in them, y times as a positive, counts so often."""
         user, items = values["user"], values["items"]
-        counts, positives = history.counts, history.positives
+        counts, positives = batch.counts, batch.positives
         squares = user.square().sum() + (counts * items.square().sum(-1)).sum() / counts.sum()
         if self.loss == "released":
             scores, counts, positives = items * user, counts[:, None], positives[:, None]
@@ -136,15 +147,3 @@ class FedCIA(Gathering):
         else:
             total = counts * scores.square() - 2 * positives * scores + positives
         return total.sum() / (counts.sum() * total.numel() / total.shape[0]) + self.decay / 2 * squares
-
-    def server_working(self, world: World) -> int:
-        """The axes, and what finding them takes, in float64."""
-        return 5 * world.num_items**2
-
-    def working(self, world: World) -> int:
-        """Ten copies of the table, as in every training by Adam."""
-        return 10 * world.num_items * self.embedding_size
-
-    def advice(self) -> str:
-        """The similarities are m x m."""
-        return "raise --memory, lower embedding_size, or take data with fewer items: similarities are items by items"

@@ -16,9 +16,11 @@ from ownview.config.settings import setting
 from ownview.parts.merging import MERGED_ROWS, MERGES, Merging
 from ownview.seam.initial import Normal
 from ownview.seam.method import Method, cross_entropy
-from ownview.seam.mixing import ComponentSimilarity, Mixing, Similarity
+from ownview.seam.mixing import ComponentSimilarity, Similarity
 from ownview.seam.optimizers import Adam
-from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
+from ownview.seam.roles import Param, personal, private
+from ownview.seam.server import Server
+from ownview.seam.training import Batch, Context, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)
@@ -57,14 +59,14 @@ class FedEM(Method):
     )
     merges_again: bool = setting(False, "merge again in every forward pass, predicting too, as the released code does")
 
-    @property
-    def server_mixing(self) -> Mixing | None:
-        """By similarity, unless a mean is wanted."""
+    def server(self, world: World) -> Server:
+        """A table for each client by similarity, unless a mean is wanted."""
         if self.aggregation == "mean":
-            return None
-        if self.similarity == "components":
-            return ComponentSimilarity(self.alpha, self.embedding_size)
-        return Similarity(self.alpha)
+            return Server()
+        by_components = self.similarity == "components"
+        return Server(
+            mixing=ComponentSimilarity(self.alpha, self.embedding_size) if by_components else Similarity(self.alpha)
+        )
 
     @property
     def merging(self) -> Merging:
@@ -72,11 +74,11 @@ class FedEM(Method):
         return Merging(self.variant, "items", "received", self.embedding_size, self.adapter_layers, self.rho)
 
     def params(self, world: World) -> dict[str, Param]:
-        """U and the adapter private; the table is uploaded, and goes on from where it was."""
-        size, start = (self.embedding_size,), Normal(self.initial_scale)
+        """A private user vector and adapter, and an item table of the client's own beside the received one."""
+        size, start = self.embedding_size, Normal(self.initial_scale)
         return {
-            "user": Param(size, initial=start),
-            "items": Param(size, rows=True, shared=True, kept=True, beside="received", initial=start),
+            "user": private(size, initial=start),
+            "items": personal(size, received_as="received", initial=start),
             **self.merging.params(),
         }
 

@@ -13,11 +13,12 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.seam.cohorts import ClusteredCohort, Cohort
-from ownview.seam.initial import Normal
-from ownview.seam.method import Method, RowWeights
+from ownview.seam.cohorts import ClusteredCohort
+from ownview.seam.method import Method
 from ownview.seam.optimizers import Adam
-from ownview.seam.training import Param, Params, Phase, Step, World
+from ownview.seam.roles import Param, reported, shared, table
+from ownview.seam.server import RowMean, Server
+from ownview.seam.training import Params, Phase, Step, World
 
 
 @dataclass(frozen=True)
@@ -39,23 +40,13 @@ class FedFast(Method):
     clusters: int = setting(5, "p, of users", low=1, search=Between(1, 20))
     decay: float = setting(0.9, "of the movement of clients outside the cohort, once more every round", low=0, high=1)
 
-    @property
-    def server_cohort(self) -> Cohort | None:
-        """From clusters of user vectors."""
-        return ClusteredCohort("user", self.clusters, self.decay)
-
-    @property
-    def row_weights(self) -> RowWeights | None:
-        """By the size of the change."""
-        return _size_of_change
+    def server(self, world: World) -> Server:
+        """Rows weighed by the size of their change; cohorts from clusters of user vectors."""
+        return Server(RowMean(_size_of_change), cohort=ClusteredCohort("user", self.clusters, self.decay))
 
     def params(self, world: World) -> dict[str, Param]:
-        """U private but seen by the server, Q shared."""
-        size = (self.embedding_size,)
-        return {
-            "user": Param(size, reported=True, initial=Normal(1.0)),
-            "items": Param(size, rows=True, shared=True, initial=Normal(1.0)),
-        }
+        """A user vector that the server sees, and a shared item table."""
+        return {"user": reported(self.embedding_size), "items": table(shared(self.embedding_size))}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together."""

@@ -7,7 +7,7 @@ regularisation of Rendle et al., "Revisiting the Performance of iALS on Item Rec
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -15,13 +15,17 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.seam.gathering import Arrived, Gathering, History, Product, Summand, Summands, Value
+from ownview.parts.least_squares import outer_products
+from ownview.seam.client import Product, Reporting, Summand, Summands
 from ownview.seam.initial import Normal
-from ownview.seam.training import Context, Params, World
+from ownview.seam.method import ReportingMethod
+from ownview.seam.roles import Param, held, history, received
+from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.training import Batch, Context, Params, World
 
 
 @dataclass(frozen=True)
-class FedIALS(Gathering):
+class FedIALS(ReportingMethod):
     """score = u . v_i; all u and all v_i by turns minimise the sum below.
 
     sum_(pairs seen) (u . v_i - 1)^2 + a sum_(all pairs) (u . v_i)^2
@@ -46,79 +50,75 @@ class FedIALS(Gathering):
     exponent: float = setting(1.0, "nu, how regularisation grows with activity", low=0, high=1)
     initial_scale: float = setting(0.1, "initial deviation of an item vector's length", above=0)
 
-    def server(self, world: World) -> dict[str, Value]:
-        """V, and how often each item has been reported so far, which stays."""
+    def params(self, world: World) -> dict[str, Param]:
+        """V goes to everybody; how often each item has been reported so far stays on the server."""
         d = self.embedding_size
         start = Normal(self.initial_scale / math.sqrt(d))
-        return {
-            "items": Value((world.num_items, d), start),
-            "known": Value((world.num_items,), down=False),
-        }
+        items = received(world.num_items, d, initial=start)
+        return {"seen": history(), "items": items, "known": held(world.num_items)}
 
-    def summands(self, world: World) -> dict[str, Summand]:
-        """Left sides, right sides and user counts of the items' equations, and the part all items share."""
+    def sends(self, world: World) -> dict[str, Summand]:
+        """Left sides, right sides and user counts of the items' equations, and the part that all items share."""
         m, d = world.num_items, self.embedding_size
         return {
-            "equations": Summand((m, d * d), "u u^T for each of its items"),
+            "equations": Summand((m, d * (d + 1) // 2), "u u^T for each of its items, its upper half"),
             "targets": Summand((m, d), "u for each of its items"),
             "users": Summand((m,), "which items it has"),
-            "common": Summand((d, d), "u u^T"),
+            "common": Summand((d, d), "u u^T", symmetric=True),
         }
 
-    def report(self, history: History, own: Params, server: Params, context: Context) -> tuple[Summands, Params]:
+    def reporting(self, world: World) -> Reporting:
+        """The history in float64, and a few d x d matrices, at one client."""
+        working = 8 * world.num_items + 12 * self.embedding_size**2
+        return replace(super().reporting(world), prepare_download=outer_products, working=working)
+
+    def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """Solve u, and send its part of the items' equations."""
-        seen, user = history.seen[None], self._user(history, server)[None]
-        square = (user.T * user).reshape(1, -1)
+        seen, user = p["seen"][None], self._user(p)[None]
+        rows, columns = _upper_half(self.embedding_size, user.device)
         return {
-            "equations": Product(seen, square),
+            "equations": Product(seen, user[:, rows] * user[:, columns]),
             "targets": Product(seen, user),
-            "users": history.seen,
+            "users": p["seen"],
             "common": Product(user, user),
         }, {}
 
-    def numbers_sent(self, history: History, own: Params) -> Params:
-        """Of k items: k halves of a symmetric matrix, k vectors, k places, and one half more."""
-        k, d = history.seen.sum(), self.embedding_size
-        half = d * (d + 1) / 2
-        return {"equations": k * half, "targets": k * d, "users": k, "common": torch.full_like(k, half)}
-
-    def combine(self, sums: Params, server: Params, arrived: Arrived) -> Params:
+    def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
         """Solve every item; one that nobody of this round has stays as it is, or is 0 where nobody ever had it."""
         d, users = self.embedding_size, sums["users"].double()
         ridge = self._ridge(users, arrived.clients)[:, None, None] * torch.eye(d, device=users.device)
-        left = sums["equations"].double().reshape(-1, d, d) + self.unobserved * sums["common"].double() + ridge
+        equations = users.new_zeros(len(users), d, d)
+        rows, columns = _upper_half(d, users.device)
+        equations[:, rows, columns] = equations[:, columns, rows] = sums["equations"].double()
+        left = equations + self.unobserved * sums["common"].double() + ridge
         solved = torch.linalg.solve(left, sums["targets"].double())
-        known = server["known"] + sums["users"]
-        kept = torch.where(known[:, None] > 0, server["items"].double(), 0.0)
-        return {"items": torch.where(users[:, None] > 0, solved, kept), "known": known}
+        known = values["known"] + sums["users"]
+        left_alone = torch.where(known[:, None] > 0, values["items"].double(), 0.0)
+        return {"items": torch.where(users[:, None] > 0, solved, left_alone), "known": known}
 
-    def digest(self, server: Params) -> Params:
-        """V v^T of every item, m x d^2, and V^T V, in float64; a device needs the former of its own items only."""
-        items = server["items"].double()
-        squares = (items[:, :, None] * items[:, None, :]).flatten(1)
-        return {"items": server["items"], "squares": squares, "common": items.T @ items}
-
-    def scores(self, history: History, own: Params, server: Params) -> Tensor:
+    def scores(self, p: Params) -> Tensor:
         """[m] u . v_i, u solved anew from the newest V."""
-        return server["items"] @ self._user(history, server)
+        return p["items"] @ self._user(p)
 
-    def _user(self, history: History, server: Params) -> Tensor:
+    def _user(self, p: Params) -> Tensor:
         """[d] (V^T diag(seen) V + a V^T V + ridge)^-1 V^T seen."""
-        items, seen = server["items"].double(), history.seen.double()
+        items, seen = p["items"].double(), p["seen"].double()
         d = items.shape[1]
         ridge = self._ridge(seen.sum(), len(items)) * torch.eye(d, dtype=items.dtype, device=items.device)
-        left = (seen @ server["squares"]).reshape(d, d) + self.unobserved * server["common"] + ridge
+        left = (seen @ p["squares"]).reshape(d, d) + self.unobserved * p["gram"] + ridge
         user: Tensor = torch.linalg.solve(left, seen @ items)
-        return user.to(history.seen.dtype)
+        return user.to(p["seen"].dtype)
 
     def _ridge(self, observed: Tensor, everything: int) -> Tensor:
-        """L (observed + a everything)^nu."""
+        """The weight l (observed + a everything)^nu."""
         return self.regularization * (observed + self.unobserved * everything) ** self.exponent
 
-    def server_working(self, world: World) -> int:
-        """In float64."""
-        return 2 * world.num_items * self.embedding_size**2
+    def server(self, world: World) -> Server:
+        """Solving holds an equation of every item, in float64."""
+        return Server(Sums(self.combine, working=2 * world.num_items * self.embedding_size**2))
 
-    def working(self, world: World) -> int:
-        """The history in float64, and a few d x d matrices."""
-        return 8 * world.num_items + 12 * self.embedding_size**2
+
+def _upper_half(size: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Rows and columns of the entries on and above the diagonal of a square matrix."""
+    rows, columns = torch.triu_indices(size, size, device=device)
+    return rows, columns

@@ -17,7 +17,8 @@ from ownview.config.settings import setting
 from ownview.seam.initial import Normal
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.optimizers import Adam, Optimizer, Sgd
-from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
+from ownview.seam.roles import Param, private, shared, table
+from ownview.seam.training import Batch, Context, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)
@@ -54,18 +55,15 @@ class FedMF(Method):
             )
 
     def params(self, world: World) -> dict[str, Param]:
-        """U private, Q shared."""
-        initial = Normal(self.initial_scale)
-        return {
-            "user": Param((self.embedding_size,), initial=initial),
-            "items": Param((self.embedding_size,), rows=True, shared=True, initial=initial),
-        }
+        """A private user vector u and a shared item table Q."""
+        size, initial = self.embedding_size, Normal(self.initial_scale)
+        return {"user": private(size, initial=initial), "items": table(shared(size, initial=initial))}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together, by one forward pass."""
         scaled = self.learning_rate * world.num_items * self.table_rate_factor
-        table = Step(("items",), self._optimizer(scaled or self.table_rate or self.learning_rate))
-        return (Phase((Step(("user",), self._optimizer(self.learning_rate), alongside=table),), self.local_epochs),)
+        items = Step(("items",), self._optimizer(scaled or self.table_rate or self.learning_rate))
+        return (Phase((Step(("user",), self._optimizer(self.learning_rate), alongside=items),), self.local_epochs),)
 
     def _optimizer(self, rate: float) -> Optimizer:
         return Adam(rate) if self.optimizer == "adam" else Sgd(rate, self.step_decay, self.round_decay)

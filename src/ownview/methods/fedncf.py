@@ -14,9 +14,9 @@ from torch import Tensor
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.network import Network
-from ownview.seam.initial import Normal
 from ownview.seam.method import Method
-from ownview.seam.training import Param, Params, Phase, World
+from ownview.seam.roles import SHARED, Param, private, shared, table
+from ownview.seam.training import Params, Phase, World
 
 
 @dataclass(frozen=True)
@@ -43,18 +43,14 @@ class FedNCF(Method):
 
     @property
     def network(self) -> Network:
-        """Of the score."""
+        """MLP([u, q_i]), which makes the score."""
         size = self.embedding_size
         return Network(size, self.hidden_layers or (size, size // 2, size // 4))
 
     def params(self, world: World) -> dict[str, Param]:
-        """U private, Q and the network shared."""
-        size = (self.embedding_size,)
-        return {
-            "user": Param(size, initial=Normal(1.0)),
-            "items": Param(size, rows=True, shared=True, initial=Normal(1.0)),
-            **self.network.params(shared=True),
-        }
+        """A private user vector; the item table and the network are shared."""
+        size = self.embedding_size
+        return {"user": private(size), "items": table(shared(size)), **self.network.params(SHARED)}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together."""

@@ -17,7 +17,9 @@ from ownview.config.settings import setting
 from ownview.seam.initial import Normal, Uniform
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.optimizers import Sgd
-from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
+from ownview.seam.roles import Param, private, shared, table
+from ownview.seam.server import Mean, Server
+from ownview.seam.training import Batch, Context, Params, Phase, Step, World
 
 CURRICULA = ("tanh", "fixed", "none", "sin", "square", "frac")
 
@@ -68,22 +70,21 @@ class FedRAP(Method):
         if self.update == "proximal" and self.norm != "l1":
             raise SettingError(f"FedRAP setting update='proximal': expected norm='l1' with it, found {self.norm!r}")
 
-    @property
-    def weighting(self) -> str:
+    def server(self, world: World) -> Server:
         """A plain mean."""
-        return "uniform"
+        return Server(Mean("uniform"))
 
     def params(self, world: World) -> dict[str, Param]:
-        """w, b and D private, C shared."""
+        """Private w, b and table D; a shared table C."""
         size = self.embedding_size
         linear = Uniform(1 / math.sqrt(size))
         tables = {
-            "own": Param((size,), rows=True, initial=Normal(1.0)),
-            "common": Param((size,), rows=True, shared=True, initial=Normal(self.common_scale)),
+            "own": table(private(size)),
+            "common": table(shared(size, initial=Normal(self.common_scale))),
         }
         left_out = {"full": "", "c": "own", "d": "common"}[self.variant]
-        kept = {name: param for name, param in tables.items() if name != left_out}
-        return {"weight": Param((size,), initial=linear), "bias": Param((), initial=linear), **kept}
+        chosen = {name: param for name, param in tables.items() if name != left_out}
+        return {"weight": private(size, initial=linear), "bias": private(initial=linear), **chosen}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves by one forward pass; the tables have a rate of their own."""
@@ -96,8 +97,8 @@ class FedRAP(Method):
 
     def scores(self, p: Params) -> Tensor:
         """[R] w . (d_i + c_i) + b."""
-        table = p["own"] + p["common"] if self.variant == "full" else p["own" if self.variant == "d" else "common"]
-        return table @ p["weight"] + p["bias"]
+        items = p["own"] + p["common"] if self.variant == "full" else p["own" if self.variant == "d" else "common"]
+        return items @ p["weight"] + p["bias"]
 
     def readings(self, p: Params) -> Params:
         """[m, d] the sum of both tables, where there are two."""

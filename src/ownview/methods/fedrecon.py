@@ -6,17 +6,19 @@ NeurIPS 2021. Matrix factorisation by SGD, as PFedRec's paper runs it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
+from ownview.seam.client import Client
 from ownview.seam.initial import Normal
 from ownview.seam.method import Method
 from ownview.seam.optimizers import Sgd
-from ownview.seam.training import Param, Params, Phase, Step, World
+from ownview.seam.roles import Param, fresh, shared, table
+from ownview.seam.training import Params, Phase, Step, World
 
 
 @dataclass(frozen=True)
@@ -48,23 +50,23 @@ class FedRecon(Method):
     user_scale: float = setting(0.0, "standard deviation of the user vector a reconstruction begins with", low=0)
 
     def params(self, world: World) -> dict[str, Param]:
-        """U private and fresh, Q shared."""
-        size = (self.embedding_size,)
+        """A user vector that starts fresh in every round, and a shared item table."""
+        size = self.embedding_size
         return {
-            "user": Param(size, fresh=True, initial=Normal(self.user_scale)),
-            "items": Param(size, rows=True, shared=True, initial=Normal(self.initial_scale)),
+            "user": fresh(size, initial=Normal(self.user_scale)),
+            "items": table(shared(size, initial=Normal(self.initial_scale))),
         }
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Reconstruct on the support, then move the table on the query."""
         support, query = ("support", "query") if self.split else ("all", "all")
         table_rate = self.learning_rate * world.num_items * self.table_rate_factor
-        table = Phase((Step(("items",), Sgd(table_rate)),), self.local_epochs, part=query)
-        return self._reconstruction(support), table
+        moving = Phase((Step(("items",), Sgd(table_rate)),), self.local_epochs, part=query)
+        return self._reconstruction(support), moving
 
-    def before_predicting(self, world: World) -> tuple[Phase, ...]:
-        """Reconstruct on all samples."""
-        return (self._reconstruction("all"),)
+    def client(self, world: World) -> Client:
+        """Before it predicts, the client reconstructs its vector on all samples."""
+        return replace(super().client(world), before_predicting=(self._reconstruction("all"),))
 
     def _reconstruction(self, part: str) -> Phase:
         return Phase((Step(("user",), Sgd(self.learning_rate)),), self.reconstruction_epochs, part=part)

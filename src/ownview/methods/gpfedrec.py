@@ -13,11 +13,11 @@ from torch import Tensor
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.network import Network
-from ownview.seam.beginning import BeginWith
-from ownview.seam.initial import Normal
 from ownview.seam.method import Method, cross_entropy
-from ownview.seam.mixing import Mixing, NeighbourGraph
-from ownview.seam.training import Batch, Context, Param, Params, Phase, World
+from ownview.seam.mixing import NeighbourGraph
+from ownview.seam.roles import PRIVATE, Param, personal, private
+from ownview.seam.server import Server
+from ownview.seam.training import Batch, BeginWith, Context, Params, Phase, World
 
 
 @dataclass(frozen=True)
@@ -51,22 +51,21 @@ class GPFedRec(Method):
         search=Between(1.0, 300.0, log=True),
     )
 
-    @property
-    def server_mixing(self) -> Mixing | None:
-        """The mean of a client's neighbours."""
-        return NeighbourGraph(self.threshold, distances=self.released)
+    def server(self, world: World) -> Server:
+        """For each client the mean of its neighbours."""
+        return Server(mixing=NeighbourGraph(self.threshold, distances=self.released))
 
     @property
     def network(self) -> Network:
-        """Of the score."""
+        """MLP([u, q_i]), which makes the score."""
         size = self.embedding_size
         return Network(size, self.hidden_layers or (size, size // 2))
 
     def params(self, world: World) -> dict[str, Param]:
-        """U and the network private; the table is uploaded, and what guides it stands beside."""
-        size = (self.embedding_size,)
-        table = Param(size, rows=True, shared=True, kept=True, beside="guide", common="mean", initial=Normal(1.0))
-        return {"user": Param(size, initial=Normal(1.0)), "items": table, **self.network.params(shared=False)}
+        """A private user vector and network; an item table of the client's own, and what guides it."""
+        size = self.embedding_size
+        items = personal(size, received_as="guide", everybodys_mean="mean")
+        return {"user": private(size), "items": items, **self.network.params(PRIVATE)}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together; the table begins with the mean of all guides."""

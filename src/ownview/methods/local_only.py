@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ownview.methods.fedmf import FedMF
-from ownview.seam.training import Param, World
+from ownview.seam.roles import PRIVATE, Param
+from ownview.seam.training import World
 
 
 @dataclass(frozen=True)
@@ -19,5 +20,5 @@ class LocalOnly(FedMF):
     paper: ClassVar[str] = "none: a control"
 
     def params(self, world: World) -> dict[str, Param]:
-        """FedMF's, none of them shared."""
-        return {name: replace(param, shared=False) for name, param in super().params(world).items()}
+        """FedMF's, all of them private."""
+        return {name: replace(param, role=PRIVATE) for name, param in super().params(world).items()}

@@ -6,7 +6,7 @@ Adaptation", CIKM 2022.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -15,12 +15,14 @@ from torch.nn.functional import softplus
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.seam.beginning import BeginWith
-from ownview.seam.initial import Normal, OwnHistory
+from ownview.seam.client import Client
+from ownview.seam.initial import Normal
 from ownview.seam.method import Method
-from ownview.seam.mixing import ClusterMean, Mixing
+from ownview.seam.mixing import ClusterMean
 from ownview.seam.optimizers import Adam
-from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
+from ownview.seam.roles import Param, history, personal, reported
+from ownview.seam.server import Server
+from ownview.seam.training import Batch, BeginWith, Context, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)
@@ -46,25 +48,21 @@ class PerFedRec(Method):
         0.05, "standard deviation of the initial values", low=0, search=Between(0.01, 1.0, log=True)
     )
 
-    @property
-    def looks_around(self) -> bool:
-        """A user's vector is made of all items it has."""
-        return self.layers > 0
+    def server(self, world: World) -> Server:
+        """For each client the mean of its cluster."""
+        return Server(mixing=ClusterMean("user", self.clusters))
 
-    @property
-    def server_mixing(self) -> Mixing | None:
-        """The cluster's mean."""
-        return ClusterMean("user", self.clusters)
+    def client(self, world: World) -> Client:
+        """A user's vector is made of all items it has, so scores need whole tables."""
+        return replace(super().client(world), whole_rows=self.layers > 0)
 
     def params(self, world: World) -> dict[str, Param]:
-        """U private but seen by the server; the table is uploaded, both means stand beside."""
-        size, initial = (self.embedding_size,), Normal(self.initial_scale)
+        """A user vector that the server sees; an item table of the client's own, and both means beside it."""
+        size, initial = self.embedding_size, Normal(self.initial_scale)
         return {
-            "user": Param(size, reported=True, initial=initial),
-            "items": Param(
-                size, rows=True, shared=True, kept=True, beside="cluster", common="everybody", initial=initial
-            ),
-            "history": Param((), rows=True, initial=OwnHistory()),
+            "user": reported(size, initial=initial),
+            "items": personal(size, received_as="cluster", everybodys_mean="everybody", initial=initial),
+            "history": history(),
         }
 
     def phases(self, world: World) -> tuple[Phase, ...]:
@@ -76,11 +74,11 @@ class PerFedRec(Method):
         """[R] mean of the three models' scores."""
         return torch.stack([self._scores(p, p[table]) for table in ("items", "cluster", "everybody")]).mean(0)
 
-    def _scores(self, p: Params, table: Tensor) -> Tensor:
+    def _scores(self, p: Params, items: Tensor) -> Tensor:
         """[R] u' . q'_i on one table."""
         edges = p["history"] * self.layers / p["history"].sum().clamp(min=1).sqrt()
-        user = (p["user"] + edges @ table) / (self.layers + 1)
-        return (table @ user + edges * (p["user"] @ user)) / (self.layers + 1)
+        user = (p["user"] + edges @ items) / (self.layers + 1)
+        return (items @ user + edges * (p["user"] @ user)) / (self.layers + 1)
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean over pairs of a positive and a negative of the batch; 0 where there is none.

@@ -13,10 +13,11 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.seam.initial import Constant, Normal
+from ownview.seam.initial import Constant
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.optimizers import Adam
-from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
+from ownview.seam.roles import Param, kept, private, table
+from ownview.seam.training import Batch, Context, Params, Phase, Step, World
 
 _LOCAL_TRAINING = 0
 """Phase of step 1, on u . q_i; the phase after it has the buffer."""
@@ -50,18 +51,15 @@ class PFedCLR(Method):
     fresh_buffer: bool = setting(False, "the buffer starts anew in every round instead of going on")
 
     def params(self, world: World) -> dict[str, Param]:
-        """U and the buffer private, Q shared and kept."""
-        size = (self.embedding_size,)
-        known = {
-            "user": Param(size, initial=Normal(1.0)),
-            "items": Param(size, rows=True, shared=True, kept=True, initial=Normal(1.0)),
-        }
+        """A private user vector and buffer, and an item table that the client keeps as it trained it."""
+        size, zero = self.embedding_size, Constant(0.0)
+        known = {"user": private(size), "items": table(kept(size))}
         if self.variant != "clr":
-            return {**known, "buffer": Param(size, rows=True, initial=Constant(0.0))}
+            return {**known, "buffer": table(private(size, initial=zero))}
         return {
             **known,
-            "buffer_rows": Param((self.rank,), rows=True, initial=Constant(0.0)),
-            "buffer_basis": Param((self.rank, self.embedding_size), initial=Normal(1.0)),
+            "buffer_rows": table(private(self.rank, initial=zero)),
+            "buffer_basis": private(self.rank, size),
         }
 
     def phases(self, world: World) -> tuple[Phase, ...]:

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.seam.beginning import BeginWith
-from ownview.seam.initial import Normal
 from ownview.seam.method import Method, cross_entropy
-from ownview.seam.mixing import Mixing, UpdateSimilarity
+from ownview.seam.mixing import UpdateSimilarity
 from ownview.seam.optimizers import Adam
-from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
+from ownview.seam.roles import Param, personal, private
+from ownview.seam.server import Server
+from ownview.seam.training import Batch, BeginWith, Context, Params, Phase, Step, World
 
 _SMALL = 1e-12
 
@@ -46,18 +46,14 @@ class PFedGraph(Method):
     )
     learning_rate: float = setting(0.01, "Adam's rate", above=0, search=Between(1e-3, 0.3, log=True))
 
-    @property
-    def server_mixing(self) -> Mixing | None:
-        """By likeness of changes."""
-        return UpdateSimilarity(self.alpha)
+    def server(self, world: World) -> Server:
+        """A table for each client, mixed by likeness of changes."""
+        return Server(mixing=UpdateSimilarity(self.alpha))
 
     def params(self, world: World) -> dict[str, Param]:
-        """U private; the table is uploaded, its mixture stands beside."""
-        size = (self.embedding_size,)
-        return {
-            "user": Param(size, initial=Normal(1.0)),
-            "items": Param(size, rows=True, shared=True, kept=True, beside="mixture", initial=Normal(1.0)),
-        }
+        """A private user vector; an item table of the client's own, and its mixture beside it."""
+        size = self.embedding_size
+        return {"user": private(size), "items": personal(size, received_as="mixture")}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Everything moves together; the table begins with the mixture."""

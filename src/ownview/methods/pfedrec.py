@@ -15,10 +15,12 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.seam.initial import Normal, Uniform
+from ownview.seam.initial import Uniform
 from ownview.seam.method import Method
 from ownview.seam.optimizers import Sgd
-from ownview.seam.training import Param, Params, Phase, Step, World
+from ownview.seam.roles import Param, kept, private, table
+from ownview.seam.server import Mean, Server
+from ownview.seam.training import Params, Phase, Step, World
 
 
 @dataclass(frozen=True)
@@ -47,23 +49,19 @@ class PFedRec(Method):
         search=Between(1.0, 1000.0, log=True),
     )
 
-    @property
-    def weighting(self) -> str:
+    def server(self, world: World) -> Server:
         """A plain mean."""
-        return "uniform"
+        return Server(Mean("uniform"))
 
     def params(self, world: World) -> dict[str, Param]:
-        """The score function's layers private, the table shared and kept."""
+        """Private layers of the score function, and an item table that the client keeps as it trained it."""
         widths = (self.embedding_size, *self.hidden_layers, 1)
         layers: dict[str, Param] = {}
         for depth, (inputs, outputs) in enumerate(pairwise(widths)):
             initial = Uniform(1 / math.sqrt(inputs))
-            layers[f"weight{depth}"] = Param((outputs, inputs), initial=initial)
-            layers[f"bias{depth}"] = Param((outputs,), initial=initial)
-        return {
-            **layers,
-            "items": Param((self.embedding_size,), rows=True, shared=True, kept=True, initial=Normal(1.0)),
-        }
+            layers[f"weight{depth}"] = private(outputs, inputs, initial=initial)
+            layers[f"bias{depth}"] = private(outputs, initial=initial)
+        return {**layers, "items": table(kept(self.embedding_size))}
 
     def phases(self, world: World) -> tuple[Phase, ...]:
         """Score function, then table, on every batch."""

@@ -14,7 +14,8 @@ import torch
 from torch import Tensor
 
 from ownview.seam.initial import Constant, Uniform
-from ownview.seam.training import Context, Param, Params
+from ownview.seam.roles import Param, private
+from ownview.seam.training import Context, Params
 
 MERGES = ("em", "dm", "sm", "sr")
 """Elastic (a weight for every item), dynamic (one learnt weight), static merging (one fixed weight), replacement."""
@@ -49,14 +50,14 @@ class Merging:
     def params(self) -> dict[str, Param]:
         """The adapter's, private; none where rho is not learnt."""
         if self.kind == "dm":
-            return {"adapter": Param((), initial=Constant(0.0))}
+            return {"adapter": private(initial=Constant(0.0))}
         if self.kind != "em":
             return {}
         adapter: dict[str, Param] = {}
         for depth, (inputs, outputs) in enumerate(pairwise((2 * self.width, *self.layers, 1))):
             initial = Uniform(1 / math.sqrt(inputs))
-            adapter[f"adapter{depth}"] = Param((inputs, outputs), initial=initial)
-            adapter[f"adapter_bias{depth}"] = Param((outputs,), initial=initial)
+            adapter[f"adapter{depth}"] = private(inputs, outputs, initial=initial)
+            adapter[f"adapter_bias{depth}"] = private(outputs, initial=initial)
         return adapter
 
     def weights(self, p: Params) -> Tensor:

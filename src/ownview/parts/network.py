@@ -11,7 +11,8 @@ from torch import Tensor
 
 from ownview.seam.initial import Uniform
 from ownview.seam.optimizers import Adam, Sgd
-from ownview.seam.training import Param, Params, Step
+from ownview.seam.roles import PRIVATE, Param, Role
+from ownview.seam.training import Params, Step
 
 
 @dataclass(frozen=True)
@@ -31,13 +32,13 @@ class Network:
         """From the input to the output."""
         return (2 * self.size, *self.hidden, 1)
 
-    def params(self, *, shared: bool) -> dict[str, Param]:
+    def params(self, role: Role) -> dict[str, Param]:
         """weight0 [2d, h], bias0 [h], and so on; U(-1/sqrt(inputs), 1/sqrt(inputs))."""
         made: dict[str, Param] = {}
         for depth, (inputs, outputs) in enumerate(pairwise(self.widths)):
             initial = Uniform(1 / math.sqrt(inputs))
-            made[f"weight{depth}"] = Param((inputs, outputs), shared=shared, initial=initial)
-            made[f"bias{depth}"] = Param((outputs,), shared=shared, initial=initial)
+            made[f"weight{depth}"] = Param((inputs, outputs), role, initial=initial)
+            made[f"bias{depth}"] = Param((outputs,), role, initial=initial)
         return made
 
     def scores(self, p: Params) -> Tensor:
@@ -63,4 +64,4 @@ class Network:
             return Step(names, Adam(rate) if optimizer == "adam" else Sgd(rate * times), alongside=alongside)
 
         vectors = moving(("user",), factor, moving(("items",), factor * num_items))
-        return moving(tuple(self.params(shared=False)), 1.0, vectors)
+        return moving(tuple(self.params(PRIVATE)), 1.0, vectors)

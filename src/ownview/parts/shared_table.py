@@ -6,12 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ownview.base.errors import SettingError
-from ownview.seam.beginning import BeginWith
-from ownview.seam.method import Method
-from ownview.seam.training import Param, World
-
-_WORLD = World(num_clients=2, num_items=4)
-"""Names and kinds of parameters do not depend on the world, so any will do to look at them."""
+from ownview.seam.client import Client
+from ownview.seam.roles import PERSONAL, Param
+from ownview.seam.training import BeginWith
 
 
 @dataclass(frozen=True)
@@ -31,28 +28,33 @@ class SharedTable:
     def beside(self, params: Mapping[str, Param]) -> dict[str, Param]:
         """`params` with a client that goes on from its own table, and the received one beside it."""
         own = params[self.name]
-        return {**params, self.name: own if own.beside else replace(own, kept=True, beside=self.received)}
+        mine = own if own.role is PERSONAL else replace(own, role=PERSONAL, received_as=self.received)
+        return {**params, self.name: mine}
 
 
-def shared_table(inner: Method, plugin: str) -> SharedTable:
-    """The shared item table of `inner`; `SettingError` where there is not one, or a client goes on from its own."""
-    tables = {name: param for name, param in inner.params(_WORLD).items() if param.rows and param.shared}
+def shared_table(inner: Client, name: str, plugin: str) -> SharedTable:
+    """The item table that clients of a method send and receive.
+
+    Raises `SettingError` where there is not exactly one, or a client goes on from its own.
+
+    Args:
+        inner: the method's client.
+        name: of the method.
+        plugin: whose name errors say.
+    """
+    tables = {one: param for one, param in inner.params.items() if param.rows and param.from_server}
     if not tables:
-        raise SettingError(
-            f"plug-in {plugin} needs a shared item table, and {inner.name} shares none: nothing is received"
-        )
+        raise SettingError(f"plug-in {plugin} needs a shared item table, and {name} shares none: nothing is received")
     if len(tables) > 1:
-        raise SettingError(f"plug-in {plugin} works on one shared item table, and {inner.name} has {sorted(tables)}")
-    name, param = next(iter(tables.items()))
+        raise SettingError(f"plug-in {plugin} works on one shared item table, and {name} has {sorted(tables)}")
+    (table, param), opening = next(iter(tables.items())), inner.phases[0].opening
     if len(param.shape) != 1:
-        raise SettingError(f"plug-in {plugin} works on rows that are vectors, and those of {inner.name} are not")
+        raise SettingError(f"plug-in {plugin} works on rows that are vectors, and those of {name} are not")
     (width,) = param.shape
-    opening = inner.phases(_WORLD)[0].opening
-    if param.beside:
-        beside = (param.beside, param.common)
-        if isinstance(opening, BeginWith) and opening.table == name and opening.received in beside:
-            return SharedTable(name, width, opening.received)
-        raise SettingError(f"plug-in {plugin} lets a client go on from its own table, and {inner.name} does so already")
+    if param.role is PERSONAL:
+        if isinstance(opening, BeginWith) and opening.table == table and opening.received in param.tables_beside:
+            return SharedTable(table, width, opening.received)
+        raise SettingError(f"plug-in {plugin} lets a client go on from its own table, and {name} does so already")
     if opening is not None:
-        raise SettingError(f"plug-in {plugin} opens the first phase, and {inner.name} does so already")
-    return SharedTable(name, width)
+        raise SettingError(f"plug-in {plugin} opens the first phase, and {name} does so already")
+    return SharedTable(table, width)

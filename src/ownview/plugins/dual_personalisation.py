@@ -10,8 +10,11 @@ from typing import ClassVar
 
 from ownview.base.errors import SettingError
 from ownview.config.settings import setting
-from ownview.seam.method import Method, Plugin
-from ownview.seam.training import Param, Phase, Step, World
+from ownview.seam.client import Client
+from ownview.seam.method import Federated
+from ownview.seam.plugin import Plugin
+from ownview.seam.roles import KEPT, PERSONAL, PRIVATE, Param
+from ownview.seam.training import ANY_WORLD, Step, World
 
 
 @dataclass(frozen=True)
@@ -30,48 +33,46 @@ class DualPersonalisation(Plugin):
     alternate: bool = setting(True, "on every batch move the private part first, then the tables")
 
     @classmethod
-    def neutral(cls, inner: Method) -> DualPersonalisation:
+    def neutral(cls, inner: Federated) -> DualPersonalisation:
         """Neither half switched on."""
         return cls(inner=inner, personal=False, alternate=False)
 
-    def check(self, inner: Method) -> None:
+    def check(self, inner: Federated) -> None:
         """There must be a shared table to personalise, and not a personal one already."""
-        some = inner.params(World(num_clients=1, num_items=1)).values()
-        if any(param.beside for param in some):
+        some = inner.client(ANY_WORLD).params.values()
+        if any(param.role is PERSONAL for param in some):
             raise SettingError(
                 f"plug-in {self.name} lets a client keep the table it received; {inner.name}'s clients have a table of "
                 "their own beside it already"
             )
-        if inner.server_step is not None:
+        if inner.server(ANY_WORLD).after is not None:
             raise SettingError(
                 f"plug-in {self.name} leaves nothing shared but kept item tables; {inner.name}'s server rewrites "
                 "shared values after every round, and clients that predict with what they trained would not see it"
             )
-        if not any(param.rows and param.shared for param in some):
+        if not any(param.rows and param.sends for param in some):
             raise SettingError(
                 f"plug-in {self.name} needs a method that shares an item table; {inner.name} shares none"
             )
 
-    def params(self, world: World) -> dict[str, Param]:
-        """The inner method's, with tables kept and the rest private."""
-        inner = self.wrapped.params(world)
-        return {name: _personal(param) for name, param in inner.items()} if self.personal else inner
-
-    def phases(self, world: World) -> tuple[Phase, ...]:
-        """The inner method's, every step split into its private half and its tables."""
+    def changed(self, client: Client, world: World) -> Client:
+        """Tables are kept and everything else becomes private; every step is split into its two halves."""
+        if self.personal:
+            client = replace(client, params={name: _personal(param) for name, param in client.params.items()})
         if not self.alternate:
-            return self.wrapped.phases(world)
-        tables = {name for name, param in self.params(world).items() if param.rows}
-        return tuple(
+            return client
+        tables = {name for name, param in client.params.items() if param.rows}
+        phases = tuple(
             replace(phase, steps=tuple(half for step in phase.steps for half in _halves(step, tables)))
-            for phase in self.wrapped.phases(world)
+            for phase in client.phases
         )
+        return replace(client, work=replace(client.training, phases=phases))
 
 
 def _personal(param: Param) -> Param:
-    if param.rows and param.shared:
-        return replace(param, kept=True)
-    return replace(param, shared=False, kept=False)
+    if param.rows and param.from_server:
+        return replace(param, role=KEPT)
+    return replace(param, role=PRIVATE) if param.from_server else param
 
 
 def _halves(step: Step, tables: set[str]) -> tuple[Step, ...]:

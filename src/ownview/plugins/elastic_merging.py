@@ -16,9 +16,12 @@ from ownview.config.search import Between
 from ownview.config.settings import setting
 from ownview.parts.merging import MERGED_ROWS, MERGES, Merging
 from ownview.parts.shared_table import shared_table
-from ownview.seam.method import Method, Plugin
+from ownview.seam.client import Client
+from ownview.seam.method import Federated
 from ownview.seam.optimizers import Adam
-from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
+from ownview.seam.plugin import Plugin
+from ownview.seam.roles import FRESH
+from ownview.seam.training import ANY_WORLD, Batch, Context, Params, Phase, Step, World
 
 
 @dataclass(frozen=True)
@@ -44,10 +47,11 @@ class ElasticMerging(Plugin):
     merged_rows: str = setting("all", "rows that are merged: all, or the ones a client trains", choices=MERGED_ROWS)
     rho: float = setting(0.5, "weight of the received table in static merging", low=0, high=1)
 
-    def check(self, inner: Method) -> None:
+    def check(self, inner: Federated) -> None:
         """There must be one shared item table to merge with, and something learnt to merge by."""
-        shared_table(inner, self.name)
-        fresh = [name for name, param in inner.params(World(2, 4)).items() if param.fresh]
+        client = inner.client(ANY_WORLD)
+        shared_table(client, inner.name, self.name)
+        fresh = [name for name, param in client.params.items() if param.role is FRESH]
         if fresh:
             raise SettingError(
                 f"plug-in {self.name} trains its adapter before anything else, when {fresh[0]!r} of {inner.name}, "
@@ -55,49 +59,38 @@ class ElasticMerging(Plugin):
             )
 
     @classmethod
-    def neutral(cls, inner: Method) -> Plugin:
+    def neutral(cls, inner: Federated) -> Plugin:
         """Replacement: what the inner method does."""
         return cls(inner=inner, variant="sr")
 
-    @property
-    def merging(self) -> Merging:
-        """Own and received table, and the adapter between them."""
-        table = shared_table(self.wrapped, self.name)
-        return Merging(self.variant, table.name, table.received, table.width, self.adapter_layers, self.rho)
-
-    def params(self, world: World) -> dict[str, Param]:
-        """The inner method's; the table goes on from where it was, next to the received one."""
-        params = self.wrapped.params(world)
+    def changed(self, client: Client, world: World) -> Client:
+        """The table goes on from where it was; the adapter is trained first, then the inner method's phases run."""
         if self.variant == "sr":
-            return params
-        return {**shared_table(self.wrapped, self.name).beside(params), **self.merging.params()}
+            return client
+        table = shared_table(client, self.wrapped.name, self.name)
+        merging = Merging(self.variant, table.name, table.received, table.width, self.adapter_layers, self.rho)
+        adapter = tuple(merging.params())
+        first, *others = client.phases
+        phases = (replace(first, opening=merging.opening, everywhere=self.merged_rows == "all"), *others)
+        if adapter:
+            epochs = self.adapter_epochs or first.epochs
+            phases = (Phase((Step(adapter, Adam(self.adapter_rate)),), epochs), *phases)
 
-    def phases(self, world: World) -> tuple[Phase, ...]:
-        """The adapter's, where there is one, and the inner method's."""
-        first, *others = self.wrapped.phases(world)
-        if self.variant == "sr":
-            return (first, *others)
-        phases = (replace(first, opening=self.merging.opening, everywhere=self.merged_rows == "all"), *others)
-        adapter = tuple(self.merging.params())
-        if not adapter:
-            return phases
-        epochs = self.adapter_epochs or self.local_epochs
-        return (Phase((Step(adapter, Adam(self.adapter_rate)),), epochs), *phases)
+        def loss(p: Params, batch: Batch, context: Context) -> Tensor:
+            """The inner method's; on the merged table while the adapter is trained."""
+            if not adapter:
+                return client.loss(p, batch, context)
+            inner = replace(context, phase=max(context.phase - 1, 0))
+            merged = {**p, merging.own: merging.merged(p)} if context.phase == 0 else p
+            return client.loss(merged, batch, inner)
 
-    def scores(self, p: Params) -> Tensor:
-        """The inner method's, on the client's own table."""
-        return self.wrapped.scores(p)
+        def readings(p: Params) -> Params:
+            """[m] rho of every item and [m, d] both tables merged, besides the inner method's."""
+            return {**client.readings(p), "rho": merging.weights(p), "merged": merging.merged(p)}
 
-    def readings(self, p: Params) -> Params:
-        """[m] rho of every item and [m, d] both tables merged, besides the inner method's."""
-        if self.variant == "sr":
-            return self.wrapped.readings(p)
-        return {**self.wrapped.readings(p), "rho": self.merging.weights(p), "merged": self.merging.merged(p)}
-
-    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
-        """The inner method's; on the merged table while the adapter is trained."""
-        if not (self.variant != "sr" and self.merging.params()):
-            return self.wrapped.loss(p, batch, context)
-        inner = replace(context, phase=max(context.phase - 1, 0))
-        merged = {**p, self.merging.own: self.merging.merged(p)} if context.phase == 0 else p
-        return self.wrapped.loss(merged, batch, inner)
+        return replace(
+            client,
+            params={**table.beside(client.params), **merging.params()},
+            work=replace(client.training, phases=phases, loss=loss),
+            readings=readings,
+        )

@@ -12,9 +12,12 @@ from typing import ClassVar
 
 from ownview.base.errors import SettingError
 from ownview.config.settings import setting
-from ownview.parts.shared_table import SharedTable, shared_table
-from ownview.seam.method import Method, Plugin
-from ownview.seam.training import Context, Param, Params, Phase, World
+from ownview.parts.shared_table import shared_table
+from ownview.seam.client import Client
+from ownview.seam.method import Federated
+from ownview.seam.plugin import Plugin
+from ownview.seam.roles import PERSONAL
+from ownview.seam.training import ANY_WORLD, Context, Params, World
 
 
 @dataclass(frozen=True)
@@ -32,40 +35,35 @@ class LateAggregation(Plugin):
 
     start: int = setting(0, "first round in which clients take over what they receive; 0 for never", low=0)
 
-    def check(self, inner: Method) -> None:
+    def check(self, inner: Federated) -> None:
         """One item table and nothing else may be shared, and clients must look at it by beginning with it alone."""
-        table, params = shared_table(inner, self.name).name, inner.params(World(2, 4))
-        if params[table].beside:
+        client = inner.client(ANY_WORLD)
+        table = shared_table(client, inner.name, self.name).name
+        if client.params[table].role is PERSONAL:
             raise SettingError(
                 f"plug-in {self.name} holds back what clients receive, and {inner.name} looks at it in other ways too "
                 "than by beginning with it"
             )
-        others = [n for n, param in params.items() if param.shared and n != table]
+        others = [name for name, param in client.params.items() if param.from_server and name != table]
         if others:
             raise SettingError(f"plug-in {self.name} holds back one item table, and {inner.name} also shares {others}")
 
     @classmethod
-    def neutral(cls, inner: Method) -> Plugin:
+    def neutral(cls, inner: Federated) -> Plugin:
         """Aggregation from the first round on."""
         return cls(inner=inner, start=1)
 
-    @property
-    def _table(self) -> SharedTable:
-        return shared_table(self.wrapped, self.name)
-
-    def params(self, world: World) -> dict[str, Param]:
-        """The inner method's; the table goes on from where it was."""
-        params = self.wrapped.params(world)
+    def changed(self, client: Client, world: World) -> Client:
+        """The table goes on from where it was; the first phase begins with what was received, once it is time."""
         if self.start == 1:
-            return params
-        return self._table.beside(params)
+            return client
+        table = shared_table(client, self.wrapped.name, self.name)
 
-    def phases(self, world: World) -> tuple[Phase, ...]:
-        """The inner method's; the first begins with what was received, once it is time."""
-        first, *others = self.wrapped.phases(world)
-        return (first if self.start == 1 else replace(first, opening=self._taken_over), *others)
+        def take_over(p: Params, context: Context) -> Params:
+            """A round is no value of a client, so one may ask for it."""
+            taken = self.start and context.round >= self.start
+            return {table.name: p[table.received if taken else table.name]}
 
-    def _taken_over(self, p: Params, context: Context) -> Params:
-        """A round is no value of a client, so one may ask for it."""
-        taken = self.start and context.round >= self.start
-        return {self._table.name: p[self._table.received if taken else self._table.name]}
+        first, *others = client.phases
+        phases = (replace(first, opening=take_over), *others)
+        return replace(client, params=table.beside(client.params), work=replace(client.training, phases=phases))

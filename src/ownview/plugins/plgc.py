@@ -7,6 +7,7 @@ Recommendation".
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -17,11 +18,13 @@ from ownview.config.search import Between
 from ownview.config.settings import setting
 from ownview.parts.redundancy import REDUCTIONS
 from ownview.parts.shared_table import SharedTable, shared_table
-from ownview.seam.beginning import BeginWith
+from ownview.seam.client import Client
 from ownview.seam.initial import Uniform
-from ownview.seam.method import Method, Plugin
+from ownview.seam.method import Federated
 from ownview.seam.optimizers import Sgd
-from ownview.seam.training import Batch, Context, Param, Params, Phase, Step, World
+from ownview.seam.plugin import Plugin
+from ownview.seam.roles import Param, private
+from ownview.seam.training import ANY_WORLD, Batch, BeginWith, Context, Params, Phase, Step, World
 
 _LAYERS = ("projector", "predictor")
 
@@ -50,93 +53,95 @@ class PLGC(Plugin):
         0.01, "SGD's rate for projector and predictor", above=0, search=Between(1e-4, 0.1, log=True)
     )
 
-    def check(self, inner: Method) -> None:
+    def check(self, inner: Federated) -> None:
         """There must be one shared item table."""
-        shared_table(inner, self.name)
+        shared_table(inner.client(ANY_WORLD), inner.name, self.name)
 
     @classmethod
-    def neutral(cls, inner: Method) -> Plugin:
+    def neutral(cls, inner: Federated) -> Plugin:
         """Both halves off."""
         return cls(inner=inner, mixing=False, redundancy="none")
-
-    @property
-    def table(self) -> SharedTable:
-        """C and G by name: the client's own table, and the received one that rounds of the inner method begin with."""
-        return shared_table(self.wrapped, self.name)
 
     @property
     def penalises(self) -> bool:
         """Whether there is a penalty, and with it a private network."""
         return self.redundancy != "none"
 
-    def params(self, world: World) -> dict[str, Param]:
+    def changed(self, client: Client, world: World) -> Client:
+        """C stands beside G, and the inner method works on Q; the network moves where C does."""
+        if not (self.mixing or self.penalises):
+            return client
+        table = shared_table(client, self.wrapped.name, self.name)
+        own, received = table.name, table.received
+
+        def mixed(p: Params) -> Params:
+            """With Q in place of C."""
+            if not self.mixing:
+                return p
+            local = (p[own].square().sum() + p[f"{own}.outside"]).detach()
+            share = local / (local + p[received].square().sum() + p[f"{received}.outside"])
+            return {**p, own: share * p[own] + (1 - share) * p[received]}
+
+        def scores(p: Params) -> Tensor:
+            """The inner method's on Q."""
+            return client.scores(mixed(p))
+
+        def loss(p: Params, batch: Batch, context: Context) -> Tensor:
+            """The inner method's on Q, and the penalty."""
+            total = client.loss(mixed(p), batch, context)
+            if not self.penalises:
+                return total
+            views = _projected(p, p[own]), _projected(p, p[received])
+            return total + self.beta * REDUCTIONS[self.redundancy](*views, batch.counts, self.gamma)
+
+        def readings(p: Params) -> Params:
+            """Singular values [d] and information abundance [] of C, G and Q, and Q [m, d], besides the inner's."""
+            found = dict(client.readings(p))
+            tables = {"own": p[own], "received": p[received], "mixed": mixed(p)[own]}
+            for name, rows in tables.items():
+                values = torch.linalg.svdvals(rows)
+                found |= {f"singular values {name}": values, f"abundance {name}": values.sum() / values.max()}
+            return {**found, "merged": tables["mixed"]}
+
+        work = replace(client.training, phases=self._phases(client.phases, table), loss=loss)
+        return replace(client, params=self._params(client.params, table), work=work, scores=scores, readings=readings)
+
+    def _params(self, params: Mapping[str, Param], table: SharedTable) -> dict[str, Param]:
         """The inner method's with G beside C, and the network."""
-        params = self.wrapped.params(world)
-        if self.mixing or self.penalises:
-            params = self.table.beside(params)
-            params[self.table.name] = replace(params[self.table.name], rest=self.mixing)
-        return {**params, **(self._network(self.table.width) if self.penalises else {})}
+        found = table.beside(params)
+        found[table.name] = replace(found[table.name], squares_outside=self.mixing)
+        return {**found, **(_network(table.width) if self.penalises else {})}
 
-    def _network(self, width: int) -> dict[str, Param]:
-        initial = Uniform(1 / math.sqrt(width))
-        names = [f"{part}{layer}" for part in _LAYERS for layer in (0, 1)]
-        return {name: Param((width, width), initial=initial) for name in names} | {
-            f"{name}_bias": Param((width,), initial=initial) for name in names
-        }
-
-    def phases(self, world: World) -> tuple[Phase, ...]:
+    def _phases(self, phases: tuple[Phase, ...], table: SharedTable) -> tuple[Phase, ...]:
         """The inner method's; the network moves where the table does. Mixing lets C go on, else G replaces it."""
-        phases = self.wrapped.phases(world)
         if self.penalises:
-            network = Step(tuple(self._network(1)), Sgd(self.network_rate))
+            network = Step(tuple(_network(1)), Sgd(self.network_rate))
             phases = tuple(
-                replace(phase, steps=tuple(self._with(network, step) for step in phase.steps)) for phase in phases
+                replace(phase, steps=tuple(_with(network, step, table.name) for step in phase.steps))
+                for phase in phases
             )
-        if self.mixing or self.penalises:
-            opening = None if self.mixing else BeginWith(self.table.name, self.table.received)
-            phases = (replace(phases[0], opening=opening), *phases[1:])
-        return phases
+        opening = None if self.mixing else BeginWith(table.name, table.received)
+        return (replace(phases[0], opening=opening), *phases[1:])
 
-    def _with(self, network: Step, step: Step) -> Step:
-        if not any(self.table.name in part.names for part in step.parts):
-            return step
-        return replace(step, alongside=replace(network, alongside=step.alongside))
 
-    def scores(self, p: Params) -> Tensor:
-        """The inner method's on Q."""
-        return self.wrapped.scores(self._mixed(p))
+def _network(width: int) -> dict[str, Param]:
+    """Weights [d, d] and biases [d] of projector and predictor, two layers each."""
+    initial = Uniform(1 / math.sqrt(width))
+    names = [f"{part}{layer}" for part in _LAYERS for layer in (0, 1)]
+    return {name: private(width, width, initial=initial) for name in names} | {
+        f"{name}_bias": private(width, initial=initial) for name in names
+    }
 
-    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
-        """The inner method's on Q, and the penalty."""
-        total = self.wrapped.loss(self._mixed(p), batch, context)
-        if not self.penalises:
-            return total
-        views = self._projected(p, p[self.table.name]), self._projected(p, p[self.table.received])
-        return total + self.beta * REDUCTIONS[self.redundancy](*views, batch.counts, self.gamma)
 
-    def readings(self, p: Params) -> Params:
-        """Singular values [d] and information abundance [] of C, G and Q, and Q [m, d], besides the inner method's."""
-        found = self.wrapped.readings(p)
-        if self.mixing or self.penalises:
-            own, received = self.table.name, self.table.received
-            tables = {"own": p[own], "received": p[received], "mixed": self._mixed(p)[own]}
-            for name, table in tables.items():
-                values = torch.linalg.svdvals(table)
-                found = {**found, f"singular values {name}": values, f"abundance {name}": values.sum() / values.max()}
-            found = {**found, "merged": tables["mixed"]}
-        return found
+def _with(network: Step, step: Step, table: str) -> Step:
+    if not any(table in part.names for part in step.parts):
+        return step
+    return replace(step, alongside=replace(network, alongside=step.alongside))
 
-    def _mixed(self, p: Params) -> Params:
-        """With Q in place of C."""
-        if not self.mixing:
-            return p
-        own, received = self.table.name, self.table.received
-        local = (p[own].square().sum() + p[f"{own}.rest"]).detach()
-        share = local / (local + p[received].square().sum() + p[f"{received}.rest"])
-        return {**p, own: share * p[own] + (1 - share) * p[received]}
 
-    def _projected(self, p: Params, rows: Tensor) -> Tensor:
-        for part in _LAYERS:
-            hidden = torch.relu(rows @ p[f"{part}0"] + p[f"{part}0_bias"])
-            rows = hidden @ p[f"{part}1"] + p[f"{part}1_bias"]
-        return rows
+def _projected(p: Params, rows: Tensor) -> Tensor:
+    """[R, d] rows through projector and predictor."""
+    for part in _LAYERS:
+        hidden = torch.relu(rows @ p[f"{part}0"] + p[f"{part}0_bias"])
+        rows = hidden @ p[f"{part}1"] + p[f"{part}1_bias"]
+    return rows

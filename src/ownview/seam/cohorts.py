@@ -30,7 +30,7 @@ class Seen:
 
 
 class Cohort(Protocol):
-    """A way to choose; see `Method.server_cohort`."""
+    """A way to choose; see `Server.cohort`."""
 
     def choose(self, seen: Seen, wanted: int) -> Tensor:
         """[wanted] positions of the clients of the round, ascending; fewer where there are not so many."""

@@ -54,13 +54,4 @@ class Orthonormal:
         return columns.T.contiguous() * self.length
 
 
-@dataclass(frozen=True)
-class OwnHistory:
-    """No draw: 1 for the items the client has in training, 0 for others. For private tables that no step moves."""
-
-    def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """Zeros, as of a client that has nothing; the generator is not used."""
-        return torch.zeros(shape)
-
-
-Initial = Normal | Uniform | Constant | Orthonormal | OwnHistory
+Initial = Normal | Uniform | Constant | Orthonormal

@@ -1,0 +1,161 @@
+"""The client's half of a federated recommender: a value made of plain functions, written for ONE client.
+
+A client opens a download, works, keeps what is its own, and closes with an upload. Its work is one of two kinds: it
+trains and sends what training changed (`Training`), or it works out summands from its own data and sends those
+(`Reporting`). Nothing here knows how many clients there are, on which device they run, or how messages travel.
+
+All functions are pure: no `.item()`, no `if` on tensor values (use `torch.where`), no BatchNorm, no randomness. Then
+thousands of clients may run at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from torch import Tensor
+
+from ownview.seam.roles import Param
+from ownview.seam.training import Batch, Context, Params, Phase
+
+Scores = Callable[[Params], Tensor]
+"""One client's values -> [R] the score of every row at hand: touched rows in training, candidates in ranking."""
+
+Loss = Callable[[Params, Batch, Context], Tensor]
+"""One client's values, a batch, and when -> [] the mean loss over the batch."""
+
+Change = Callable[[Params], Params]
+"""Values by name -> new values for some of them."""
+
+
+class Product(NamedTuple):
+    """A summand [a, b] that is left^T right, with left [k, a] and right [k, b].
+
+    Sums of products over clients are one product of stacked factors, so a summand is written out only where something
+    has to be done to it before it leaves.
+    """
+
+    left: Tensor
+    right: Tensor
+
+
+Summands = Mapping[str, Tensor | Product]
+"""What one client sends in a round of sums, by name."""
+
+Report = Callable[[Params, Batch, Context], tuple[Summands, Params]]
+"""One client's values, its samples over all items, and when -> what it sends, and new values for some of its own."""
+
+
+@dataclass(frozen=True)
+class Summand:
+    """What leaves a client that reports.
+
+    Args:
+        shape: of the summand and of the sum; left^T right of a product is brought to it.
+        what: it is, in words for people who ask what leaves their device.
+        symmetric: whether it is a symmetric matrix, of which one half is enough on the way.
+    """
+
+    shape: tuple[int, ...]
+    what: str
+    symmetric: bool = False
+
+
+@dataclass(frozen=True)
+class Training:
+    """Work that moves parameters on batches of positives and drawn negatives.
+
+    Args:
+        phases: what is done, in order.
+        loss: of a batch.
+        negatives: drawn for every positive, anew each round.
+        batch_size: samples in a batch.
+        pairs: whether batches say which positive each negative was drawn for (`Batch.partners`).
+    """
+
+    phases: tuple[Phase, ...]
+    loss: Loss
+    negatives: int
+    batch_size: int
+    pairs: bool = False
+
+
+def _as_it_came(received: Params) -> Params:
+    return received
+
+
+@dataclass(frozen=True)
+class Reporting:
+    """Work that makes summands, of which the server sees sums over clients alone.
+
+    Args:
+        sends: what leaves the client, by name.
+        report: makes it.
+        negatives: drawn for every positive of the batch; 0 where the report needs no samples (the batch is 0 then).
+        prepare_download: what clients make of the received values before they look at anything of their own; the same
+            for all of them, so a simulation does it once.
+        receives_after: whether clients receive once the server has combined instead of before they work: `report` then
+            sees no received value, and what they receive serves `after_round` and `scores`.
+        after_round: (with `receives_after`) new values of the client's own, from what was received.
+        working: numbers that one client's work holds at the same time, for the size of blocks.
+    """
+
+    sends: Mapping[str, Summand]
+    report: Report
+    negatives: int = 0
+    prepare_download: Change = _as_it_came
+    receives_after: bool = False
+    after_round: Change | None = None
+    working: int = 1
+
+    def __post_init__(self) -> None:
+        if self.after_round is not None and not self.receives_after:
+            raise ValueError("after_round works on what is received after the round; expected receives_after=True")
+
+
+Work = Training | Reporting
+
+
+def _nothing(p: Params) -> Params:
+    return {}
+
+
+@dataclass(frozen=True)
+class Client:
+    """One client's half.
+
+    Args:
+        params: what it has, by name and role.
+        work: what it does in a round.
+        scores: of the rows at hand.
+        before_predicting: what it trains on all its samples before it predicts, with negatives of its own: private or
+            fresh parameters without rows. It sends and keeps nothing of it. Phases count on from those of `work`.
+        whole_rows: whether a row's score depends on other rows too; then `scores` gets whole tables in ranking.
+        readings: what is worth looking at in a watched client, from whole tables [m, ...]; what has more than 128
+            numbers is noted at the end alone.
+    """
+
+    params: Mapping[str, Param]
+    work: Work
+    scores: Scores
+    before_predicting: tuple[Phase, ...] = ()
+    whole_rows: bool = False
+    readings: Change = _nothing
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """Of training; none where the client reports."""
+        return self.work.phases if isinstance(self.work, Training) else ()
+
+    @property
+    def loss(self) -> Loss:
+        """Of training."""
+        return self.training.loss
+
+    @property
+    def training(self) -> Training:
+        """The work of a client that trains."""
+        if not isinstance(self.work, Training):
+            raise TypeError("a client that reports has no phases and no loss")
+        return self.work

@@ -1,0 +1,115 @@
+"""The server's half: whom it chooses, how it combines what arrives, and what it does afterwards.
+
+It sees messages and nothing else. `needs` says what of them: SUMS can be added up in a tree of machines, masked and
+noised; EACH needs every single upload.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ownview.seam.cohorts import Cohort
+from ownview.seam.mixing import Mixing
+from ownview.seam.training import Params
+
+SUMS, EACH = "sums", "each"
+
+RowWeights = Callable[[Tensor], Tensor]
+"""Changes of rows [B, R, ...] -> [B, R]: how much a client's row counts in the server's mean of that row."""
+
+Draw = Callable[[str], Tensor]
+"""A parameter's name -> its initial values drawn anew, others in every round; tables have all rows."""
+
+ServerStep = Callable[[Params, Draw], Params]
+"""Whole shared values by name, as the round's mean has left them -> new values for some of them. A pure function."""
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """What the server knows of a round besides the sums.
+
+    Args:
+        round: from 1.
+        clients: how many took part; at least one.
+    """
+
+    round: int
+    clients: int
+
+
+Combine = Callable[[Params, Params, Arrived], Params]
+"""Sums by name, the server's values, and the round -> new values for some of the server's. A pure function."""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The mean of the clients' changes.
+
+    Args:
+        weighting: clients count by their training "samples", or are "uniform".
+        rows: a table's row is averaged over "all" clients, or over those whose samples "touched" it.
+    """
+
+    needs: ClassVar[str] = SUMS
+    weighting: str = "samples"
+    rows: str = "all"
+
+
+@dataclass(frozen=True)
+class RowMean:
+    """Every row of a table has weights of its own: sum_u q_ui (x_ui - x_i) / sum_u q_ui.
+
+    Args:
+        weigh: gives q. Parameters without rows have the mean by samples.
+    """
+
+    needs: ClassVar[str] = SUMS
+    weigh: RowWeights
+    weighting: ClassVar[str] = "samples"
+    rows: ClassVar[str] = "all"
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums of what clients report, and what follows from them.
+
+    Args:
+        combine: new values of the server's.
+        noise: that belongs to the method, as federation setting `privacy` writes it; that setting replaces it.
+        working: numbers of the run's precision that `combine`, or a client's `prepare_download`, holds besides.
+        advice: what to do where the server's values do not fit in memory.
+    """
+
+    needs: ClassVar[str] = SUMS
+    combine: Combine
+    noise: str = "none"
+    working: int = 0
+    advice: str = "raise --memory or lower embedding_size"
+
+
+@dataclass(frozen=True)
+class Server:
+    """The server's half.
+
+    Args:
+        combine: what becomes of uploads.
+        mixing: how the server makes a table for each client from all personal tables; None for one mean for all. The
+            server's optimiser and weighting do not apply to mixed tables; shares of the data do.
+        cohort: how the clients of a round are chosen by what they report; None for a plain draw. It applies where a
+            share or a number of clients take part: not where all do, nor where each is drawn by itself.
+        after: what the server does to the shared values after every round's mean.
+    """
+
+    combine: Mean | RowMean | Sums = Mean()
+    mixing: Mixing | None = None
+    cohort: Cohort | None = None
+    after: ServerStep | None = None
+
+    @property
+    def needs(self) -> str:
+        """SUMS or EACH."""
+        return self.combine.needs if self.mixing is None and self.cohort is None else EACH
