@@ -32,6 +32,7 @@ from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.registry import METHODS
+from ownview.seam.method import Method
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def measure(case: Case) -> Timing:
     split = _split(case.world)
     order = torch.argsort(split.train.lengths, stable=True)
     clients = order[case.every // 2 :: case.every]
-    method = METHODS[case.method]()
+    method = _method(case.method)
     total = int(split.train.lengths.sum()) * (1 + method.negatives)
     share = int(split.train.lengths[clients].sum()) * (1 + method.negatives) / total
     seconds = _research(case, split, clients) if case.engine == "research" else _engine(case, split, clients)
@@ -85,7 +86,7 @@ def measure(case: Case) -> Timing:
 
 def _engine(case: Case, split: Split, clients: torch.Tensor) -> list[float]:
     place = machine(case.device, "4GB" if case.device == "cpu" else "auto", case.engine)
-    one = Federation(METHODS[case.method](), split, split.known_items(), FederationOptions(), 0, place)
+    one = Federation(_method(case.method), split, split.known_items(), FederationOptions(), 0, place)
     chosen = clients.to(place.device)
     one.participants = lambda number: chosen  # type: ignore[method-assign]
     clock = time.process_time if case.device == "cpu" else time.perf_counter
@@ -98,10 +99,17 @@ def _engine(case: Case, split: Split, clients: torch.Tensor) -> list[float]:
 
 
 def _research(case: Case, split: Split, clients: torch.Tensor) -> list[float]:
-    method = METHODS[case.method]()
+    method = _method(case.method)
     start = time.process_time()
     one_round(case.method, split, clients.tolist(), method.negatives, method.batch_size, method.local_epochs)
     return [time.process_time() - start]
+
+
+def _method(name: str) -> Method:
+    method = METHODS[name]()
+    if not isinstance(method, Method):
+        raise SystemExit(f"{name}: its clients report sums; name methods whose clients train")
+    return method
 
 
 def _split(world: str) -> Split:

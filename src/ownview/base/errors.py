@@ -43,6 +43,10 @@ class DownloadError(OwnviewError):
     """A dataset could not be fetched whole and verified."""
 
 
+class MessageError(OwnviewError):
+    """A message between client and server is damaged, or of another version."""
+
+
 class TrainingError(OwnviewError):
     """Training cannot go on: a loss or a parameter is not finite, or a client's code failed."""
 

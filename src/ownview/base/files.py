@@ -53,6 +53,12 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
+def make_folder(path: Path) -> None:
+    """Make a folder, and those above it, where it is not there yet."""
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+
+
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn what the operating system says about a write into an error that names the file."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import torch
 from torch import Tensor
 
-from ownview.seam.training import Param, visible
+from ownview.seam.roles import Param, visible
 
 _COPIES = 10
 """Live copies of a trained value at the peak of a step: value, start, gradient, two moments, temporaries."""
@@ -43,9 +44,16 @@ class Footprint:
     def of(self, samples: int) -> int:
         """Bytes of one client with so many samples."""
         rows = self.num_items if self.dense else min(samples, self.num_items)
-        values = sum(prod(p.shape) * (rows if p.rows else 1) for p in visible(self.params).values())
-        whole = sum(prod(p.shape) * self.num_items * (1 + bool(p.common)) for p in self.params.values() if p.beside)
-        return (_COPIES * values + _WHOLE_COPIES * whole) * self.bytes_per_value + samples * BYTES_PER_SAMPLE
+        per_row, alone, whole = self._values
+        values = _COPIES * (per_row * rows + alone) + _WHOLE_COPIES * whole
+        return values * self.bytes_per_value + samples * BYTES_PER_SAMPLE
+
+    @cached_property
+    def _values(self) -> tuple[int, int, int]:
+        """Values for each row at hand, values without rows, and values of whole tables beside personal ones."""
+        seen = visible(self.params).values()
+        whole = sum(prod(p.shape) * self.num_items * len(p.tables_beside) for p in self.params.values())
+        return sum(prod(p.shape) for p in seen if p.rows), sum(prod(p.shape) for p in seen if not p.rows), whole
 
 
 def plan(clients: Tensor, samples: Tensor, footprint: Footprint, budget: int, max_clients: int) -> list[Tensor]:

@@ -40,14 +40,16 @@ def half_of(samples: Samples, part: str, group: int, key: int) -> Samples:
     real = (place < kept[..., None]).repeat_interleave(group, dim=-1)
     rows = torch.where(real, samples.rows.gather(-1, members), 0)
     labels = torch.where(real, samples.labels.gather(-1, members), 0.0)
-    return replace(
-        samples, rows=rows, labels=labels, sizes=kept * group, host_sizes=tuple(one * group for one in host_kept)
-    )
+    partners = samples.partners
+    if partners.shape[-1]:
+        partners = torch.where(real, partners.gather(-1, members), 0)
+    host_sizes = tuple(one * group for one in host_kept)
+    return replace(samples, rows=rows, labels=labels, sizes=kept * group, host_sizes=host_sizes, partners=partners)
 
 
 def _order(samples: Samples, counts: Tensor, group: int, key: int) -> Tensor:
     """[..., P] places of a client's positives in a random order; padding stays behind."""
     place = torch.arange(samples.rows.shape[-1] // group, device=samples.rows.device)
-    random = bits(key, samples.clients[..., None], place) >> 1 & ~_PLACE
+    random = bits(key, samples.identities[..., None], place) >> 1 & ~_PLACE
     random = torch.where(place < counts[..., None], random, 1 << 62)
     return sort_keys(random | place) & _PLACE

@@ -16,9 +16,9 @@ from ownview.engine.halves import half_of
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.engine.stopping import EarlyStop
-from ownview.seam.method import Method
+from ownview.seam.client import Client
 from ownview.seam.optimizers import Run
-from ownview.seam.training import Batch, Context, Params, Phase, Shrink, Step, World
+from ownview.seam.training import Batch, Context, Params, Phase, Shrink, Step
 
 _PLACE = (1 << 25) - 1
 """The low bits of a sort key hold a sample's place; no client has 33 million samples."""
@@ -107,7 +107,7 @@ class Plan:
     """What local training does in a round.
 
     Args:
-        phases: of the method, and what it does before it predicts.
+        phases: of the client, and what it does before it predicts.
         numbers: of the phases that run.
         batch_size: samples in a batch; the last batch of an epoch may be smaller.
         group: samples that belong together, a positive and its negatives.
@@ -129,27 +129,26 @@ class Plan:
     @classmethod
     def of(
         cls,
-        method: Method,
+        client: Client,
         numbered: NumberedPhases,
         seed: int,
         number: int,
         recorder: Recorder,
         tables: frozenset[str],
     ) -> Plan:
-        """What a method's clients do in round `number`."""
-        phases, numbers = numbered
-        return cls(phases, numbers, method.batch_size, 1 + method.negatives, seed, number, recorder, tables)
+        """What clients do in round `number`."""
+        (phases, numbers), work = numbered, client.training
+        return cls(phases, numbers, work.batch_size, 1 + work.negatives, seed, number, recorder, tables)
 
 
-def numbered_phases(method: Method, world: World, *, preparing: bool) -> NumberedPhases:
-    """A method's phases, those before it predicts behind the others, and the numbers of the ones that run.
+def numbered_phases(client: Client, *, preparing: bool) -> NumberedPhases:
+    """A client's phases, those before it predicts behind the others, and the numbers of the ones that run.
 
     Args:
-        method: whose.
-        world: of the clients.
+        client: whose.
         preparing: whether the ones before it predicts run, or the others.
     """
-    training, before = method.phases(world), method.before_predicting(world)
+    training, before = client.phases, client.before_predicting
     count = len(training)
     return (*training, *before), range(count, count + len(before)) if preparing else range(count)
 
@@ -182,7 +181,7 @@ def fit(
                 params[name].copy_(value if anywhere else torch.where(_sampled(samples, value), value, params[name]))
         here, at_work = _part(phase.part, samples, runs, plan)
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
-        shuffled = replace(here, rows=here.rows.clone(), labels=here.labels.clone())
+        shuffled = replace(here, rows=here.rows.clone(), labels=here.labels.clone(), partners=here.partners.clone())
         context = Context(plan.round, number)
         epoch = _Epoch(partial(_in_phase, client.loss, number), params, shuffled, at_work, phase, plan, context)
         once_more = plan.recorder.repeated(epoch.run, phase.epochs)
@@ -279,11 +278,13 @@ def _gradients(
 def _shuffle(samples: Samples, key: int, out: Samples) -> None:
     """Write the samples into `out` in a random order of each client's own; padding stays behind."""
     place = torch.arange(samples.rows.shape[-1], device=samples.rows.device)
-    random = bits(key, samples.clients[..., None], place) >> 1 & ~_PLACE
+    random = bits(key, samples.identities[..., None], place) >> 1 & ~_PLACE
     random = torch.where(samples.real_samples, random, 1 << 62)
     order = sort_keys(random | place) & _PLACE
     torch.gather(samples.rows, -1, order, out=out.rows)
     torch.gather(samples.labels, -1, order, out=out.labels)
+    if samples.partners.shape[-1]:
+        torch.gather(samples.partners, -1, order, out=out.partners)
 
 
 def _sampled(samples: Samples, like: Tensor) -> Tensor:
@@ -293,6 +294,8 @@ def _sampled(samples: Samples, like: Tensor) -> Tensor:
 
 
 def _batch(samples: Samples, mask: Tensor, here: Run, window: slice) -> Batch:
-    rows, labels, mask = (tensor[here][..., window] for tensor in (samples.rows, samples.labels, mask))
+    shuffled = (samples.rows, samples.labels, mask, samples.partners)
+    rows, labels, mask, partners = (tensor[here][..., window] for tensor in shuffled)
     empty = torch.zeros(*rows.shape[:-1], samples.items.shape[-1], dtype=labels.dtype, device=rows.device)
-    return Batch(rows, labels, mask, empty.scatter_add(-1, rows, labels), empty.scatter_add_(-1, rows, mask))
+    positives, counts = empty.scatter_add(-1, rows, labels), empty.scatter_add_(-1, rows, mask)
+    return Batch(rows, labels, mask, positives, counts, partners)

@@ -9,31 +9,29 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import OwnviewError, TrainingError
-from ownview.data.interactions import Interactions
+from ownview.data.interactions import IdArray
 from ownview.engine.local import ClientSide, Opened, Plan, Runs, fit, numbered_phases
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
-from ownview.seam.method import Method
-from ownview.seam.training import Batch, Context, Params, World
+from ownview.seam.client import Client
+from ownview.seam.training import Batch, Context, Params
 
 
 class LoopEngine:
-    """Calls `method.loss` for every client in turn and names the client when something goes wrong."""
-
-    name = "loop"
+    """Calls the client's loss for every client in turn and names the client when something goes wrong."""
 
     def __init__(
         self,
-        method: Method,
-        world: World,
+        client: Client,
+        name: str,
         seed: int,
         device: torch.device,
-        data: Interactions,
+        users: IdArray,
         *,
         preparing: bool = False,
     ) -> None:
-        self.method, self.seed, self.data = method, seed, data
-        self.numbered = numbered_phases(method, world, preparing=preparing)
+        self.client, self.name, self.seed, self.users = client, name, seed, users
+        self.numbered = numbered_phases(client, preparing=preparing)
         self.phases = self.numbered[0]
         self.recorder = Recorder(device)
 
@@ -58,25 +56,25 @@ class LoopEngine:
         mine = samples.alone(k)
         rows = len(mine.items)
         values = {name: value[k, :rows] if name in tables else value[k] for name, value in params.items()}
-        batches = math.ceil(mine.host_sizes[0] / self.method.batch_size)
+        batches = math.ceil(mine.host_sizes[0] / self.client.training.batch_size)
 
         def loss(p: Params, batch: Batch, phase: int) -> Tensor:
-            return self.method.loss(p, batch, replace(context, phase=phase))
+            return self.client.loss(p, batch, replace(context, phase=phase))
 
         def open_phase(p: Params, phase: int) -> Params:
             opening = self.phases[phase].opening
             return {} if opening is None else opening(p, replace(context, phase=phase))
 
         try:
-            plan = Plan.of(self.method, self.numbered, self.seed, context.round, self.recorder, tables)
+            plan = Plan.of(self.client, self.numbered, self.seed, context.round, self.recorder, tables)
             return fit(ClientSide(loss, open_phase), values, mine, Runs.alone(batches), plan)
         except OwnviewError:
             raise
         except Exception as error:
             shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in values.items())
-            user = self.data.users[int(mine.clients)]
+            user = self.users[int(mine.clients)]
             raise TrainingError(
-                f"{self.method.name} failed on client {user} in round {context.round}: {error} "
+                f"{self.name} failed on client {user} in round {context.round}: {error} "
                 f"(inputs: {shapes}; {int(mine.sizes)} samples in {batches} batches)"
             ) from error
 

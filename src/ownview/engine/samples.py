@@ -22,22 +22,26 @@ class Samples:
     A row that a client never touches has zero gradient and zero momentum, so leaving it out is exact.
 
     Args:
-        clients: [B] positions.
+        clients: [B] positions among the clients that are here.
+        identities: [B] the clients' stable identities, which key all randomness, wherever they are.
         items: [B, R] the item behind each row, ascending; padding repeats item 0 and is never in a batch.
         num_rows: [B] real rows of each client.
         rows: [B, S] the row of each sample.
         labels: [B, S] 1.0 for positives, else 0.0; 0.0 for padding.
         sizes: [B] real samples of each client; they come first.
         host_sizes: the same as plain numbers, so that nobody waits for a GPU to learn them.
+        partners: [B, S] the row of the positive that each sample was drawn for; [B, 0] where nobody asks.
     """
 
     clients: Tensor
+    identities: Tensor
     items: Tensor
     num_rows: Tensor
     rows: Tensor
     labels: Tensor
     sizes: Tensor
     host_sizes: tuple[int, ...]
+    partners: Tensor
 
     @property
     def real_rows(self) -> Tensor:
@@ -60,30 +64,42 @@ class Samples:
         rows, size = int(self.num_rows[index]), self.host_sizes[index]
         return Samples(
             self.clients[index],
+            self.identities[index],
             self.items[index, :rows],
             self.num_rows[index],
             self.rows[index, :size],
             self.labels[index, :size],
             self.sizes[index],
             (size,),
+            self.partners[index, :size],
         )
 
 
 def draw_samples(
-    key: int, clients: Tensor, train: Ragged, sampler: NegativeSampler, dtype: torch.dtype, *, dense: bool = False
+    key: int,
+    clients: Tensor,
+    identities: Tensor,
+    train: Ragged,
+    sampler: NegativeSampler,
+    dtype: torch.dtype,
+    *,
+    dense: bool = False,
+    pairs: bool = False,
 ) -> Samples:
     """Positives with fresh negatives: each positive is followed by its own negatives.
 
     Args:
         key: of this round.
-        clients: [B].
-        train: training positives of all users.
+        clients: [B] positions.
+        identities: [B] of the clients.
+        train: training positives of the clients that are here.
         sampler: of the negatives.
         dtype: of the labels.
         dense: keep every item as a row, touched or not (for checks).
+        pairs: note which positive each negative was drawn for.
     """
     positives, real = train.padded(clients)
-    negatives = sampler.draw(key, clients, positives.shape[1])
+    negatives = sampler.draw(key, clients, positives.shape[1], identities)
     drawn = torch.cat([positives[..., None], negatives], dim=-1)
     labels = torch.zeros(drawn.shape, dtype=dtype, device=drawn.device)
     labels[..., 0] = real.to(dtype)
@@ -92,7 +108,10 @@ def draw_samples(
     items, num_rows, rows = _all_rows(sampled, sampler.num_items) if dense else touched(sampled, present)
     sizes = real.sum(1) * (1 + sampler.per_positive)
     known = tuple(sizes.tolist())
-    return Samples(clients, items, num_rows, rows, labels.reshape(len(clients), -1), sizes, known)
+    first_of_group = rows.reshape(drawn.shape)[..., :1].expand(drawn.shape).reshape(rows.shape)
+    partners = first_of_group if pairs else rows[:, :0]
+    labels = labels.reshape(len(clients), -1)
+    return Samples(clients, identities, items, num_rows, rows, labels, sizes, known, partners)
 
 
 def touched(sampled: Tensor, present: Tensor) -> tuple[Tensor, Tensor, Tensor]:

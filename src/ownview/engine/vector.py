@@ -14,20 +14,16 @@ from ownview.engine.allocator import keep_freed_memory
 from ownview.engine.local import ClientSide, Loss, Opened, Plan, Runs, fit, numbered_phases
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
-from ownview.seam.method import Method
-from ownview.seam.training import Batch, Context, Params, World
+from ownview.seam.client import Client
+from ownview.seam.training import Batch, Context, Params
 
 
 class VectorEngine:
-    """Calls `torch.vmap(method.loss)`; clients share no parameter, so their losses may be summed."""
+    """Calls `torch.vmap(loss)`; clients share no parameter, so their losses may be summed."""
 
-    name = "vector"
-
-    def __init__(
-        self, method: Method, world: World, seed: int, device: torch.device, *, preparing: bool = False
-    ) -> None:
-        self.method, self.seed = method, seed
-        self.numbered = numbered_phases(method, world, preparing=preparing)
+    def __init__(self, client: Client, name: str, seed: int, device: torch.device, *, preparing: bool = False) -> None:
+        self.client, self.name, self.seed = client, name, seed
+        self.numbered = numbered_phases(client, preparing=preparing)
         self.phases = self.numbered[0]
         self.recorder = Recorder(device)
         keep_freed_memory()
@@ -39,14 +35,14 @@ class VectorEngine:
 
         Clients come with the busiest first.
         """
-        plan = Plan.of(self.method, self.numbered, self.seed, context.round, self.recorder, tables)
-        batches = [math.ceil(size / self.method.batch_size) for size in samples.host_sizes]
+        plan = Plan.of(self.client, self.numbered, self.seed, context.round, self.recorder, tables)
+        batches = [math.ceil(size / self.client.training.batch_size) for size in samples.host_sizes]
         client = ClientSide(self._stacked_loss(tuple(params), context), partial(self._open_phase, context))
         try:
             return fit(client, params, samples, Runs.of(batches), plan)
         except Exception as error:
             raise TrainingError(
-                f"{self.method.name} failed in round {context.round} on a block of {len(batches)} clients: {error}; "
+                f"{self.name} failed in round {context.round} on a block of {len(batches)} clients: {error}; "
                 "run it with --engine loop to see on which client"
             ) from error
 
@@ -63,7 +59,7 @@ class VectorEngine:
 
         def one(phase: int, *tensors: Tensor) -> Tensor:
             p = dict(zip(names, tensors, strict=False))
-            return self.method.loss(p, Batch(*tensors[len(names) :]), replace(context, phase=phase))
+            return self.client.loss(p, Batch(*tensors[len(names) :]), replace(context, phase=phase))
 
         def stacked(p: Params, batch: Batch, phase: int) -> Tensor:
             losses: Tensor = torch.vmap(partial(one, phase))(*(p[name] for name in names), *batch)

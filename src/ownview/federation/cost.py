@@ -1,7 +1,8 @@
 """What a federated run cost: what is declared, what is really held, and how long a round takes in the field.
 
 In the field all clients train at once, so a round takes the slowest client's local training plus the server's part;
-communication is left out. That is how PFedCLR's paper counts (Table 7). It is not the time this machine needed.
+communication is left out. That is how the paper counts (Table 7) that `federation.declared_cost` names. It is not the
+time this machine needed.
 """
 
 from __future__ import annotations
@@ -13,10 +14,13 @@ from typing import Any
 import torch
 
 from ownview.engine.clock import clock_on
-from ownview.engine.loop import LoopEngine
+from ownview.federation.aggregation import SumPartial
 from ownview.federation.declared_cost import DeclaredCost
+from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
-from ownview.seam.training import Context
+from ownview.federation.soundness import names_moved
+from ownview.seam.client import Reporting
+from ownview.seam.roles import visible
 
 _REPEATS = 3
 
@@ -107,45 +111,70 @@ def cost_of(federation: Federation, number: int, rounds: Sequence[Mapping[str, A
 
     Args:
         federation: trained.
-        number: of the round whose training is repeated.
+        number: of the round whose work is repeated.
         rounds: lines of rounds.jsonl.
     """
-    params = federation.state.params
     client = int(federation.split.train.lengths.numpy().argmax())
     measured = MeasuredCost(
         client=str(federation.split.data.users[client]),
-        samples=int(federation.split.train.lengths[client]) * (1 + federation.method.negatives),
+        samples=int(federation.split.train.lengths[client]) * (1 + federation.client.work.negatives),
         client_bytes=_client_bytes(federation, client),
         server_bytes=_server_bytes(federation),
         client_seconds=_seconds_alone(federation, client, number),
         server_seconds=sum(line["seconds"]["server"] for line in rounds) / len(rounds),
     )
-    declared = DeclaredCost.of(params, federation.world, federation.machine.bytes_per_value, federation.uploaded)
-    return Cost(declared, measured, str(federation.machine.device))
+    return Cost(declared_cost(federation), measured, str(federation.machine.device))
+
+
+def declared_cost(federation: Federation) -> DeclaredCost:
+    """Cost by what the method declares, on the federation's data."""
+    client, world = federation.client, federation.world
+    reports = isinstance(client.work, Reporting)
+    moved = None if reports else names_moved(client)
+    first = _first_upload(federation) if reports else None
+    return DeclaredCost.of(client, world, federation.machine.bytes_per_value, moved, first)
+
+
+def _first_upload(federation: Federation) -> int:
+    """Bytes that a client which reports sends in its first round, the mean over all clients."""
+    fresh = Federation(
+        federation.method, federation.split, federation.excluded, FederationOptions(privacy=federation.options.privacy),
+        federation.seed, federation.machine,
+    )  # fmt: skip
+    sizes = []
+    for block in fresh.work.blocks(torch.arange(fresh.world.num_clients, device=fresh.machine.device)):
+        upload = fresh.work.do(fresh.work.samples(1, block), fresh.newest(block))
+        sizes.append(fresh.terms.sizes(upload))
+    return round(float(torch.cat(sizes).sum()) / fresh.world.num_clients)
 
 
 def _seconds_alone(federation: Federation, client: int, number: int) -> tuple[float, ...]:
-    """Seconds of one client's training in a round, by the loop engine, as a device of its own would run it."""
+    """Seconds of one client's work in a round, as a device of its own would do it; nothing is changed."""
     device = federation.machine.device
-    samples = federation.samples(number, torch.tensor([client], device=device))
-    engine = LoopEngine(federation.method, federation.world, federation.seed, device, federation.split.data)
+    place = torch.tensor([client], device=device)
     seconds = []
     for _ in range(_REPEATS):
-        values = federation.state.receive(samples).values  # copies, so training them leaves the federation as it is
+        work = federation.work.rehearsal(place, number, federation.newest(place))
         clock = clock_on(device)
-        engine.train(values, samples, Context(number), federation.state.row_names)
+        work()
         clock.lap("train")
         seconds.append(clock.seconds()["train"])
     return tuple(seconds)
 
 
 def _client_bytes(federation: Federation, client: int) -> int:
+    """Of what it predicts with, its data left out."""
     place = torch.tensor([client], device=federation.machine.device)
-    values, _ = federation.state.predicting(place, None)
-    return sum(value.numel() * value.element_size() for name, value in values.items() if not name.endswith(".rest"))
+    values, _ = federation.predicting(place, None)
+    data = {n for n, param in visible(federation.client.params).items() if param.role.begins == "data"}
+    held = [value for name, value in values.items() if name not in data and not name.endswith(".outside")]
+    return sum(value.numel() * value.element_size() for value in held)
 
 
 def _server_bytes(federation: Federation) -> int:
-    mixtures = [one.pack() for one in federation.state.mixtures.values()]
-    held = [federation.state.shared, federation.state.reported, *federation.server.moments, *mixtures]
+    server = federation.server
+    mixtures = [one.pack() for one in server.mixtures.values()]
+    total = server.begin()
+    sums = total.sums if isinstance(total, SumPartial) else {}
+    held = [server.shared, server.held, server.reported, *server.optimizer.moments, *mixtures, sums]
     return sum(value.numel() * value.element_size() for part in held for value in part.values())

@@ -10,6 +10,8 @@ from torch import Tensor
 from ownview.seam.mixing import Known, Mixing
 from ownview.seam.training import Params
 
+_PACKED = ("uploads", "sizes", "known", "weights")
+
 
 class Mixtures:
     """A table for each client: sum over v of w_uv Q_v, Q_v the latest upload of client v.
@@ -20,26 +22,32 @@ class Mixtures:
     Args:
         rule: gives the weights.
         initial: [m, ...] the table everybody starts from.
-        sizes: [n] training samples of each client.
+        count: n, of clients.
         key: random number of the run, for the rule.
     """
 
-    def __init__(self, rule: Mixing, initial: Tensor, sizes: Tensor, key: int = 0) -> None:
-        self.rule, self.initial, self.sizes, self.key = rule, initial, sizes, key
-        count = len(sizes)
+    def __init__(self, rule: Mixing, initial: Tensor, count: int, key: int = 0) -> None:
+        self.rule, self.initial, self.key = rule, initial, key
+        self.sizes = torch.zeros(count, dtype=torch.long, device=initial.device)
         self.uploads = torch.zeros(count, initial.numel(), dtype=initial.dtype, device=initial.device)
         self.known = torch.zeros(count, dtype=torch.bool, device=initial.device)
         self.weights = torch.zeros(count, count, dtype=initial.dtype, device=initial.device)
-        self.arrived: list[tuple[Tensor, Tensor]] = []
+        self.arrived: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def sent(self, clients: Tensor) -> Tensor:
         """[B, m, ...] what these clients receive."""
         mixed = self.weights[clients] @ self.uploads
         return torch.where(self.known.any(), mixed.reshape(-1, *self.initial.shape), self.initial)
 
-    def take(self, clients: Tensor, uploads: Tensor) -> None:
-        """Note some clients' uploads [B, m, ...]; until `mix`, others still receive the mixtures of before."""
-        self.arrived.append((clients, uploads.reshape(len(clients), -1)))
+    def take(self, clients: Tensor, uploads: Tensor, samples: Tensor) -> None:
+        """Note uploads; until `mix`, clients still receive the mixtures of before.
+
+        Args:
+            clients: [B] identities.
+            uploads: [B, m, ...] their tables.
+            samples: [B] how many they trained on.
+        """
+        self.arrived.append((clients, uploads.reshape(len(clients), -1), samples))
 
     def mix(self, reported: Params) -> None:
         """Work out the weights anew, once a round's uploads are in.
@@ -47,8 +55,9 @@ class Mixtures:
         Args:
             reported: by name [n, ...], values the server has seen of every client.
         """
-        for clients, uploads in self.arrived:
+        for clients, uploads, samples in self.arrived:
             self.uploads[clients] = uploads
+            self.sizes[clients] = samples
             self.known[clients] = True
         self.arrived.clear()
         known = self.known.nonzero()[:, 0]
@@ -79,9 +88,10 @@ class Mixtures:
 
     def pack(self) -> dict[str, Tensor]:
         """Everything by name, for a checkpoint."""
-        return {"uploads": self.uploads, "known": self.known, "weights": self.weights}
+        return {name: getattr(self, name) for name in _PACKED}
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
         """Restore what `pack` returned."""
-        for name in ("uploads", "known", "weights"):
-            setattr(self, name, packed[name].to(self.initial.device))
+        for name in _PACKED:
+            # Models of earlier versions have no sizes; predictions do not need them.
+            setattr(self, name, packed.get(name, getattr(self, name)).to(self.initial.device, copy=True))

@@ -8,7 +8,7 @@ from typing import ClassVar
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import Settings, setting
-from ownview.federation.privacy import privacy
+from ownview.federation.transforms import transforms
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class FederationOptions(Settings):
             object.__setattr__(self, "clients", str(given))
         super().__post_init__()
         participation(self.clients)
-        privacy(self.privacy)
+        transforms(self.privacy)
 
 
 @dataclass(frozen=True)

@@ -1,65 +1,73 @@
-"""Scores of trained clients: every user with what it predicts with."""
+"""Scores by clients: every user with what its client predicts with. On a device it is the same with one client."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from math import prod
 
 import torch
 from torch import Tensor
 
-from ownview.engine.machine import Machine
+from ownview.federation.clients import Axes
+from ownview.federation.messages import Download
 from ownview.federation.preparation import Preparation
+from ownview.federation.reporting import ReportingWork
 from ownview.federation.round import Federation
 from ownview.federation.soundness import names_read
-from ownview.federation.state import State
-from ownview.seam.method import Method
-from ownview.seam.training import Params, visible
+from ownview.federation.training import TrainingWork
+from ownview.federation.work import Work
+from ownview.seam.roles import visible
+from ownview.seam.training import Params
 
-Prepare = Callable[[Tensor], Params]
+Newest = Callable[[Tensor, frozenset[str] | None], Download]
+"""Clients [B], and what is looked at -> the newest download that they have."""
 
 
 class ClientScorer:
-    """Scores items for users by their clients' parameters, in blocks that bound memory.
+    """Scores items for users by their clients' values, in blocks that bound memory.
 
     Args:
-        method: written for one client.
-        state: what clients hold.
-        machine: bounds memory.
-        prepare: clients [B] -> values [B, ...] that they work out before they predict, by name.
+        work: of the clients.
+        newest: what the server has for them, or sent them last.
     """
 
-    def __init__(self, method: Method, state: State, machine: Machine, prepare: Prepare | None = None) -> None:
-        if prepare is None and method.before_predicting(state.world):
-            raise ValueError(f"clients of {method.name} train before they predict: use scorer_of")
-        self.method, self.state, self.machine, self.prepare = method, state, machine, prepare
-        self.names = names_read(method, state.world)
+    def __init__(self, work: Work, newest: Newest) -> None:
+        self.work, self.home, self.newest = work, work.home, newest
+        trains = isinstance(work, TrainingWork)
+        self.names = names_read(self.home.client) if trains else None
+        self.preparation = Preparation(work, newest) if isinstance(work, TrainingWork) else None
 
     @torch.no_grad()
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] scores of `items` [B, C] for `users` [B]; of all items where `items` is None."""
-        if items is not None and self.method.looks_around:
+        if items is not None and self.home.client.whole_rows:
             return self.scores(users, None).gather(1, items)
+        prepared = {} if self.preparation is None else self.preparation.values(users)
         parts = []
-        prepared = {} if self.prepare is None else self.prepare(users)
-        for start in range(0, len(users), self._block(items)):
-            here = slice(start, start + self._block(items))
-            values, axes = self.state.predicting(users[here], None if items is None else items[here], self.names)
+        for here in self._slices(len(users), items):
+            values, axes = self._values(users[here], None if items is None else items[here])
             values |= {name: value[here] for name, value in prepared.items()}
             axes |= dict.fromkeys(prepared, 0)
-            parts.append(torch.vmap(self.method.scores, in_dims=(axes,))(values))
+            parts.append(torch.vmap(self.home.client.scores, in_dims=(axes,))(values))
         return torch.cat(parts)
 
-    def _block(self, items: Tensor | None) -> int:
-        rows = self.state.world.num_items if items is None else items.shape[1]
-        seen = [param for name, param in visible(self.state.params).items() if name in self.names]
-        tables = sum(prod(p.shape) for p in seen if p.rows and (p.own or items is not None))
-        per_user = (4 * tables + 8) * rows * self.machine.bytes_per_value
-        return max(1, self.machine.block_bytes // per_user)
+    def _values(self, users: Tensor, items: Tensor | None) -> tuple[Params, Axes]:
+        download = self.newest(users, self.names)
+        if isinstance(self.work, ReportingWork):
+            return self.work.values(download, users)
+        return self.home.clients.predicting(download, users, items, self.names)
+
+    def _slices(self, count: int, items: Tensor | None) -> Iterator[slice]:
+        rows = self.home.world.num_items if items is None else items.shape[1]
+        machine, names = self.home.machine, self.names
+        seen = [param for name, param in visible(self.home.client.params).items() if names is None or name in names]
+        tables = sum(prod(one.shape) for one in seen if one.rows and (one.own or items is not None))
+        at_work = self.work.work.working if isinstance(self.work, ReportingWork) else 0
+        per_user = ((4 * tables + 8) * rows + at_work) * machine.bytes_per_value
+        step = max(1, machine.block_bytes // per_user)
+        return (slice(start, start + step) for start in range(0, count, step))
 
 
 def scorer_of(federation: Federation) -> ClientScorer:
     """Scores by a federation's clients, which do first what their method asks of them."""
-    method, state, machine = federation.method, federation.state, federation.machine
-    waiting = method.before_predicting(federation.world)
-    return ClientScorer(method, state, machine, Preparation(federation).values if waiting else None)
+    return ClientScorer(federation.work, federation.newest)

@@ -10,56 +10,75 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.base.randomness import generator
-from ownview.seam.initial import OwnHistory
-from ownview.seam.method import Method
-from ownview.seam.training import Context, Param, Params, Phase, World, visible
+from ownview.seam.client import Client, Reporting, Training
+from ownview.seam.method import Federated
+from ownview.seam.roles import HELD, PERSONAL, RECEIVED, TIMELINE, Param, visible
+from ownview.seam.server import Server, Sums
+from ownview.seam.training import Context, Params, Phase, World
 
 _ROWS = 3
 
 
-def require_sound(method: Method, world: World) -> None:
-    """Raise `SettingError` where steps or openings name no parameter, or what they do would be lost on the way.
-
-    Likewise where nothing is ever trained or scores have the wrong shape.
-    """
+def require_sound(method: Federated, world: World) -> tuple[Client, Server]:
+    """Both halves of a method, looked at: `SettingError` where something is missing or would be lost on the way."""
     name = getattr(type(method), "name", None)
     if not isinstance(name, str):
         raise SettingError(f"method {type(method).__name__} has no name; expected name: ClassVar[str] = 'my-method'")
-    params = method.params(world)
-    phases = method.phases(world)
-    if not any(phase.steps for phase in phases):
+    try:
+        client, server = method.client(world), method.server(world)
+    except TypeError as error:
+        raise SettingError(
+            f"method {name} cannot say what its clients have and do: {error}. Parameters are declared by role: "
+            "ov.private(d), ov.table(ov.shared(d)), and the others of ownview.seam.roles"
+        ) from error
+    _require_work(client, name)
+    _require_scores(client, name)
+    for phase in client.phases:
+        _require_opening(phase, name, client.params)
+    _require_preparation(client.before_predicting, name, client.params)
+    _require_server(client, server, name)
+    return client, server
+
+
+def _require_work(client: Client, name: str) -> None:
+    """There must be something to do, and it must be about what the client has."""
+    params = client.params
+    if not isinstance(client.work, Training):
+        if not client.work.sends:
+            raise SettingError(f"method {name} reports nothing; expected at least one summand")
+        unfit = [one for one, param in params.items() if param.sends]
+        if unfit:
+            raise SettingError(f"method {name}: {unfit[0]!r} is sent by clients that train; a reporter sends summands")
+        return
+    if not any(phase.steps for phase in client.phases):
         raise SettingError(f"method {name} has no phase with a step; nothing would be trained")
-    for moved in (n for phase in phases for step in phase.steps for part in step.parts for n in part.names):
+    for moved in (n for phase in client.phases for step in phase.steps for part in step.parts for n in part.names):
         if moved not in params:
             raise SettingError(f"method {name} moves a parameter {moved!r} it does not have{suggestion(moved, params)}")
-        if isinstance(params[moved].initial, OwnHistory):
+        if params[moved].role.begins == "data":
             raise SettingError(f"method {name} moves {moved!r}, the client's history, which is data and no parameter")
-    for table in (table for table, param in params.items() if param.common and method.server_mixing is None):
-        raise SettingError(f"method {name}: {table!r} wants a mean of mixtures, and no server_mixing makes any")
-    _require_scores(method, name, params)
-    for phase in phases:
-        _require_opening(phase, name, params)
-    _require_preparation(method.before_predicting(world), name, params)
-    _require_server_step(method, name, params)
+        if params[moved].role in (RECEIVED, HELD):
+            raise SettingError(f"method {name} moves {moved!r}, which only the server changes; expected shared or kept")
+    if any(param.role is TIMELINE for param in params.values()) and not client.whole_rows:
+        raise SettingError(f"method {name} has a timeline, whose rows must be at hand; expected whole_rows=True")
 
 
-def names_moved(method: Method, world: World) -> frozenset[str]:
+def names_moved(client: Client) -> frozenset[str]:
     """The names of the parameters that a step moves or an opening rewrites: the others end a round as they began it."""
-    params, phases = method.params(world), method.phases(world)
-    moved = {name for phase in phases for step in phase.steps for part in step.parts for name in part.names}
-    openings = [phase.opening for phase in phases if phase.opening is not None]
-    return frozenset(moved.union(*(opening(_drawn(params), Context(1)) for opening in openings)))
+    moved = {name for phase in client.phases for step in phase.steps for part in step.parts for name in part.names}
+    openings = [phase.opening for phase in client.phases if phase.opening is not None]
+    return frozenset(moved.union(*(opening(_drawn(client.params), Context(1)) for opening in openings)))
 
 
-def names_read(method: Method, world: World) -> frozenset[str]:
+def names_read(client: Client) -> frozenset[str]:
     """The names of the values that `scores` looks at, which is pure and has no branches on values.
 
     A method that does with its values what only a dictionary can is taken to look at all of them.
     """
-    values = _drawn(method.params(world))
+    values = _drawn(client.params)
     noted = _Noted(values)
     try:
-        method.scores(cast("Params", noted))
+        client.scores(cast("Params", noted))
     except (TypeError, AttributeError):
         return frozenset(values)
     return frozenset(noted.read)
@@ -83,16 +102,23 @@ class _Noted(Mapping[str, Tensor]):
         return len(self.values_by_name)
 
 
-def _drawn(params: dict[str, Param]) -> Params:
+def _drawn(params: Mapping[str, Param]) -> Params:
+    """Values of a client with `_ROWS` rows, to try a method's functions on."""
+    random = generator(0, "soundness")
     return {
-        name: param.initial.draw(((_ROWS, *param.shape) if param.rows else param.shape), generator(0, "soundness"))
+        name: torch.zeros(1, dtype=torch.long if not name.endswith(".mask") else torch.float32)
+        if param.role is TIMELINE
+        else param.initial.draw(param.whole_shape(_ROWS), random)
         for name, param in visible(params).items()
     }
 
 
-def _require_scores(method: Method, name: str, params: dict[str, Param]) -> None:
+def _require_scores(client: Client, name: str) -> None:
+    """Of a client that trains: those of one that reports depend on what it makes of the download."""
+    if not isinstance(client.work, Training):
+        return
     try:
-        scores = method.scores(_drawn(params))
+        scores = client.scores(_drawn(client.params))
     except Exception as error:
         raise SettingError(f"method {name} cannot score {_ROWS} rows: {type(error).__name__}: {error}") from error
     if not isinstance(scores, torch.Tensor) or scores.shape != (_ROWS,):
@@ -100,7 +126,7 @@ def _require_scores(method: Method, name: str, params: dict[str, Param]) -> None
         raise SettingError(f"method {name}: scores of {_ROWS} rows came as {found}; expected shape ({_ROWS},)")
 
 
-def _require_opening(phase: Phase, name: str, params: dict[str, Param]) -> None:
+def _require_opening(phase: Phase, name: str, params: Mapping[str, Param]) -> None:
     """Rows that are not at hand follow an opening only where the client has a whole table of its own to send."""
     if phase.opening is None:
         return
@@ -112,23 +138,23 @@ def _require_opening(phase: Phase, name: str, params: dict[str, Param]) -> None:
         if table not in params:
             raise SettingError(f"method {name}: an opening rewrites {table!r}, no parameter{suggestion(table, params)}")
         param = params[table]
-        if phase.everywhere and param.rows and param.shared and not param.beside:
+        if phase.everywhere and param.rows and param.sends and param.role is not PERSONAL:
             raise SettingError(
                 f"method {name}: an opening rewrites every row of the shared table {table!r}, and only trained rows "
-                "would be uploaded; expected everywhere=False, or a table beside it"
+                "would be uploaded; expected everywhere=False, or a personal table"
             )
-        if phase.everywhere and param.rest:
+        if phase.everywhere and param.squares_outside:
             raise SettingError(
-                f"method {name}: an opening rewrites every row of {table!r}, and {table}.rest would still be of the "
-                "rows as they were; expected everywhere=False, or no rest"
+                f"method {name}: an opening rewrites every row of {table!r}, and {table}.outside would still be of the "
+                "rows as they were; expected everywhere=False, or no squares_outside"
             )
 
 
-def _require_preparation(phases: tuple[Phase, ...], name: str, params: dict[str, Param]) -> None:
+def _require_preparation(phases: tuple[Phase, ...], name: str, params: Mapping[str, Param]) -> None:
     """What is trained before predicting is thrown away afterwards, so it may be large for nobody."""
     for phase in phases:
         moved = [n for step in phase.steps for part in step.parts for n in part.names]
-        unfit = [n for n in moved if n not in params or params[n].shared or params[n].rows]
+        unfit = [n for n in moved if n not in params or params[n].sends or params[n].rows]
         if unfit or phase.opening is not None or phase.part != "all":
             found = f"moves {unfit[0]!r}" if unfit else "has an opening" if phase.opening else f"is on {phase.part}"
             raise SettingError(
@@ -137,13 +163,19 @@ def _require_preparation(phases: tuple[Phase, ...], name: str, params: dict[str,
             )
 
 
-def _require_server_step(method: Method, name: str, params: dict[str, Param]) -> None:
-    if method.server_step is None:
+def _require_server(client: Client, server: Server, name: str) -> None:
+    """The two halves must fit each other, and what the server rewrites must be its to rewrite."""
+    params = client.params
+    if isinstance(server.combine, Sums) != isinstance(client.work, Reporting):
+        raise SettingError(f"method {name}: a server adds up sums exactly where its clients report them")
+    for table in (one for one, param in params.items() if param.everybodys_mean and server.mixing is None):
+        raise SettingError(f"method {name}: {table!r} wants a mean of mixtures, and no mixing of the server makes any")
+    if server.after is None:
         return
     drawn = _drawn(params)
-    shared = {n: value for n, value in drawn.items() if n in params and params[n].shared}
+    shared = {n: value for n, value in drawn.items() if n in params and params[n].from_server}
     try:
-        rewritten = method.server_step(shared, lambda wanted: drawn[wanted].clone())
+        rewritten = server.after(shared, lambda wanted: drawn[wanted].clone())
     except Exception as error:
         raise SettingError(f"method {name}: the server's step fails: {type(error).__name__}: {error}") from error
     for one, value in rewritten.items():

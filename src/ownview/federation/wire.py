@@ -1,142 +1,306 @@
-"""Shared values on the wire: a table as bytes, dense or sparse, whichever is shorter, and what a round sends.
+"""Messages as bytes: a version, a round, and tables by name, each in the shortest form it may take.
 
-A message is a header and a body, little-endian:
+A message, little-endian:
 
-header   kind (0 dense, 1 sparse), bytes a value (4 or 8), number of axes, 0: one byte each; then the length of every
-         axis, 4 bytes each
-dense    all values
-sparse   the positions in the flattened table of all values that are not 0, 4 bytes each, then these values
+    "OV", version, kind (1 download, 2 upload): 4 bytes; round, training samples (0 where the server need not
+    know them), number of tables: 4 bytes each; then for every table the length of its name in one byte, the name,
+    and the table
+
+A table:
+
+    form, bytes a value (4 or 8), number of axes, 0: one byte each; the length of every axis, 4 bytes each; then
+    dense    all values
+    sparse   how many values are not 0; their positions in the flattened table; these values
+    rows     how many rows are sent; which; their values. All other rows are 0
+    block    how many rows and columns of a matrix have values that are not 0; which; the values where they cross
+    half     likewise of a symmetric matrix: which rows; the values on and above the diagonal, row by row
+
+Numbers of rows, columns and positions take 4 bytes each.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Collection
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from math import prod
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ownview.seam.training import Params
+from ownview.base.errors import MessageError
+from ownview.seam.client import Product
 
-_DENSE, _SPARSE = 0, 1
-_POSITION = 4
+VERSION = 1
+DOWNLOAD, UPLOAD = 1, 2
+_DENSE, _SPARSE, _ROWS, _BLOCK, _HALF = range(5)
+_WHOLE = 4
+"""Bytes of a whole number."""
 _TYPES = {4: "<f4", 8: "<f8"}
-SMALL = 1e-3
-"""Values below this in size are reported as nearly zero."""
+_HEAD = "<2s2B3I"
+
+Array = npt.NDArray[Any]
 
 
-def encode(table: Tensor) -> bytes:
-    """A table of floats as bytes, in the shorter of the two forms; -0 may come back as 0."""
-    if table.numel() > 2**32:
-        raise ValueError(f"a table of {table.numel()} values: positions of 4 bytes reach to 2**32")
-    values = table.detach().cpu().numpy().reshape(-1)
-    where = np.flatnonzero(values)
-    sparse = len(where) * (_POSITION + values.itemsize) < values.nbytes
-    kind = _SPARSE if sparse else _DENSE
-    header = struct.pack(f"<4B{table.dim()}I", kind, values.itemsize, table.dim(), 0, *table.shape)
-    sent = values[where] if sparse else values
-    positions = where.astype("<u4").tobytes() if sparse else b""
-    return header + positions + sent.astype(_TYPES[values.itemsize]).tobytes()
-
-
-def decode(message: bytes) -> Tensor:
-    """What `encode` was given."""
-    kind, width, axes, _ = struct.unpack_from("<4B", message)
-    shape = struct.unpack_from(f"<{axes}I", message, 4)
-    body = message[_header(axes) :]
-    count = len(body) // (width + _POSITION) if kind == _SPARSE else prod(shape)
-    values = np.frombuffer(body[len(body) - count * width :], dtype=_TYPES[width])
-    if kind == _SPARSE:
-        table = np.zeros(prod(shape), dtype=values.dtype)
-        table[np.frombuffer(body[: count * _POSITION], dtype="<u4")] = values
-        values = table
-    return torch.from_numpy(values.astype(values.dtype.newbyteorder("="))).reshape(shape)
-
-
-def dense_size(table: Tensor) -> int:
-    """Bytes of the dense form."""
-    return _header(table.dim()) + table.numel() * table.element_size()
-
-
-def message_size(table: Tensor, nonzero: Tensor) -> Tensor:
-    """Bytes of tables with this one's shape and type, and so many values that are not 0."""
-    sparse = _header(table.dim()) + nonzero * (_POSITION + table.element_size())
-    return sparse.clamp(max=dense_size(table))
-
-
-class Traffic:
-    """Weighs a round's messages: every shared table goes to each client; those that training moves come back, whole.
-
-    A client changes only rows it touches, so what it sends back has nnz(all rows) - nnz(touched rows before) +
-    nnz(touched rows after) values that are not 0. Tables without any zero that nothing makes sparse are not looked at:
-    they are dense.
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table of which only some rows are not 0.
 
     Args:
-        shared: the values sent out.
-        shrunk: names of values that training makes exactly 0.
-        uploaded: names of values that come back; None for all.
-        more_down: bytes that go to each client besides.
-        more_up: bytes that come from each client besides.
+        rows: [R] which.
+        values: [R, ...].
+        num_rows: of the whole table.
+        always: send it by row even where the dense form is shorter, because which rows they are matters.
     """
 
-    def __init__(
-        self,
-        shared: Params,
-        shrunk: Collection[str],
-        uploaded: Collection[str] | None = None,
-        more_down: int = 0,
-        more_up: int = 0,
-    ) -> None:
-        nonzero = {name: torch.count_nonzero(value) for name, value in shared.items()}
-        self.shared, self.clients = shared, 0
-        self.dense = sum(dense_size(value) for value in shared.values())
-        back = [value for name, value in shared.items() if uploaded is None or name in uploaded]
-        self.dense_up = more_up + sum(dense_size(value) for value in back)
-        self.down = more_down + sum(int(message_size(value, nonzero[name])) for name, value in shared.items())
-        self.nonzero = {n: count for n, count in nonzero.items() if n in shrunk or int(count) < shared[n].numel()}
-        self.saved: list[Tensor] = []
+    rows: Tensor
+    values: Tensor
+    num_rows: int
+    always: bool = False
 
-    def add(self, clients: int, before: Params, after: Params) -> None:
-        """Weigh what a block of clients sends back.
+
+@dataclass(frozen=True, eq=False)
+class Whole:
+    """A table in its dense form, whatever zeros it has."""
+
+    values: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """left^T right, brought to a shape; sent by the rows and columns that are not 0.
+
+    Args:
+        product: left [k, a] and right [k, b].
+        shape: of the whole.
+        symmetric: whether one half is enough.
+    """
+
+    product: Product
+    shape: tuple[int, ...]
+    symmetric: bool
+
+
+Table = Tensor | Whole | Rows | Matrix
+"""A plain tensor is sent without its zeros where that is shorter."""
+
+
+@dataclass(frozen=True, eq=False)
+class Message:
+    """One client's, either way.
+
+    Args:
+        kind: `DOWNLOAD` or `UPLOAD`.
+        round: it belongs to.
+        samples: how many the client trained on; 0 where the server need not know.
+        tables: by name.
+    """
+
+    kind: int
+    round: int
+    samples: int = 0
+    tables: Mapping[str, Table] = field(default_factory=dict)
+
+    def pack(self) -> bytes:
+        """As bytes."""
+        parts = [struct.pack(_HEAD, b"OV", VERSION, self.kind, self.round, self.samples, len(self.tables))]
+        for name, table in self.tables.items():
+            parts += [struct.pack("<B", len(name.encode())), name.encode(), encode(table)]
+        return b"".join(parts)
+
+    @classmethod
+    def unpack(cls, data: bytes, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Message:
+        """From bytes; what was sent by row comes back as `Rows`, all else whole.
+
+        Raises `MessageError` where the bytes are no such message.
 
         Args:
-            clients: B.
-            before: values [B, ...] as they were received, of tables the touched rows, padding unchanged. What is not
-                in it has no zeros left (noise was added, say) and is dense.
-            after: likewise after training.
+            data: of a message.
+            shapes: that tables may have, by name, so that nobody can ask for more memory than is meant; None for any.
         """
-        self.clients += clients
-        for name, everywhere in self.nonzero.items():
-            if name not in before:
-                continue
-            nonzero = everywhere + _nonzero(after[name]) - _nonzero(before[name])
-            value = self.shared[name]
-            self.saved.append((dense_size(value) - message_size(value, nonzero)).sum())
-
-    @property
-    def up(self) -> int:
-        """Mean bytes that a client sent back, rounded; 0 where there was no client."""
-        saved = int(torch.stack(self.saved).sum()) if self.saved else 0
-        return round(self.dense_up - saved / self.clients) if self.clients else 0
-
-
-def sparsity(shared: Params) -> dict[str, dict[str, float]]:
-    """Of every shared parameter the share of values that are exactly 0, and of those below `SMALL` in size."""
-    return {
-        name: {
-            "zero": 1 - int(torch.count_nonzero(value)) / value.numel(),
-            f"below_{SMALL:g}": int((value.abs() < SMALL).sum()) / value.numel(),
-        }
-        for name, value in shared.items()
-    }
+        try:
+            magic, version, kind, number, samples, count = struct.unpack_from(_HEAD, data)
+            if magic != b"OV":
+                raise MessageError("no Ownview message: it does not begin with OV")
+            if version != VERSION:
+                raise MessageError(f"a message of version {version}; this program speaks version {VERSION}")
+            place = struct.calcsize(_HEAD)
+            tables: dict[str, Table] = {}
+            for _ in range(count):
+                length = data[place]
+                name = data[place + 1 : place + 1 + length].decode()
+                if shapes is not None and name not in shapes:
+                    raise ValueError(f"a table {name!r} that nobody expects")
+                tables[name], place = _decode(data, place + 1 + length, None if shapes is None else shapes[name])
+        except (struct.error, IndexError, ValueError, KeyError) as error:
+            raise MessageError(f"a damaged message of {len(data)} bytes: {error}") from error
+        if place != len(data):
+            raise MessageError(f"a damaged message: {len(data) - place} bytes behind its end")
+        return cls(kind, number, samples, tables)
 
 
-def _header(axes: int) -> int:
-    return 4 + 4 * axes
+def encode(table: Table) -> bytes:
+    """A table as bytes, in the shortest form that its kind allows; -0 may come back as 0."""
+    if isinstance(table, Whole):
+        values = table.values.detach().cpu().numpy()
+        return _header(_DENSE, values.itemsize, tuple(values.shape)) + _bytes(values)
+    if isinstance(table, Matrix):
+        return _encode_matrix(table)
+    if isinstance(table, Rows):
+        shape = (table.num_rows, *table.values.shape[1:])
+        by_row, whole = (
+            rows_size(shape, table.values.element_size(), len(table.rows), always=a) for a in (True, False)
+        )
+        if whole < by_row and not table.always:
+            return encode(Whole(whole_table(table)))
+        values = table.values.detach().cpu().numpy()
+        return _header(_ROWS, values.itemsize, shape) + _numbers(len(table.rows), *table.rows.tolist()) + _bytes(values)
+    values = table.detach().cpu().numpy().reshape(-1)
+    where = np.flatnonzero(values)
+    if _WHOLE + len(where) * (_WHOLE + values.itemsize) < values.nbytes:
+        head = _header(_SPARSE, values.itemsize, tuple(table.shape))
+        return head + _numbers(len(where), *where.tolist()) + _bytes(values[where])
+    return encode(Whole(table))
 
 
-def _nonzero(values: Tensor) -> Tensor:
-    """[B] of each client."""
-    return torch.count_nonzero(values.reshape(len(values), -1), dim=1)
+def decode(data: bytes) -> Tensor:
+    """The whole table of `encode`'s bytes."""
+    return whole_table(_decode(data, 0)[0])
+
+
+def dense_size(shape: tuple[int, ...], width: int) -> int:
+    """Bytes of the dense form of values of so many bytes."""
+    return _header_size(len(shape)) + prod(shape) * width
+
+
+def sparse_size(shape: tuple[int, ...], width: int, nonzero: Tensor) -> Tensor:
+    """Bytes of tables with so many values that are not 0, in the shorter of the dense and the sparse form."""
+    sparse = _header_size(len(shape)) + _WHOLE + nonzero * (_WHOLE + width)
+    return sparse.clamp(max=dense_size(shape, width))
+
+
+def rows_size(shape: tuple[int, ...], width: int, rows: Tensor | int, *, always: bool = False) -> Tensor:
+    """Bytes of tables of which so many rows are sent, by row; in the dense form where that is shorter and allowed."""
+    by_row = _header_size(len(shape)) + _WHOLE + torch.as_tensor(rows) * (_WHOLE + prod(shape[1:]) * width)
+    return by_row if always else by_row.clamp(max=dense_size(shape, width))
+
+
+def whole_table(table: Tensor | Rows) -> Tensor:
+    """With all its rows."""
+    if isinstance(table, Tensor):
+        return table
+    whole = torch.zeros((table.num_rows, *table.values.shape[1:]), dtype=table.values.dtype, device=table.values.device)
+    return whole.index_copy_(0, table.rows, table.values)
+
+
+def matrix_size(shape: tuple[int, ...], width: int, rows: Tensor, columns: Tensor, *, symmetric: bool) -> Tensor:
+    """Bytes of matrices with so many rows and columns that are not 0, in the shorter of two forms."""
+    if symmetric:
+        block = _WHOLE * (1 + rows) + rows * (rows + 1) // 2 * width
+    else:
+        block = _WHOLE * (2 + rows + columns) + rows * columns * width
+    return (_header_size(len(shape)) + block).clamp(max=dense_size(shape, width))
+
+
+def message_size(names: Mapping[str, Tensor | int]) -> Tensor | int:
+    """Bytes of messages whose tables have these sizes, by name."""
+    return struct.calcsize(_HEAD) + sum((1 + len(name.encode()) + size for name, size in names.items()), start=0)
+
+
+def _encode_matrix(table: Matrix) -> bytes:
+    left, right = table.product
+    width = left.element_size()
+    rows, columns = (torch.nonzero((side != 0).any(0))[:, 0] for side in (left, right))
+    if table.symmetric:
+        rows = columns = torch.nonzero(((left != 0).any(0)) & ((right != 0).any(0)))[:, 0]
+    counts = torch.tensor(len(rows)), torch.tensor(len(columns))
+    if int(matrix_size(table.shape, width, *counts, symmetric=table.symmetric)) == dense_size(table.shape, width):
+        return encode(Whole((left.T @ right).reshape(table.shape)))
+    block = left[:, rows].T @ right[:, columns]
+    if table.symmetric:
+        upper = block[tuple(torch.triu_indices(len(rows), len(rows)))]
+        return _header(_HALF, width, table.shape) + _numbers(len(rows), *rows.tolist()) + _bytes(upper.numpy())
+    places = _numbers(len(rows), len(columns), *rows.tolist(), *columns.tolist())
+    return _header(_BLOCK, width, table.shape) + places + _bytes(block.numpy())
+
+
+def _decode(data: bytes, place: int, expected: tuple[int, ...] | None = None) -> tuple[Tensor | Rows, int]:
+    """The table that begins at a place, and where it ends."""
+    form, width, axes, _ = struct.unpack_from("<4B", data, place)
+    shape = struct.unpack_from(f"<{axes}I", data, place + 4)
+    if expected is not None and shape != expected:
+        raise ValueError(f"a table of shape {shape} where one of shape {expected} belongs")
+    reader = _Reader(data, place + _header_size(axes), _TYPES[width])
+    if form == _ROWS:
+        where = reader.numbers(reader.number())
+        if len(where) and where.max() >= shape[0]:
+            raise ValueError(f"row {where.max()} of a table of {shape[0]} rows")
+        values = _native(reader.values(len(where) * prod(shape[1:]))).reshape(len(where), *shape[1:])
+        return Rows(torch.from_numpy(where.astype(np.int64)), values, shape[0]), reader.place
+    if form == _DENSE:
+        return _native(reader.values(prod(shape))).reshape(shape), reader.place
+    table = np.zeros((shape[0], prod(shape[1:])) if form in (_BLOCK, _HALF) else prod(shape), dtype=reader.kind)
+    if form == _SPARSE:
+        where = reader.numbers(reader.number())
+        table[where] = reader.values(len(where))
+    elif form == _BLOCK:
+        counts = reader.number(), reader.number()
+        rows, columns = (reader.numbers(count) for count in counts)
+        table[np.ix_(rows, columns)] = reader.values(prod(counts)).reshape(counts)
+    elif form == _HALF:
+        rows = reader.numbers(reader.number())
+        block = np.zeros((len(rows), len(rows)), dtype=reader.kind)
+        block[np.triu_indices(len(rows))] = reader.values(len(rows) * (len(rows) + 1) // 2)
+        table[np.ix_(rows, rows)] = block + np.triu(block, 1).T
+    else:
+        raise ValueError(f"a table of unknown form {form}")
+    return _native(table).reshape(shape), reader.place
+
+
+def _native(values: Array) -> Tensor:
+    return torch.from_numpy(values.astype(values.dtype.newbyteorder("=")))
+
+
+class _Reader:
+    """Reads numbers and values one after the other."""
+
+    def __init__(self, data: bytes, place: int, kind: str) -> None:
+        self.data, self.place, self.kind = data, place, np.dtype(kind)
+
+    def number(self) -> int:
+        """One whole number."""
+        return int(self.numbers(1)[0])
+
+    def numbers(self, count: int) -> Array:
+        """Whole numbers."""
+        return self._take(count, np.dtype("<u4"))
+
+    def values(self, count: int) -> Array:
+        """Values of the table's kind."""
+        return self._take(count, self.kind)
+
+    def _take(self, count: int, kind: np.dtype[Any]) -> Array:
+        taken = np.frombuffer(self.data, dtype=kind, count=count, offset=self.place) if count else np.zeros(0, kind)
+        self.place += count * kind.itemsize
+        return taken
+
+
+def _header(form: int, width: int, shape: tuple[int, ...]) -> bytes:
+    if prod(shape) > 2**32:
+        raise ValueError(f"a table of {prod(shape)} values: positions of 4 bytes reach to 2**32")
+    return struct.pack(f"<4B{len(shape)}I", form, width, len(shape), 0, *shape)
+
+
+def _header_size(axes: int) -> int:
+    return 4 + _WHOLE * axes
+
+
+def _numbers(*numbers: int) -> bytes:
+    return np.array(numbers, dtype="<u4").tobytes()
+
+
+def _bytes(values: Array) -> bytes:
+    return values.astype(_TYPES[values.itemsize]).tobytes()

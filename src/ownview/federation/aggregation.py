@@ -1,0 +1,210 @@
+"""Sums of what clients send, as far as they have arrived: they can be added to, merged, and sent on.
+
+Several machines may each add up the uploads of some clients; merged, their partial sums are those of all clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ownview.base.errors import SettingError
+from ownview.federation.messages import Upload, wide
+from ownview.seam.client import Product, Summand
+from ownview.seam.server import RowWeights
+from ownview.seam.training import Params
+
+
+class Partial(Protocol):
+    """What has arrived so far of a round."""
+
+    def add(self, upload: Upload) -> None:
+        """Take the uploads of some clients."""
+
+    def merge(self, packed: Mapping[str, Tensor]) -> None:
+        """Take what another partial sum has packed."""
+
+    def pack(self) -> dict[str, Tensor]:
+        """Everything by name."""
+
+
+class MeanPartial:
+    """Sums up w_u (x_u - x) over clients; x the value sent out, x_u the one sent back.
+
+    The mean of full tables equals x + sum_u w_u (x_u - x) / sum_u w_u, and rows a client did not touch add zero,
+    so touched rows are all that is needed.
+
+    Of tables in `by_row` a row is divided by the weights of those clients alone whose samples of the round are about
+    it, and what others send of it, noise or an own table's row of earlier rounds, does not count. The mean change of a
+    row nobody touched is zero.
+
+    Args:
+        shared: what is averaged, as sent out.
+        like: a tensor of the device and type to add up in.
+        weighting: clients count by their "samples", or are "uniform".
+        personal: names of tables that clients send whole, not as changes.
+        by_row: names of tables averaged over the clients that touched a row.
+        weigh: gives the rows of `tables` weights of their own, which take the place of the clients'.
+        tables: names of what is averaged and has rows.
+    """
+
+    def __init__(
+        self,
+        shared: Params,
+        like: Tensor,
+        weighting: str,
+        personal: frozenset[str] = frozenset(),
+        by_row: frozenset[str] = frozenset(),
+        weigh: RowWeights | None = None,
+        tables: frozenset[str] = frozenset(),
+    ) -> None:
+        self.shared, self.weighting, self.personal, self.by_row, self.weigh = shared, weighting, personal, by_row, weigh
+        self.own_weights = tables if weigh is not None else frozenset()
+        self.sums = {name: torch.zeros_like(value) for name, value in shared.items()}
+        self.weight = like.new_zeros((), dtype=torch.float64)
+        self.row_weights: Params = {
+            name: like.new_zeros(len(shared[name]), dtype=value_type)
+            for names, value_type in ((by_row, torch.float64), (self.own_weights, like.dtype))
+            for name in names
+        }
+
+    def add(self, upload: Upload) -> None:
+        """Take the changes of some clients."""
+        weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
+        self.weight += weights.sum(dtype=torch.float64)
+        for name, total in self.sums.items():
+            if name in self.own_weights and self.weigh is not None:
+                self._add_by_own_weights(name, upload, self.weigh)
+                continue
+            if name in self.by_row:
+                touched = upload.touched.to(torch.float64)
+                add_rows(self.row_weights[name], upload.items, _weighted(touched, weights))
+            if name in upload.rows:
+                add_rows(total, upload.items, _weighted(upload.rows[name], weights))
+            elif name in upload.whole:
+                change = self._change(name, upload)
+                counted = change * _touched(upload, change) if name in self.by_row else change
+                total.add_(_weighted(counted, weights).sum(0))
+
+    def _change(self, name: str, upload: Upload) -> Tensor:
+        """[B, ...] of a value that is sent whole: of a personal table, what it has moved from the one sent out."""
+        return upload.whole[name] - self.shared[name] if name in self.personal else upload.whole[name]
+
+    def _add_by_own_weights(self, name: str, upload: Upload, weigh: RowWeights) -> None:
+        by_row = name in upload.rows
+        change = upload.rows[name] if by_row else self._change(name, upload)
+        weights = weigh(change)
+        counted = change * wide(weights, change)
+        if by_row:
+            add_rows(self.sums[name], upload.items, counted)
+            add_rows(self.row_weights[name], upload.items, weights)
+        else:
+            self.sums[name].add_(counted.sum(0))
+            self.row_weights[name].add_(weights.sum(0))
+
+    def mean(self) -> Params:
+        """The mean change; zero where nobody took part."""
+        if not bool(self.weight):
+            return self.sums
+        return {name: total / self._divisor(name, total) for name, total in self.sums.items()}
+
+    def _divisor(self, name: str, total: Tensor) -> Tensor:
+        if name not in self.row_weights:
+            return self.weight.to(total.dtype)
+        weights = self.row_weights[name]
+        # Sums of rows that nobody gives weight are zero.
+        return wide(torch.where(weights > 0, weights, 1.0).to(total.dtype), total)
+
+    def pack(self) -> dict[str, Tensor]:
+        """Sums and weights by name."""
+        packed = {f"sum.{name}": value for name, value in self.sums.items()}
+        packed |= {f"rows.{name}": value for name, value in self.row_weights.items()}
+        return packed | {"weight": self.weight}
+
+    def merge(self, packed: Mapping[str, Tensor]) -> None:
+        """Add another partial sum."""
+        for name, mine in self.pack().items():
+            mine.add_(packed[name].to(mine.device))
+
+
+class SumPartial:
+    """Adds up summands over clients; writes no more of a product out than the sum.
+
+    Args:
+        declared: by name.
+        like: a tensor of the device and type to add up in.
+    """
+
+    def __init__(self, declared: Mapping[str, Summand], like: Tensor) -> None:
+        self.declared = declared
+        self.clients = torch.zeros((), dtype=torch.long, device=like.device)
+        self.sums: Params = {name: like.new_zeros(one.shape) for name, one in declared.items()}
+
+    def add(self, upload: Upload) -> None:
+        """Take the summands of some clients."""
+        self.clients += len(upload.clients)
+        for name, one in upload.sums.items():
+            if isinstance(one, Product):
+                left, right = (side.reshape(-1, side.shape[-1]) for side in one)
+                self.sums[name] += (left.T @ right).reshape(self.sums[name].shape)
+            else:
+                self.sums[name] += one.sum(0).reshape(self.sums[name].shape)
+
+    def pack(self) -> dict[str, Tensor]:
+        """Sums by name, and how many clients they are of."""
+        return {f"sum.{name}": value for name, value in self.sums.items()} | {"clients": self.clients}
+
+    def merge(self, packed: Mapping[str, Tensor]) -> None:
+        """Add another partial sum."""
+        for name, mine in self.pack().items():
+            mine.add_(packed[name].to(mine.device))
+
+
+def require_declared(upload: Upload, declared: Mapping[str, Summand]) -> None:
+    """Refuse summands that were not declared, or came in another size."""
+    if len(upload.clients) and set(upload.sums) != set(declared):
+        raise SettingError(
+            f"a client sends {sorted(upload.sums)}; declared as leaving the device is {sorted(declared)}"
+        )
+    for name, one in upload.sums.items():
+        size = one.left.shape[-1] * one.right.shape[-1] if isinstance(one, Product) else one[0].numel()
+        if size != torch.Size(declared[name].shape).numel():
+            raise SettingError(
+                f"summand {name!r} came with {size} numbers; declared is the shape {declared[name].shape}"
+            )
+
+
+def _touched(upload: Upload, like: Tensor) -> Tensor:
+    """[B, m, 1, ...] 1 where a client's samples are about a row, else 0, as wide as `like` [B, m, ...]."""
+    here = torch.zeros(like.shape[:2], dtype=like.dtype, device=like.device)
+    here.scatter_add_(1, upload.items, upload.touched.to(like.dtype))
+    return wide(here, like)
+
+
+def _weighted(change: Tensor, weights: Tensor) -> Tensor:
+    return change * wide(weights, change).to(change.dtype)
+
+
+def add_rows(table: Tensor, items: Tensor, rows: Tensor) -> None:
+    """table[items[b, r]] += rows[b, r], in an order that is the same on every run.
+
+    Args:
+        table: [m, ...].
+        items: [B, R], each client's distinct but for padding, whose rows are zero.
+        rows: [B, R, ...].
+    """
+    if table.device.type == "cpu":
+        flat = items.reshape(-1, *[1] * (table.dim() - 1)).expand(items.numel(), *table.shape[1:])
+        table.scatter_add_(0, flat, rows.reshape(flat.shape))
+        return
+    # Atomic additions of floats on a GPU come in any order. Scattered into one table per client (no collisions but
+    # padding, which adds zero) and then summed, they always come in the same one.
+    step = max(1, 2**28 // (table.numel() * table.element_size()))
+    for start in range(0, len(items), step):
+        index = items[start : start + step]
+        spread = torch.zeros((len(index), *table.shape), dtype=table.dtype, device=table.device)
+        across = index.reshape(*index.shape, *[1] * (table.dim() - 1)).expand(*index.shape, *table.shape[1:])
+        table += spread.scatter_add_(1, across, rows[start : start + step]).sum(0)

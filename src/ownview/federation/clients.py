@@ -1,0 +1,296 @@
+"""What clients hold between rounds: their own values and tables. A device is the same with one client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+
+import torch
+from torch import Tensor
+
+from ownview.data.ragged import Ragged
+from ownview.engine.machine import Machine
+from ownview.engine.samples import Samples
+from ownview.federation.histories import Histories
+from ownview.federation.messages import Download, wide
+from ownview.federation.overlays import OverlayTables
+from ownview.federation.tables import personal_tables, stored_bytes
+from ownview.federation.timelines import Timelines
+from ownview.seam.roles import FRESH, HISTORY, KEPT, PERSONAL, TIMELINE, Param, visible
+from ownview.seam.training import Params
+
+Axes = dict[str, int | None]
+"""The client axis of each value: 0, or None where all clients use the same value."""
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """What clients start a round with.
+
+    Args:
+        values: everything a client sees, by name [B, ...]; tables hold the touched rows, [B, R, ...].
+        beside: by the name that clients know them by, the whole received tables, [B, m, ...].
+    """
+
+    values: Params
+    beside: Params
+
+
+class Clients:
+    """Private values and personal tables of n clients, by position.
+
+    Args:
+        params: what the method declares.
+        num_items: m.
+        identities: [n] stable identities of the clients, which key all randomness.
+        seed: of the run; initial values follow from it and the parameter's name.
+        machine: device and precision of the values.
+        train: every client's training items.
+        timelines: the same in time order.
+    """
+
+    def __init__(
+        self,
+        params: Mapping[str, Param],
+        num_items: int,
+        identities: Tensor,
+        seed: int,
+        machine: Machine,
+        train: Ragged,
+        timelines: Timelines,
+    ) -> None:
+        self.params, self.num_items, self.identities = dict(params), num_items, identities.to(machine.device)
+        self.timelines, self.histories = timelines, Histories(train, num_items, machine.dtype)
+        expected = int(train.lengths.double().mean()) if len(train.lengths) else 1
+        self.own: Params = {}
+        self.starts: Params = {}
+        self.tables: dict[str, OverlayTables] = {}
+        for name, param in params.items():
+            if not (param.own or param.role is FRESH):
+                continue
+            start = param.drawn(name, num_items, seed).to(machine.device, machine.dtype)
+            if param.role is FRESH:
+                self.starts[name] = start
+            elif param.rows:
+                self.tables[name] = personal_tables(len(identities), start, expected, machine.memory)
+            else:
+                self.own[name] = start.repeat(len(identities), *[1] * start.dim())
+
+    @property
+    def row_names(self) -> frozenset[str]:
+        """Names of all tables that clients see."""
+        return frozenset(name for name, param in visible(self.params).items() if param.rows)
+
+    def begin(self, download: Download, clients: Tensor) -> None:
+        """Clients that take part put the tables they received under the copies they keep, once a round.
+
+        A copy that the client goes on from is begun that way when it takes part for the first time.
+        """
+        for name, table in self.tables.items():
+            role = self.params[name].role
+            if role is KEPT:
+                table.restart(clients, download.values[name], download.round)
+            elif role is PERSONAL:
+                table.restart(clients[table.base_of[clients] == 0], download.values[name], download.round)
+
+    def open(self, samples: Samples, download: Download) -> Opened:
+        """What clients start a round with: what they received, and what is their own."""
+        values: Params = {}
+        beside: Params = {}
+        count = len(samples.clients)
+        for name, param in self.params.items():
+            if param.role is TIMELINE:
+                values |= self.timelines.seen(name, samples.clients, samples.items, samples.real_rows)
+            elif param.role is HISTORY:  # padding repeats an item, and is no second one
+                values[name] = self.histories.take(samples.clients, samples.items) * samples.real_rows
+            elif name in self.tables and param.role is not KEPT:
+                values[name] = self.tables[name].take(samples.clients, samples.items)
+            elif param.from_server and param.rows:
+                flat = download.values[name].index_select(0, samples.items.reshape(-1))
+                values[name] = flat.reshape(*samples.items.shape, *param.shape)
+            elif param.from_server or param.role is FRESH:
+                source = self.starts if param.role is FRESH else download.values
+                values[name] = source[name].expand(count, *param.shape).clone()
+            elif name in self.own:
+                values[name] = self._own(name, samples.clients, download)
+            if param.role is PERSONAL:
+                beside |= self._received(name, samples.clients, download)
+                values |= {table: _rows(beside[table], samples.items) for table in param.tables_beside}
+            if param.squares_outside:
+                self._leave_squares(values, name, samples, beside)
+        return Opened(values, beside)
+
+    def _own(self, name: str, clients: Tensor, download: Download) -> Tensor:
+        """[B, ...] the clients' own values, moved by what the server sends them."""
+        own = self.own[name][clients]
+        return own + download.moves[name] if name in download.moves else own
+
+    def _received(self, name: str, clients: Tensor, download: Download) -> Params:
+        """Whole tables beside the personal one as each client has them: its own where it does not receive."""
+        param = self.params[name]
+        found = {param.received_as: download.offered(name, len(clients))}
+        if param.everybodys_mean:
+            found[param.everybodys_mean] = download.offered(param.everybodys_mean, len(clients))
+        if download.receives is None:
+            return found
+        own = self.whole(name, clients)
+        return {table: torch.where(wide(download.receives, own), whole, own) for table, whole in found.items()}
+
+    def _leave_squares(self, values: Params, name: str, samples: Samples, beside: Params) -> None:
+        """Zero the padding rows, and note the squares of the rows that are not at hand."""
+        tables = {name: self.whole(name, samples.clients)}
+        tables |= {table: beside[table] for table in self.params[name].tables_beside}
+        for table, whole in tables.items():
+            values[table] = torch.where(wide(samples.real_rows, values[table]), values[table], 0)
+            values[f"{table}.outside"] = _squares(whole) - _squares(values[table])
+
+    def whole(self, name: str, clients: Tensor) -> Tensor:
+        """[B, m, ...] every row of a client's own table."""
+        return self.tables[name].take(clients, self._every_row(clients))
+
+    def _every_row(self, clients: Tensor) -> Tensor:
+        return torch.arange(self.num_items, device=clients.device).expand(len(clients), -1)
+
+    def keep(self, clients: Tensor, values: Params) -> None:
+        """Store new values of the clients' own, by name [B, ...]; tables are whole."""
+        for name, value in values.items():
+            if name in self.tables:
+                every = self._every_row(clients)
+                self.tables[name].put(clients, every, torch.ones_like(every, dtype=torch.bool), value)
+            else:
+                self.own[name][clients] = value.to(self.own[name].dtype)
+
+    def keep_trained(self, samples: Samples, trained: Params, rewritten: Params) -> None:
+        """Store what clients hold on to after training: private values and kept copies.
+
+        Args:
+            samples: of the clients.
+            trained: by name, touched rows of tables.
+            rewritten: by name, whole tables [B, m, ...] that an opening rewrote before touched rows were trained.
+        """
+        self.keep(samples.clients, {name: value for name, value in rewritten.items() if name in self.tables})
+        for name, table in self.tables.items():
+            table.put(samples.clients, samples.items, samples.real_rows, trained[name])
+        for name, own in self.own.items():
+            own[samples.clients] = trained[name]
+
+    def predicting(
+        self, download: Download, clients: Tensor, items: Tensor | None, names: frozenset[str] | None = None
+    ) -> tuple[Params, Axes]:
+        """What clients predict with.
+
+        Args:
+            download: the newest that the server has for these clients.
+            clients: [B].
+            items: [B, C] rows wanted, or None for all m rows.
+            names: what is wanted; None for everything a client sees.
+
+        Returns:
+            values by name, and the client axis of each.
+        """
+        values: Params = {}
+        axes: Axes = {}
+        for name, param in self.params.items():
+            seen = visible({name: param})
+            if names is not None and not names & set(seen):
+                continue
+            if param.role is TIMELINE:
+                values |= self.timelines.seen(name, clients)
+                axes |= dict.fromkeys(seen, 0)
+            elif name in seen and (names is None or name in names or param.squares_outside):
+                values[name], axes[name] = self._predicting(name, param, download, clients, items)
+            for table in (one for one in param.tables_beside if names is None or one in names):
+                values[table], axes[table] = _rows_for(download, name, param, table, clients, items)
+            if param.squares_outside:
+                self._note_squares(name, values, axes, download, clients)
+        return values, axes
+
+    def _predicting(
+        self, name: str, param: Param, download: Download, clients: Tensor, items: Tensor | None
+    ) -> tuple[Tensor, int | None]:
+        if param.role is HISTORY:
+            return self.histories.take(clients, items), 0
+        if name in self.tables:
+            return self.tables[name].take(clients, self._every_row(clients) if items is None else items), 0
+        if name in self.own:
+            return self._own(name, clients, download), 0
+        source = self.starts if param.role is FRESH else download.values
+        return (source[name][items], 0) if param.rows and items is not None else (source[name], None)
+
+    def _note_squares(self, name: str, values: Params, axes: Axes, download: Download, clients: Tensor) -> None:
+        """NAME.outside of every table that is there."""
+        sources = {name: "", self.params[name].received_as: name}
+        for table in (name, *self.params[name].tables_beside):
+            if axes.get(table) == 0:
+                source = sources.get(table, table)
+                whole = download.offered(source, len(clients)) if source else self.whole(name, clients)
+                values[f"{table}.outside"], axes[f"{table}.outside"] = _squares(whole) - _squares(values[table]), 0
+            elif table in values:  # the same whole table for everybody: nothing is left
+                values[f"{table}.outside"], axes[f"{table}.outside"] = torch.zeros_like(values[table]).sum(), None
+
+    def preparing(self, samples: Samples, download: Download) -> Params:
+        """What clients have before they predict, by name [B, ...]; tables hold the touched rows, [B, R, ...]."""
+        clients, count = samples.clients, len(samples.clients)
+        values, axes = self.predicting(download, clients, samples.items)
+        values = {
+            n: value.clone() if axes[n] == 0 else value.expand(count, *value.shape).clone()
+            for n, value in values.items()
+        }
+        for name, param in self.params.items():
+            if param.squares_outside:
+                self._leave_squares(values, name, samples, self._received(name, clients, download))
+        return values
+
+    def pack(self) -> dict[str, Tensor]:
+        """Everything by name, for a checkpoint."""
+        packed = {f"own.{name}": value for name, value in self.own.items()}
+        for name, table in self.tables.items():
+            packed |= {f"table.{name}.{part}": value for part, value in table.pack().items()}
+        return packed
+
+    def unpack(self, packed: Mapping[str, Tensor]) -> None:
+        """Restore what `pack` returned."""
+        for name, value in self.own.items():
+            self.own[name] = packed[f"own.{name}"].to(value.device, copy=True)
+        for name, table in self.tables.items():
+            prefix = f"table.{name}."
+            table.unpack({k.removeprefix(prefix): value for k, value in packed.items() if k.startswith(prefix)})
+
+
+def planned_bytes(
+    params: Mapping[str, Param], num_clients: int, num_items: int, expected_rows: int, bytes_per_value: int, memory: int
+) -> int:
+    """Bytes that `Clients` need, before any of it is allocated: of tables, as much as the store that suits them takes.
+
+    Tables of earlier rounds that clients still stand on come on top: one table each.
+    """
+    total = 0
+    for param in params.values():
+        if param.own and param.rows:
+            row = prod(param.shape) * bytes_per_value
+            total += stored_bytes(num_clients, num_items, row, expected_rows, memory)
+        elif param.own:
+            total += num_clients * prod(param.shape) * bytes_per_value
+    return total
+
+
+def _rows_for(
+    download: Download, name: str, param: Param, table: str, clients: Tensor, items: Tensor | None
+) -> tuple[Tensor, int | None]:
+    """A received table beside a personal one, and its client axis."""
+    if table == param.everybodys_mean:
+        mean = download.values[table]
+        return (mean, None) if items is None else (mean[items], 0)
+    whole = download.offered(name, len(clients))
+    return (whole if items is None else _rows(whole, items)), 0
+
+
+def _rows(whole: Tensor, items: Tensor) -> Tensor:
+    """[B, R, ...] the rows `items` [B, R] of whole tables [B, m, ...]."""
+    return whole[torch.arange(len(items), device=items.device)[:, None], items]
+
+
+def _squares(tables: Tensor) -> Tensor:
+    """[B] sum of squares of each client's table."""
+    return tables.reshape(len(tables), -1).square().sum(1)

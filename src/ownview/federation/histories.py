@@ -1,0 +1,32 @@
+"""What clients have in training, as methods see it: tables of one number a row, 1 or 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ownview.data.ragged import Ragged
+
+
+@dataclass(frozen=True, eq=False)
+class Histories:
+    """Made of the training lists when somebody asks; nothing else is held.
+
+    Args:
+        train: every client's training items.
+        num_items: m.
+        dtype: of the numbers.
+    """
+
+    train: Ragged
+    num_items: int
+    dtype: torch.dtype
+
+    def take(self, clients: Tensor, items: Tensor | None) -> Tensor:
+        """[B, R] of `items` [B, R], or [B, m] of all items."""
+        listed, real = self.train.padded(clients)
+        counts = torch.zeros(len(clients), self.num_items, dtype=self.dtype, device=listed.device)
+        seen = counts.scatter_add_(1, listed, real.to(self.dtype)).clamp_(max=1)
+        return seen if items is None else seen.gather(1, items)

@@ -1,0 +1,115 @@
+"""What crosses between clients and server: a download, and an upload. Neither half sees anything else of the other.
+
+One message is one client's. In a simulation those of a block of B clients stand side by side, so that nothing has to be
+written out; `federation.wire` turns one client's into bytes and back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from ownview.seam.client import Product
+from ownview.seam.training import Params
+
+
+@dataclass(frozen=True, eq=False)
+class Download:
+    """What the server sends to B clients.
+
+    Args:
+        round: that begins, from 1.
+        values: by name, whole values that are the same for all of them, means beside personal tables included.
+            Of personal tables, what a client begins with that takes part for the first time.
+        mixtures: by the name of the personal table, what the server mixed for each client, [B, m, ...].
+        moves: by the name of the reported value, what each client has to add to its own, [B, ...].
+        receives: [B] False for clients that get no table in this round; None where all get one.
+    """
+
+    round: int
+    values: Params
+    mixtures: Params = field(default_factory=dict)
+    moves: Params = field(default_factory=dict)
+    receives: Tensor | None = None
+
+    def offered(self, name: str, count: int) -> Tensor:
+        """[B, m, ...] the whole table that the server has for each of `count` clients."""
+        if name in self.mixtures:
+            return self.mixtures[name]
+        return self.values[name].expand(count, *self.values[name].shape)
+
+
+@dataclass(frozen=True, eq=False)
+class Upload:
+    """What B clients send.
+
+    Args:
+        clients: [B] identities.
+        samples: [B] number of training samples of each.
+        items: [B, R] the items that `rows` are about.
+        touched: [B, R] False for padding.
+        rows: by name, changes [B, R, ...] of those rows; all other rows are unchanged.
+        whole: by name, changes [B, ...] of values without rows; reported values [B, ...] and personal tables
+            [B, m, ...] themselves; changes [B, m, ...] of tables that noise has filled.
+        sums: by name, summands [B, ...], or products whose factors are [B, k, ...].
+    """
+
+    clients: Tensor
+    samples: Tensor
+    items: Tensor
+    touched: Tensor
+    rows: Params = field(default_factory=dict)
+    whole: Params = field(default_factory=dict)
+    sums: Mapping[str, Tensor | Product] = field(default_factory=dict)
+
+    def norms(self) -> Tensor:
+        """[B] Euclidean norm of all changes and written-out summands; 0 where a client sends nothing."""
+        parts = [_squares(change * wide(self.touched, change)) for change in self.rows.values()]
+        parts += [_squares(change) for change in (*self.whole.values(), *self.written_out().values())]
+        if not parts:
+            return torch.zeros(len(self.clients), device=self.clients.device)
+        return torch.stack(parts).sum(0).sqrt()
+
+    def scaled(self, factors: Tensor) -> Upload:
+        """Every client's changes and summands times its factor [B]."""
+        rows, whole, sums = (
+            {name: value * wide(factors, value) for name, value in part.items()}
+            for part in (self.rows, self.whole, self.written_out())
+        )
+        return replace(self, rows=rows, whole=whole, sums=sums)
+
+    def spread(self, num_items: int) -> Upload:
+        """With every table whole."""
+        spread = {name: self._spread(change, num_items) for name, change in self.rows.items()}
+        return replace(self, rows={}, whole={**self.whole, **spread})
+
+    def written_out(self) -> Params:
+        """Summands by name, [B, ...]; products are multiplied out."""
+        return {name: one.left.mT @ one.right if isinstance(one, Product) else one for name, one in self.sums.items()}
+
+    def one(self, index: int) -> Upload:
+        """The client at a place of the stack, as a stack of one."""
+        here = slice(index, index + 1)
+        rows, whole = ({name: value[here] for name, value in part.items()} for part in (self.rows, self.whole))
+        sums = {
+            name: Product(value.left[here], value.right[here]) if isinstance(value, Product) else value[here]
+            for name, value in self.sums.items()
+        }
+        return Upload(self.clients[here], self.samples[here], self.items[here], self.touched[here], rows, whole, sums)
+
+    def _spread(self, change: Tensor, num_items: int) -> Tensor:
+        index = wide(self.items, change).expand_as(change)
+        whole = torch.zeros(len(change), num_items, *change.shape[2:], dtype=change.dtype, device=change.device)
+        return whole.scatter_add_(1, index, change * wide(self.touched, change))
+
+
+def _squares(change: Tensor) -> Tensor:
+    return change.reshape(len(change), -1).square().sum(1)
+
+
+def wide(tensor: Tensor, like: Tensor) -> Tensor:
+    """`tensor` with axes of length 1 behind, so that it can be multiplied with `like`."""
+    return tensor.reshape(tensor.shape + (1,) * (like.dim() - tensor.dim()))

@@ -1,0 +1,242 @@
+"""Two stores for personal item tables: a common table underneath, and on top the rows a client has changed.
+
+`DenseTables` keeps a place for every row of every client. `SparseTables` keeps the changed rows alone. Both give the
+same values to the last bit, and each reads what the other packed.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor
+
+from ownview.federation.keys import find, keys_of, rows_of
+
+
+class OverlayTables(ABC):
+    """The part both stores share: which table each client stands on.
+
+    A base is the common initial table, or the global table of the round in which the client last took part. A base
+    stays as long as somebody stands on it.
+
+    Args:
+        num_clients: n.
+        base: [m, ...] the table under everybody's changed rows at first, number 0.
+    """
+
+    def __init__(self, num_clients: int, base: Tensor) -> None:
+        self.num_items = len(base)
+        self.bases = {0: base}
+        self.base_of = torch.zeros(num_clients, dtype=torch.long, device=base.device)
+
+    @abstractmethod
+    def take(self, clients: Tensor, items: Tensor) -> Tensor:
+        """[B, R, ...] the rows of `items` [B, R] in each client's table."""
+
+    @abstractmethod
+    def put(self, clients: Tensor, items: Tensor, real: Tensor, rows: Tensor) -> None:
+        """Write rows [B, R, ...] of `items` [B, R] where `real` [B, R]; no client and no real item comes twice."""
+
+    @abstractmethod
+    def changed_by(self, client: int) -> Tensor:
+        """[m] True where the client has a row of its own."""
+
+    def restart(self, clients: Tensor, base: Tensor, number: int) -> None:
+        """These clients drop what they changed and stand on a new base with this number."""
+        self._drop(clients)
+        self.base_of[clients] = number
+        self.bases[number] = base
+        used = torch.bincount(self.base_of).nonzero()[:, 0]
+        self.bases = {kept: self.bases[kept] for kept in used.tolist()}
+
+    def pack(self) -> dict[str, Tensor]:
+        """Everything needed to restore the tables, in the same form from both stores; unchanged rows are left out.
+
+        Returns:
+            counts [n] of changed rows, items [K] of all clients end to end, ascending inside a client, their values
+            [K, ...], base_of [n], numbers [b] of the bases, and bases [b, m, ...].
+        """
+        counts, items, values = self._changes()
+        numbers = sorted(self.bases)
+        return {
+            "counts": counts,
+            "items": items,
+            "values": values,
+            "base_of": self.base_of,
+            "numbers": torch.tensor(numbers),
+            "bases": torch.stack([self.bases[number] for number in numbers]),
+        }
+
+    def unpack(self, packed: Mapping[str, Tensor]) -> None:
+        """Restore what `pack` of either store returned, also in the older form with a mask [n m + 1] `changed`."""
+        device = self.base_of.device
+        self.base_of = packed["base_of"].to(device, copy=True)
+        self.bases = dict(zip(packed["numbers"].tolist(), packed["bases"].to(device), strict=True))
+        if "changed" in packed:
+            counts, items = _listed(packed["changed"][:-1].reshape(-1, self.num_items))
+        else:
+            counts, items = packed["counts"], packed["items"]
+        self._restore(counts.to(device), items.to(device), packed["values"].to(device))
+
+    @abstractmethod
+    def _drop(self, clients: Tensor) -> None:
+        """Forget the changed rows of these clients."""
+
+    @abstractmethod
+    def _changes(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Counts, items and values as `pack` returns them."""
+
+    @abstractmethod
+    def _restore(self, counts: Tensor, items: Tensor, values: Tensor) -> None:
+        """Hold these changes, and no others."""
+
+    def _under(self, clients: Tensor, items: Tensor) -> Tensor:
+        """[B, R, ...] the rows of `items` [B, R] in the tables that the clients stand on; a new tensor."""
+        tables = list(self.bases.values())
+        if len(tables) > 1:
+            numbers, which = torch.unique(self.base_of[clients], return_inverse=True)
+            tables = [self.bases[number] for number in numbers.tolist()] or tables[:1]
+        if len(tables) == 1:
+            return rows_of(tables[0], items)
+        rows = tables[0].new_empty(*items.shape, *tables[0].shape[1:])
+        for place, table in enumerate(tables):
+            here = (which == place).nonzero()[:, 0]
+            rows[here] = rows_of(table, items[here])
+        return rows
+
+
+class DenseTables(OverlayTables):
+    """A place for every row of every client: n m rows, and as many marks that say which of them count.
+
+    `values` is allocated but not written: on a CPU the operating system commits a page only when a row in it is first
+    changed.
+    """
+
+    def __init__(self, num_clients: int, base: Tensor) -> None:
+        super().__init__(num_clients, base)
+        count = num_clients * self.num_items
+        # One row more than there are: padding is written there and never read.
+        self.values = base.new_empty(count + 1, *base.shape[1:])
+        self.changed = torch.zeros(count + 1, dtype=torch.bool, device=base.device)
+
+    def take(self, clients: Tensor, items: Tensor) -> Tensor:
+        """[B, R, ...] the rows of `items` [B, R] in each client's table. On a GPU, nobody waits for it."""
+        place = keys_of(clients, items, self.num_items)
+        own = rows_of(self.values, place)
+        changed = self.changed[place].reshape(*items.shape, *[1] * (own.dim() - 2))
+        return torch.where(changed, own, self._under(clients, items), out=own)
+
+    def put(self, clients: Tensor, items: Tensor, real: Tensor, rows: Tensor) -> None:
+        """Write rows [B, R, ...] of `items` [B, R] where `real` [B, R]."""
+        nowhere = len(self.values) - 1
+        place = torch.where(real, keys_of(clients, items, self.num_items), nowhere).reshape(-1)
+        self.values.index_copy_(0, place, rows.reshape(len(place), *self.values.shape[1:]))
+        self.changed[place] = True
+        self.changed[nowhere] = False
+
+    def changed_by(self, client: int) -> Tensor:
+        """[m] True where the client has a row of its own."""
+        return self._marks[client]
+
+    @property
+    def _marks(self) -> Tensor:
+        return self.changed[:-1].view(-1, self.num_items)
+
+    def _drop(self, clients: Tensor) -> None:
+        self._marks[clients] = False
+
+    def _changes(self) -> tuple[Tensor, Tensor, Tensor]:
+        return *_listed(self._marks), self.values[self.changed]
+
+    def _restore(self, counts: Tensor, items: Tensor, values: Tensor) -> None:
+        owners = torch.repeat_interleave(counts)
+        place = owners * self.num_items + items
+        self.changed.zero_()
+        self.changed[place] = True
+        self.values[place] = values
+
+
+class SparseTables(OverlayTables):
+    """Of every client the rows it changed: 4 bytes for the item and the row itself.
+
+    `held` has for a client its items [k], ascending, and their rows [k, ...]; a client that changed nothing is not in
+    it. On a GPU, every call waits for what was asked of it before.
+    """
+
+    def __init__(self, num_clients: int, base: Tensor) -> None:
+        super().__init__(num_clients, base)
+        self.nothing = (base.new_empty(0, dtype=torch.int32), base.new_empty(0, *base.shape[1:]))
+        self.held: dict[int, tuple[Tensor, Tensor]] = {}
+
+    def take(self, clients: Tensor, items: Tensor) -> Tensor:
+        """[B, R, ...] the rows of `items` [B, R] in each client's table."""
+        rows = self._under(clients, items)
+        block = torch.arange(len(clients), device=items.device)
+        keys, own = self._changed_by_block(clients)
+        place = find(keys, keys_of(block, items, self.num_items).reshape(-1), len(clients) * self.num_items)
+        changed = (place >= 0).nonzero()[:, 0]
+        rows.view(-1, *own.shape[1:]).index_copy_(0, changed, own.index_select(0, place[changed]))
+        return rows
+
+    def put(self, clients: Tensor, items: Tensor, real: Tensor, rows: Tensor) -> None:
+        """Write rows [B, R, ...] of `items` [B, R] where `real` [B, R]."""
+        block = torch.arange(len(clients), device=items.device)
+        chosen = real.reshape(-1).nonzero()[:, 0]
+        old_keys, joined = self._changed_by_block(clients, rows.flatten(0, 1))
+        new_keys = keys_of(block, items, self.num_items).reshape(-1)[chosen]
+        places = torch.cat([torch.arange(len(old_keys), device=items.device), chosen + len(old_keys)])
+        keys, order = torch.sort(torch.cat([old_keys, new_keys]), stable=True)
+        newest = torch.ones_like(keys, dtype=torch.bool)  # of equal keys the last, which is the new one
+        newest[:-1] = keys[1:] != keys[:-1]
+        keys, order = keys[newest], order[newest]
+        self._hold(clients, *self._counted(keys, len(clients)), joined, places[order])
+
+    def changed_by(self, client: int) -> Tensor:
+        """[m] True where the client has a row of its own."""
+        items, rows = self.held.get(client, self.nothing)
+        return torch.zeros(self.num_items, dtype=torch.bool, device=rows.device).index_fill_(0, items.long(), True)
+
+    def _changed_by_block(self, clients: Tensor, *more: Tensor) -> tuple[Tensor, Tensor]:
+        """Of B clients the keys b m + item [K] of the rows they changed, b the place in the block, and these rows.
+
+        Rows `more` stand behind them.
+        """
+        held = [self.held.get(client, self.nothing) for client in clients.tolist()]
+        counts = torch.tensor([len(items) for items, _ in held], dtype=torch.long, device=clients.device)
+        items = torch.cat([self.nothing[0], *(items for items, _ in held)])
+        owners = torch.repeat_interleave(counts, output_size=len(items))
+        return owners * self.num_items + items, torch.cat([self.nothing[1], *(rows for _, rows in held), *more])
+
+    def _counted(self, keys: Tensor, num_clients: int) -> tuple[Tensor, Tensor]:
+        """Of keys [K] the number that each client has [B], and their items [K]."""
+        counts = torch.bincount(keys // self.num_items, minlength=num_clients)
+        return counts, (keys % self.num_items).to(torch.int32)
+
+    def _hold(self, clients: Tensor, counts: Tensor, items: Tensor, rows: Tensor, places: Tensor) -> None:
+        """Hold for each client its share of `items` [K] and of the rows at `places` [K], which lie end to end."""
+        sizes = counts.tolist()
+        shares = zip(items.split_with_sizes(sizes), places.split_with_sizes(sizes), strict=True)
+        for client, (own, where) in zip(clients.tolist(), shares, strict=True):
+            if len(own):  # a copy: a part of a common tensor would keep the whole of it in memory
+                self.held[client] = own.clone(), rows.index_select(0, where)
+
+    def _drop(self, clients: Tensor) -> None:
+        for client in clients.tolist():
+            self.held.pop(client, None)
+
+    def _changes(self) -> tuple[Tensor, Tensor, Tensor]:
+        everybody = torch.arange(len(self.base_of), device=self.base_of.device)
+        keys, rows = self._changed_by_block(everybody)
+        return *self._counted(keys, len(everybody)), rows
+
+    def _restore(self, counts: Tensor, items: Tensor, values: Tensor) -> None:
+        self.held.clear()
+        everything = torch.arange(len(items), device=items.device)
+        self._hold(torch.arange(len(counts)), counts, items, values, everything)
+
+
+def _listed(marks: Tensor) -> tuple[Tensor, Tensor]:
+    """Of marks [n, m] the count in each row [n], and the columns [K], end to end."""
+    return marks.sum(1), marks.nonzero()[:, 1].to(torch.int32)

@@ -1,0 +1,194 @@
+"""The work of clients that report: they make summands of what they have, and keep what is their own.
+
+Two engines give the same to rounding: the loop calls the method for one client after the other, the vector engine maps
+it over a block of clients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from ownview.base.errors import OwnviewError, SettingError, TrainingError
+from ownview.base.randomness import derive
+from ownview.data.negatives import NegativeSampler
+from ownview.federation.clients import Axes
+from ownview.federation.messages import Download, Upload
+from ownview.federation.work import Household
+from ownview.seam.client import Client, Product, Reporting
+from ownview.seam.roles import RECEIVED, visible
+from ownview.seam.training import Batch, Context, Params
+
+
+@dataclass(frozen=True, eq=False)
+class Reported:
+    """What a block of clients reports on.
+
+    Args:
+        clients: [B] positions.
+        batch: over all items, [B, ...].
+    """
+
+    clients: Tensor
+    batch: Batch
+
+
+class ReportingWork:
+    """Clients that report, block by block."""
+
+    def __init__(self, home: Household) -> None:
+        self.home, self.work = home, reporting(home.client)
+        wanted = self.work.negatives
+        self.sampler = NegativeSampler(home.excluded, home.world.num_items, wanted, home.users) if wanted else None
+        self.prepared: tuple[Download, Params] | None = None
+        self.received = [name for name, param in home.client.params.items() if param.role is RECEIVED]
+        self.at_home = frozenset(visible(home.client.params)) - frozenset(self.received)
+
+    def blocks(self, clients: Tensor) -> Sequence[Tensor]:
+        """Clients side by side, as many as memory allows."""
+        machine = self.home.machine
+        width = max(1, min(machine.block_clients, machine.block_bytes // (self.work.working * machine.bytes_per_value)))
+        return torch.split(clients, width) if len(clients) else ()
+
+    def waves(self, blocks: Sequence[Tensor]) -> Sequence[Sequence[Tensor]]:
+        """One block after the other: what they draw is as large as what they hold."""
+        return [[block] for block in blocks]
+
+    def samples(self, number: int, block: Tensor) -> Reported:
+        """All samples of some clients in round `number`, over all items; 0 where the method needs none."""
+        home, width = self.home, self.home.world.num_items
+        empty = torch.zeros(len(block), width, dtype=home.machine.dtype, device=block.device)
+        if self.sampler is None:
+            none = block.new_zeros(len(block), 0)
+            return Reported(block, Batch(none, empty[:, :0], empty[:, :0], empty, empty, none))
+        listed, real = home.train.padded(block)
+        key = derive(home.seed, "negatives", number)
+        drawn = self.sampler.draw(key, block, listed.shape[1], home.clients.identities[block])
+        rows = torch.cat([listed[..., None], drawn], dim=-1)
+        mask = real[..., None].expand(rows.shape).to(empty.dtype)
+        labels = torch.zeros_like(mask)
+        labels[..., 0] = mask[..., 0]
+        partners = rows[..., :1].expand(rows.shape)
+        rows, mask, labels, partners = (one.reshape(len(block), -1) for one in (rows, mask, labels, partners))
+        positives, counts = empty.scatter_add(1, rows, labels), empty.scatter_add(1, rows, mask)
+        return Reported(block, Batch(rows, labels, mask, positives, counts, partners))
+
+    @torch.no_grad()
+    def do(self, samples: Reported, download: Download) -> Upload:
+        """A block reports; who has nothing to send is left out."""
+        home, context = self.home, Context(download.round)
+        values, axes = self.values(download, samples.clients, received=not self.work.receives_after)
+
+        def report(p: Params, batch: Batch) -> tuple[dict[str, Any], Params]:
+            sent, new = self.work.report(p, batch, context)
+            return dict(sent), new
+
+        sent, new = self._mapped(report, samples.clients, values, axes, samples.batch)
+        self._keep(samples.clients, new, download.round)
+        identities = home.clients.identities[samples.clients]
+        sizes = home.train.lengths[samples.clients] * (1 + self.work.negatives)
+        nothing = samples.clients.new_zeros(len(identities), 0)
+        upload = Upload(identities, sizes, nothing, nothing.bool(), sums=sent)
+        return _speaking(upload)
+
+    @torch.no_grad()
+    def after_round(self, download: Download, clients: Tensor) -> None:
+        """New values of the clients' own, from what the server has combined."""
+        change = self.work.after_round
+        if change is None:
+            return
+        for block in self.blocks(clients):
+            values, axes = self.values(download, block)
+            self._keep(block, self._mapped(change, block, values, axes), download.round)
+
+    def rehearsal(self, clients: Tensor, number: int, download: Download) -> Callable[[], object]:
+        """One client's work in a round, ready to run; nothing is kept."""
+        batch = tree_map(lambda value: value[0], self.samples(number, clients).batch)
+
+        @torch.no_grad()
+        def work() -> None:
+            values, axes = self.home.clients.predicting(download, clients, None)
+            mine = {name: value if axes[name] is None else value[0] for name, value in values.items()}
+            mine |= self.work.prepare_download({name: mine[name] for name in self.received})
+            _, new = self.work.report(mine, batch, Context(number))
+            if self.work.after_round is not None:
+                self.work.after_round(mine | new)
+
+        return work
+
+    def values(self, download: Download, clients: Tensor, *, received: bool = True) -> tuple[Params, Axes]:
+        """What clients see, by name, and the client axis of each; received values as clients prepare them."""
+        values, axes = self.home.clients.predicting(download, clients, None, self.at_home)
+        if received:
+            prepared = self.prepare(download)
+            values, axes = values | prepared, axes | dict.fromkeys(prepared)
+        return values, axes
+
+    def prepare(self, download: Download) -> Params:
+        """The received values as clients see them, worked out once for all that look before they change again."""
+        if self.prepared is None or any(download.values[n] is not self.prepared[0].values[n] for n in self.received):
+            given = {name: download.values[name] for name in self.received}
+            self.prepared = download, self.work.prepare_download(given)
+        return self.prepared[1]
+
+    def loss(self, number: int) -> float | None:
+        """Clients that report have no loss."""
+        return None
+
+    def _keep(self, block: Tensor, new: Params, number: int) -> None:
+        for name, value in new.items():
+            if name not in self.home.client.params or not self.home.client.params[name].own:
+                raise SettingError(f"{self.home.name}: a client has no value {name!r} of its own to renew")
+            if not bool(torch.isfinite(value).all()):
+                raise TrainingError(not_finite(self.home.name, name, number))
+        self.home.clients.keep(block, new)
+
+    def _mapped(self, work: Callable[..., Any], block: Tensor, values: Params, axes: Axes, *more: Any) -> Any:
+        """`work` of every client of a block, stacked: by turns, or mapped."""
+        if self.home.machine.engine == "vector":
+            return torch.vmap(work, in_dims=(axes, *[0] * len(more)))(values, *more)
+        each = []
+        for k, client in enumerate(block.tolist()):
+            mine = {name: value if axes[name] is None else value[k] for name, value in values.items()}
+            each.append(self._alone(work, client, mine, *(tree_map(lambda one, k=k: one[k], part) for part in more)))
+        return tree_map(lambda *parts: torch.stack(parts), *each)
+
+    def _alone(self, work: Callable[..., Any], client: int, *given: Any) -> Any:
+        try:
+            return work(*given)
+        except OwnviewError:
+            raise
+        except Exception as error:
+            raise TrainingError(f"{self.home.name} failed on client {self.home.users[client]}: {error}") from error
+
+
+def reporting(client: Client) -> Reporting:
+    """The work of a client that reports."""
+    if not isinstance(client.work, Reporting):
+        raise TypeError("a client that trains sends no summands")
+    return client.work
+
+
+def not_finite(method: str, name: str, number: int) -> str:
+    """What to say of a value that has left the numbers."""
+    return f"{method} diverged in round {number}: {name} is not finite; lower a rate, or raise the regularisation"
+
+
+def _speaking(upload: Upload) -> Upload:
+    """Without the clients whose summands are all 0: who has nothing to send sends no noise either."""
+    speaks = torch.zeros(len(upload.clients), dtype=torch.bool, device=upload.clients.device)
+    for one in upload.sums.values():
+        sides = (one.left, one.right) if isinstance(one, Product) else (one,)
+        there = [side.reshape(len(speaks), -1).ne(0).any(1) for side in sides]
+        speaks |= torch.stack(there).all(0)
+    if bool(speaks.all()):
+        return upload
+    chosen = {name: tree_map(lambda value: value[speaks], one) for name, one in upload.sums.items()}
+    return Upload(
+        upload.clients[speaks], upload.samples[speaks], upload.items[speaks], upload.touched[speaks], sums=chosen
+    )

@@ -1,0 +1,204 @@
+"""What is done to uploads on their way: clipping and noise, each client for itself. Composable and pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+from ownview.base.errors import SettingError, suggestion
+from ownview.base.randomness import bits, derive, unit
+from ownview.federation.aggregation import Partial
+from ownview.federation.messages import Upload, wide
+from ownview.seam.client import Client
+from ownview.seam.server import RowMean, Server
+
+_EXPECTED = (
+    "expected none, laplace:SCALE such as laplace:0.5, or gaussian:clip=C,noise=Z such as gaussian:clip=0.1,noise=1"
+)
+
+_PART = 1 << 16
+"""Numbers of a client that get their noise at once."""
+
+Draw = Callable[[Tensor, float], Tensor]
+"""Uniform numbers in [0, 1) and a scale -> noise of that scale."""
+
+
+@dataclass(frozen=True, eq=False)
+class Sending:
+    """What a transform may know besides the upload itself.
+
+    Args:
+        key: random number of the round.
+        weights: [B] how much each client counts in the server's sum.
+        num_items: m.
+    """
+
+    key: int
+    weights: Tensor
+    num_items: int
+
+
+class Transform(Protocol):
+    """Something done to uploads on their way: one half at the client, one at the server."""
+
+    def refusal(self, client: Client, server: Server) -> str | None:
+        """Why it makes no sense for this method; None where it does."""
+
+    def on_client(self, upload: Upload, sending: Sending) -> Upload:
+        """The uploads of B clients as they leave, each transformed for itself."""
+
+    def on_server(self, partial: Partial) -> None:
+        """What the server does to the sum before it is used."""
+
+
+@dataclass(frozen=True)
+class Clip:
+    """Scales a client's weighted change w_u (x_u - x), which the server's sum is made of, down to a norm at most.
+
+    Args:
+        bound: C, the largest norm of everything a client adds to the sum.
+    """
+
+    bound: float
+
+    def refusal(self, client: Client, server: Server) -> str | None:
+        """There must be one sum of weighted changes."""
+        if server.mixing is not None:
+            return "its server keeps every client's table and adds up no changes that a clip could bound"
+        if isinstance(server.combine, RowMean):
+            return "its server weighs every row by the change itself, so that no clip bounds what is added up"
+        if any(param.role.sends == "whole" for param in client.params.values()):
+            return "its clients send whole values of their own, which have grown over all rounds, and no changes"
+        return None
+
+    def on_client(self, upload: Upload, sending: Sending) -> Upload:
+        """Changes times min(1, C / (w |change|))."""
+        norms = (upload.norms() * sending.weights).clamp(min=1e-30)
+        return upload.scaled((self.bound / norms).clamp(max=1.0))
+
+    def on_server(self, partial: Partial) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Adds noise of its own to every number a client sends; tables become whole.
+
+    Args:
+        scale: of the noise.
+        draw: its distribution.
+        weighted: whether the noise is that of the weighted change; else of the change itself.
+    """
+
+    scale: float
+    draw: Draw
+    weighted: bool = False
+
+    def refusal(self, client: Client, server: Server) -> str | None:
+        """Noise can be added to everything."""
+        return None
+
+    def on_client(self, upload: Upload, sending: Sending) -> Upload:
+        """Every number with noise; the server multiplies by w, so noise of the weighted change is divided by it."""
+        upload = upload.spread(sending.num_items)
+        factors = 1 / sending.weights.double() if self.weighted else None
+        whole, sums = (
+            {
+                name: self.noisy(value, derive(sending.key, name), upload.clients, factors)
+                for name, value in part.items()
+            }
+            for part in (upload.whole, upload.written_out())
+        )
+        return replace(upload, whole=whole, sums=sums)
+
+    def noisy(self, change: Tensor, key: int, clients: Tensor, factors: Tensor | None = None) -> Tensor:
+        """Values [B, ...] of `clients` [B] with noise of their own; `key` is of the round and the values' name."""
+        places = torch.arange(change[0].numel() if len(change) else 0, device=change.device)
+        # On a CPU in parts that stay in its caches: nearly three times as fast, and the same numbers.
+        parts = torch.split(places, _PART) if change.device.type == "cpu" else (places,)
+        drawn = [self.draw(unit(bits(key, clients[:, None], part)), self.scale).to(change.dtype) for part in parts]
+        noise = torch.cat(drawn, dim=1).reshape(change.shape)
+        return change + (noise if factors is None else noise * wide(factors.to(noise.dtype), noise))
+
+    def on_server(self, partial: Partial) -> None:
+        """Nothing: the noise is in the sum already."""
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Transforms one after the other at the client, and in reverse order at the server."""
+
+    parts: tuple[Transform, ...]
+
+    def refusal(self, client: Client, server: Server) -> str | None:
+        """The first reason of any part."""
+        return next((why for part in self.parts if (why := part.refusal(client, server))), None)
+
+    def on_client(self, upload: Upload, sending: Sending) -> Upload:
+        """In order."""
+        for part in self.parts:
+            upload = part.on_client(upload, sending)
+        return upload
+
+    def on_server(self, partial: Partial) -> None:
+        """In reverse order."""
+        for part in reversed(self.parts):
+            part.on_server(partial)
+
+
+def transforms(text: str) -> Transform | None:
+    """Read the setting `privacy`; None for no protection.
+
+    laplace:S                every number sent gets Laplace noise of scale S; nothing is clipped
+    gaussian:clip=C,noise=Z  what a client adds to the server's sum is scaled down to norm C at most; then every number
+                             of it gets Gaussian noise of standard deviation Z C
+    """
+    kind, _, given = text.partition(":")
+    if text == "none":
+        return None
+    if kind == "laplace":
+        return Noise(_positive(given, text), laplace)
+    if kind == "gaussian":
+        named = _named(given, text)
+        return Chain((Clip(named["clip"]), Noise(named["noise"] * named["clip"], gaussian, weighted=True)))
+    near = suggestion(kind, ("none", "laplace", "gaussian"))
+    raise SettingError(f"federation setting privacy={text!r}: {_EXPECTED}{near if 'did you mean' in near else ''}")
+
+
+def laplace(uniform: Tensor, scale: float) -> Tensor:
+    """-scale sign(x) log(1 - 2 |x|) with x = u - 1/2."""
+    centred = uniform - 0.5
+    return -scale * centred.sign() * torch.log1p((-2 * centred.abs()).clamp(min=2.0**-53 - 1))
+
+
+def gaussian(uniform: Tensor, scale: float) -> Tensor:
+    """Scale times the normal distribution's quantile of u."""
+    quantile: Tensor = torch.special.ndtri(uniform.clamp(min=2.0**-54))
+    return scale * quantile
+
+
+def _named(given: str, text: str) -> dict[str, float]:
+    parts = [part.partition("=")[::2] for part in given.split(",") if part]
+    pairs = dict(parts)
+    if "clip" not in pairs:
+        raise SettingError(
+            f"federation setting privacy={text!r}: Gaussian noise protects only what was clipped before; {_EXPECTED}"
+        )
+    if sorted(name for name, _ in parts) != ["clip", "noise"]:
+        raise SettingError(f"federation setting privacy={text!r}: {_EXPECTED}")
+    return {name: _positive(value, text) for name, value in pairs.items()}
+
+
+def _positive(value: str, text: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        number = math.nan
+    if not (math.isfinite(number) and number > 0):
+        raise SettingError(f"federation setting privacy={text!r}: {value!r} is not above 0; {_EXPECTED}")
+    return number

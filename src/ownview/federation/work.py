@@ -1,0 +1,74 @@
+"""What a block of clients does in a round, whichever its kind: draw samples, work, keep, and send."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from torch import Tensor
+
+from ownview.data.interactions import IdArray
+from ownview.data.ragged import Ragged
+from ownview.engine.machine import Machine
+from ownview.federation.clients import Clients
+from ownview.federation.messages import Download, Upload
+from ownview.seam.client import Client
+from ownview.seam.training import World
+
+
+@dataclass(frozen=True, eq=False)
+class Household:
+    """Some clients with their data, and where they run: all that their work needs to know.
+
+    Args:
+        name: of the method, for errors.
+        client: the method's.
+        clients: what they hold.
+        world: number of clients and items.
+        train: their training items.
+        excluded: items of each that are never drawn as training negatives.
+        users: whose clients they are, by position, for errors.
+        seed: of the run.
+        machine: where they run.
+    """
+
+    name: str
+    client: Client
+    clients: Clients
+    world: World
+    train: Ragged
+    excluded: Ragged
+    users: IdArray
+    seed: int
+    machine: Machine
+
+
+class Work(Protocol):
+    """The work of some clients; `federation.training` and `federation.reporting` are the two kinds."""
+
+    home: Household
+
+    def blocks(self, clients: Tensor) -> Sequence[Tensor]:
+        """Positions of clients that work side by side."""
+
+    def samples(self, number: int, block: Tensor) -> Any:
+        """What a block draws for round `number`."""
+
+    def waves(self, blocks: Sequence[Tensor]) -> Sequence[Sequence[Tensor]]:
+        """Blocks whose samples are drawn together."""
+
+    def do(self, samples: Any, download: Download) -> Upload:
+        """A block works on its samples and keeps what is its own; returns what it sends."""
+
+    def loss(self, number: int) -> float | None:
+        """The mean loss of all clients that worked since the last call, None where there is none.
+
+        Raises `TrainingError` where something is not finite.
+        """
+
+    def rehearsal(self, clients: Tensor, number: int, download: Download) -> Callable[[], object]:
+        """One client's work in a round as a device does it, ready to run; nothing is kept."""
+
+    def after_round(self, download: Download, clients: Tensor) -> None:
+        """What clients do once the server has combined."""
