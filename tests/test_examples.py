@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 from examples.biased_mf import BiasedMF
+from examples.pairwise_mf import PairwiseMF
 
 import ownview as ov
 from ownview.evaluation.protocol import protocol
 from ownview.testing import CHECKS
+from tests.outcome import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -23,7 +25,7 @@ def test_the_quick_start_runs() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=300,
+        timeout=PATIENCE,
     )
     lines = done.stdout.splitlines()
     assert lines[0] == "1200 readers, 2000 books, 92756 ratings"
@@ -38,9 +40,18 @@ def test_the_readme_shows_the_quick_start_word_for_word() -> None:
     assert len([line for line in shown.splitlines() if line.strip()]) <= 20
 
 
-def test_a_method_of_ones_own_conforms() -> None:
+@pytest.mark.parametrize("method", [BiasedMF(), PairwiseMF()], ids=lambda method: method.name)
+def test_a_method_of_ones_own_conforms(method: ov.Method) -> None:
     for check in ("loop equals vector", "touched equals dense", "resumes exactly", "learns"):
-        CHECKS[check](BiasedMF())
+        CHECKS[check](method)
+
+
+def test_a_newcomers_method_is_short() -> None:
+    """An item bias and a loss over pairs, without a look at the engine."""
+    source = (ROOT / "examples" / "pairwise_mf.py").read_text(encoding="utf-8")
+    assert len(source.splitlines()) <= 45
+    assert "import ownview as ov" in source
+    assert "ownview.engine" not in source
 
 
 def test_a_method_without_a_registered_name_runs_resumes_and_recommends(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from ownview.data.splits import Split, leave_one_out
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
-from ownview.seam.method import Method
+from ownview.seam.method import Federated
 
 
 def small_world(num_users: int = 23, num_items: int = 60, seed: int = 0) -> Split:
@@ -43,7 +43,7 @@ def block_world(groups: int = 3, users: int = 40, items: int = 40, per_user: int
 
 
 def federation(
-    method: Method,
+    method: Federated,
     split: Split,
     *,
     options: FederationOptions | None = None,

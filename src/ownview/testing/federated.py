@@ -1,0 +1,200 @@
+"""Checks of federated methods. Each takes a method (or a plug-in around one), runs it for real, and complains."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from ownview.federation.options import FederationOptions
+from ownview.federation.processes import ProcessFederation
+from ownview.federation.round import Federation
+from ownview.federation.scoring import scorer_of
+from ownview.seam.client import Reporting
+from ownview.seam.method import Federated
+from ownview.seam.plugin import Plugin
+from ownview.seam.training import ANY_WORLD
+from ownview.testing.conditions import Conditions
+from ownview.testing.learning import learns
+from ownview.testing.shared_checks import (
+    Say,
+    experiment_round_trips,
+    options_for,
+    repeats_exactly,
+    resumes_exactly,
+    run_checks,
+)
+from ownview.testing.worlds import federation, small_world
+
+Check = Callable[[Federated], None]
+
+_ROUNDS = 3
+_EXACT = 1e-10
+"""Of the largest value: what two ways of the same sums may differ by in double precision."""
+
+
+def conform(method: Federated, say: Say = print) -> None:
+    """Run every check, saying what is checked as it goes."""
+    run_checks(method, CHECKS, say)
+
+
+def loop_equals_vector(method: Federated, device: str = "cpu") -> None:
+    """One client at a time and all at once give the same values.
+
+    In float64 every value agrees to 1e-10, times the condition of what is solved. In float32 values agree to 1e-5 of
+    their scale in root mean square after a round: where a gradient cancels to nearly zero, Adam turns the rounding that
+    is left into a step, and single values differ more.
+    """
+    every = options_for(method)
+    for options in (every[0], every[-1]):
+        with Conditions() as solved:
+            loop = _trained(federation(method, small_world(), options=options, engine="loop"))
+        vector = _trained(federation(method, small_world(), options=options, device=device))
+        assert_close(loop, vector, _EXACT * solved.worst)
+    alone = federation(method, small_world(), options=every[-1], dtype=torch.float32, engine="loop")
+    stacked = federation(method, small_world(), options=every[-1], dtype=torch.float32, device=device)
+    assert_close_in_mean(_trained(alone, 1), _trained(stacked, 1), 1e-5)
+
+
+def alone_equals_vector(
+    method: Federated, options: FederationOptions | None = None, dtype: torch.dtype = torch.float64
+) -> None:
+    """Every client alone in a process of its own, with its values in a file of its own, gives the same values.
+
+    Clients and server exchange nothing but bytes, and the bytes are as many as a simulation says. Processes end after
+    the first round, and others go on from the files. Float64: three rounds, to 1e-10 times the condition of what is
+    solved; float32: one round, to 1e-5 in root mean square.
+    """
+    split, options = small_world(num_users=5), options or FederationOptions()
+    one = federation(method, split, options=options, dtype=dtype)
+    rounds = _ROUNDS if dtype == torch.float64 else 1
+    with tempfile.TemporaryDirectory() as folder, Conditions() as solved:
+        apart = ProcessFederation(method, split, split.training_items(), options, one.seed, one.machine, Path(folder))
+        with apart:
+            for number in range(1, rounds + 1):
+                report, traffic = one.round(number), apart.round(number)
+                assert report.bytes_down == round(sum(traffic.down) / len(traffic.down)), "other bytes down"
+                assert report.bytes_up == round(sum(traffic.up) / len(traffic.up)), "other bytes up"
+                if number == 1:
+                    apart.restart()
+            scores, own = apart.look(rounds)
+    simulated, real = _predictions(one), {"scores": scores}
+    real |= {f"server {name}": value for name, value in apart.server.pack().items() if value.is_floating_point()}
+    real |= {f"own {name}": torch.stack([mine[name] for mine in own]) for name in own[0]}
+    simulated = {name: simulated[name] for name in real}
+    if dtype == torch.float64:
+        assert_close(simulated, real, _EXACT * solved.worst)
+    else:
+        assert_close_in_mean(simulated, real, 1e-5)
+
+
+def touched_equals_dense(method: Federated, device: str = "cpu") -> None:
+    """Giving clients only the rows they touch changes nothing. Clients that report have whole tables anyway."""
+    if isinstance(method.client(ANY_WORLD).work, Reporting):
+        return
+    touched = _trained(federation(method, small_world(), device=device), 2)
+    dense = _trained(federation(method, small_world(), dense=True, device=device), 2)
+    assert_close(touched, dense, _EXACT)
+
+
+def blocks_change_nothing(method: Federated, device: str = "cpu") -> None:
+    """Neither the size of blocks nor the order of clients in them matters."""
+    with Conditions() as solved:
+        whole = _trained(federation(method, small_world(), device=device), 2)
+        parts = _trained(federation(method, small_world(), block_clients=4, device=device), 2)
+    assert_close(whole, parts, _EXACT * solved.worst)
+
+
+def only_declared_leaves(method: Federated) -> None:
+    """An upload holds what the roles say, and nothing else; where nothing is sent, nothing at the server changes."""
+    one = federation(method, small_world())
+    params, work = one.client.params, one.client.work
+    everybody = one.work.blocks(one.participants(1))[0]
+    one.clients.begin(one.newest(everybody), everybody)
+    upload = one.work.do(one.work.samples(1, everybody), one.server.download(1, everybody))
+    sent = {*upload.rows, *upload.whole, *upload.sums}
+    allowed = {name for name, param in params.items() if param.sends}
+    if isinstance(work, Reporting):
+        allowed = set(work.sends)
+        assert all(summand.what for summand in work.sends.values()), "a summand does not say what it is"
+    assert sent <= allowed, f"a client sends {sorted(sent - allowed)}, which no role or summand declares"
+    quiet = federation(method, small_world(), options=FederationOptions(clients="poisson:1e-12"))
+    before = {name: value.clone() for name, value in quiet.server.shared.items()}
+    quiet.round(1)
+    if one.terms.plan.server.after is None:
+        for name, value in quiet.server.shared.items():
+            assert torch.equal(value, before[name]), f"the server's {name} changed although nobody sent anything"
+
+
+def neutral_changes_nothing(method: Federated) -> None:
+    """A plug-in with neutral settings equals its inner method. Nothing to check for a plain method."""
+    if not isinstance(method, Plugin):
+        return
+    inner = method.wrapped
+    plain = _trained(federation(inner, small_world()), 2)
+    assert_close(plain, _trained(federation(type(method).neutral(inner), small_world()), 2), 1e-12)
+
+
+def enough_is_enough(method: Federated) -> None:
+    """Where a method says how many rounds are enough, one more changes nothing."""
+    if method.enough is None:
+        return
+    one = federation(method, small_world())
+    before = _trained(one, method.enough)
+    one.round(method.enough + 1)
+    assert_close(before, _predictions(one), 1e-12)
+
+
+CHECKS: Mapping[str, Check] = {
+    "loop equals vector": loop_equals_vector,
+    "alone equals vector": alone_equals_vector,
+    "touched equals dense": touched_equals_dense,
+    "blocks change nothing": blocks_change_nothing,
+    "only declared leaves": only_declared_leaves,
+    "resumes exactly": resumes_exactly,
+    "repeats exactly": repeats_exactly,
+    "experiment round-trips": experiment_round_trips,
+    "neutral changes nothing": neutral_changes_nothing,
+    "enough is enough": enough_is_enough,
+    "learns": learns,
+}
+
+
+def _trained(one: Federation, rounds: int = _ROUNDS) -> dict[str, Tensor]:
+    for number in range(1, rounds + 1):
+        one.round(number)
+    return _predictions(one)
+
+
+def _predictions(one: Federation) -> dict[str, Tensor]:
+    """Everything that may be compared: scores of all items for all clients, the server's and the clients' values."""
+    everybody = torch.arange(one.world.num_clients, device=one.machine.device)
+    found = {"scores": scorer_of(one).scores(everybody, None)}
+    found |= {f"server {name}": value for name, value in one.server.pack().items() if value.is_floating_point()}
+    found |= {f"own {name}": value for name, value in one.clients.own.items()}
+    tables = (name for name in one.clients.tables if one.client.params[name].own)
+    found |= {f"own {name}": one.clients.whole(name, everybody) for name in tables}
+    return {name: value.cpu().clone() for name, value in found.items()}
+
+
+def assert_close(left: Mapping[str, Tensor], right: Mapping[str, Tensor], tolerance: float) -> None:
+    """Every value agrees to a tolerance of the largest."""
+    assert set(left) == set(right)
+    for name, value in left.items():
+        difference = float((value - right[name]).abs().max()) / _scale(value) if value.numel() else 0.0
+        hint = "a loss must weigh rows by batch.counts: rows with count 0 may be padding"
+        assert difference <= tolerance, f"{name} differs by {difference:.2e}, more than {tolerance:.0e} ({hint})"
+
+
+def assert_close_in_mean(left: Mapping[str, Tensor], right: Mapping[str, Tensor], tolerance: float) -> None:
+    """Values agree in root mean square to a tolerance of the largest."""
+    for name, value in left.items():
+        difference = float((value - right[name]).square().mean().sqrt()) / _scale(value) if value.numel() else 0.0
+        assert difference <= tolerance, f"{name} differs by {difference:.2e} in float32, more than {tolerance:.0e}"
+
+
+def _scale(value: Tensor) -> float:
+    return max(1.0, float(value.abs().max()))
