@@ -1,40 +1,100 @@
-"""What the folder names promise: methods know no engine, the engine knows no method, files stay small."""
+"""What the folder names promise: methods know nobody who runs them, who runs them knows none, files stay small."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-from ownview.registry import BASELINES, GATHERINGS, METHODS, PLUGINS
+from ownview.registry import BASELINES, METHODS, PLUGINS
+from ownview.seam.client import Reporting, Training
+from ownview.seam.training import ANY_WORLD
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "ownview"
 EVERY = sorted(SOURCE.rglob("*.py"))
+RUNS_METHODS = ("engine", "federation", "runs", "cli", "evaluation", "data")
 
 
 def _imports(path: Path) -> set[str]:
-    return set(re.findall(r"^\s*(?:from|import) (ownview[\w.]*)", path.read_text(encoding="utf-8"), flags=re.MULTILINE))
+    """Names of the package's modules that a file imports, at its top or later; for types alone does not count."""
+    found: set[str] = set()
+
+    def visit(node: ast.AST) -> None:
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            return
+        if isinstance(node, ast.Import):
+            found.update(one.name for one in node.names)
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            assert node.level == 0, f"{path} imports relatively"
+            found.update(_module(node.module, one.name) for one in node.names)
+        for child in ast.iter_child_nodes(node):
+            visit(child)
+
+    visit(ast.parse(path.read_text(encoding="utf-8")))
+    return {name for name in found if name.split(".")[0] == "ownview"}
 
 
-@pytest.mark.parametrize("folder", ["methods", "plugins"])
-def test_methods_and_plugins_import_neither_engine_nor_runs(folder: str) -> None:
-    files = sorted((SOURCE / folder).glob("*.py"))
+def _module(module: str, name: str) -> str:
+    """`from a.b import c` imports a.b.c where that is a module, else a.b."""
+    place = SOURCE.parent.joinpath(*module.split("."), name)
+    return f"{module}.{name}" if place.with_suffix(".py").is_file() or (place / "__init__.py").is_file() else module
+
+
+def _name(path: Path) -> str:
+    parts = path.relative_to(SOURCE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@pytest.mark.parametrize("folder", ["methods", "plugins", "parts", "seam"])
+def test_what_methods_are_made_of_knows_nobody_who_runs_them(folder: str) -> None:
+    files = sorted((SOURCE / folder).rglob("*.py"))
     assert len(files) > 1
     for path in files:
-        assert not [name for name in _imports(path) if re.match(r"ownview\.(engine|runs|cli|evaluation|data)", name)], (
-            path
-        )
+        runs_them = {one for one in _imports(path) if one.split(".")[1] in RUNS_METHODS}
+        assert not runs_them, f"{path} imports {runs_them}"
 
 
-def test_the_engine_names_no_method() -> None:
-    for path in (SOURCE / "engine").glob("*.py"):
+@pytest.mark.parametrize("folder", ["engine", "federation"])
+def test_who_runs_methods_names_none(folder: str) -> None:
+    files = sorted((SOURCE / folder).rglob("*.py"))
+    assert len(files) > 1
+    for path in files:
         text = path.read_text(encoding="utf-8").lower()
-        for name in (*METHODS, *GATHERINGS, *BASELINES, *PLUGINS):
-            assert name not in text, f"{path} names {name}"
+        for name in (*METHODS, *BASELINES, *PLUGINS):
+            assert not re.search(rf"\b{name}\b", text), f"{path} names {name}"
+
+
+def test_no_imports_go_round_in_a_circle() -> None:
+    """Modules are taken away as long as one imports none of those that are left; a circle would be what remains."""
+    modules = {_name(path): _imports(path) for path in EVERY}
+    left = {name: imported & set(modules) - {name} for name, imported in modules.items()}
+    assert sum(map(len, left.values())) > 300, "the imports must have been found"
+    while free := {name for name, imported in left.items() if not imported}:
+        left = {name: imported - free for name, imported in left.items() if name not in free}
+    assert not left, f"in or behind a circle: {sorted(left)}"
+
+
+def test_every_kind_of_federated_method_is_registered_in_one_place() -> None:
+    kinds = {type(cls().client(ANY_WORLD).work) for cls in METHODS.values()}
+    assert kinds == {Training, Reporting}
+    files = {path.stem.replace("_", "-") for path in (SOURCE / "methods").glob("*.py")} - {"--init--"}
+    assert set(METHODS) == files
+    files = {path.stem.replace("_", "-") for path in (SOURCE / "plugins").glob("*.py")} - {"--init--"}
+    assert set(PLUGINS) == files
+
+
+@pytest.mark.parametrize("folder", ["runs", "studies", "report"])
+def test_modules_of_a_folder_do_not_import_each_other_in_a_circle(folder: str) -> None:
+    names = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in EVERY}
+    inside = {name: path for name, path in names.items() if name.startswith(f"ownview.{folder}.")}
+    assert len(inside) > 5
+    TopologicalSorter({name: _imports(path) & inside.keys() for name, path in inside.items()}).prepare()
 
 
 def test_files_are_small() -> None:
@@ -45,7 +105,7 @@ def test_files_are_small() -> None:
 
 
 def test_every_method_and_plugin_has_its_page_with_the_command() -> None:
-    for name in (*METHODS, *GATHERINGS, *BASELINES, *PLUGINS):
+    for name in (*METHODS, *BASELINES, *PLUGINS):
         page = (ROOT / "docs" / "methods" / f"{name}.md").read_text(encoding="utf-8")
         assert "ownview run" in page, name
         assert "## Differences" in page, name

@@ -23,6 +23,7 @@ from ownview.seam.mixing import (
     project_onto_simplex,
     squared_distances,
 )
+from ownview.seam.training import ANY_WORLD
 
 Array = npt.NDArray[np.float64]
 _NUMBERS = st.floats(-50, 50, allow_nan=False)
@@ -47,7 +48,7 @@ def _projected(point: list[float]) -> Array:
 
 
 @given(st.lists(_NUMBERS, min_size=1, max_size=7), st.integers(0, 10**6))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_projection_is_the_nearest_point_of_the_simplex(point: list[float], seed: int) -> None:
     found = _projected(point)
     assert (found >= 0).all()
@@ -60,14 +61,14 @@ def test_the_projection_is_the_nearest_point_of_the_simplex(point: list[float], 
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7).filter(lambda one: sum(one) > 1e-3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_points_of_the_simplex_stay_where_they_are(weights: list[float]) -> None:
     point = [one / sum(weights) for one in weights]
     assert _projected(point) == pytest.approx(np.array(point), abs=1e-12)
 
 
 @given(st.lists(st.one_of(st.just(-math.inf), _NUMBERS), min_size=1, max_size=7))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_entries_of_minus_infinity_get_nothing_and_change_nothing(point: list[float]) -> None:
     finite = [k for k, one in enumerate(point) if math.isfinite(one)]
     if not finite:
@@ -78,7 +79,7 @@ def test_entries_of_minus_infinity_get_nothing_and_change_nothing(point: list[fl
 
 
 @given(st.lists(_NUMBERS, min_size=1, max_size=5), st.sampled_from([1e3, -1e3, 1e9, -1e9, 1e20]))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_number_added_to_all_entries_changes_nothing_but_rounding(point: list[float], shift: float) -> None:
     """Large weights of similarity, or float32, must not push everybody out."""
     shifted = project_onto_simplex(torch.tensor([point], dtype=torch.float64) + shift)[0].numpy()
@@ -215,7 +216,7 @@ def test_neither_signs_nor_rotations_nor_shifts_matter() -> None:
 @pytest.mark.parametrize("alpha", [0.0, 0.9, 1e9])
 @pytest.mark.parametrize("similarity", ["tables", "components"])
 def test_rows_sum_to_one_in_float32_at_any_weight(similarity: str, alpha: float) -> None:
-    rule = FedEM(embedding_size=3, similarity=similarity, alpha=alpha).server_mixing
+    rule = FedEM(embedding_size=3, similarity=similarity, alpha=alpha).server(ANY_WORLD).mixing
     assert rule is not None
     tables, shares = _tables(3, 0.5)
     weights = rule.weights(_known(tables.reshape(5, -1).float(), shares.float()))

@@ -19,7 +19,7 @@ from ownview.engine.machine import Machine
 from ownview.evaluation.protocol import HONEST
 from ownview.federation.options import FederationOptions
 from ownview.runs.trainers import trainer
-from ownview.testing import block_world, small_world
+from ownview.testing.worlds import block_world, small_world
 from tests.outcome import Outcome
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]

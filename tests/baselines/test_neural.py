@@ -22,7 +22,7 @@ from ownview.engine.machine import Machine
 from ownview.evaluation.protocol import HONEST, PAPER
 from ownview.federation.options import FederationOptions
 from ownview.runs.trainers import EpochTrainer, trainer
-from ownview.testing import block_world, small_world
+from ownview.testing.worlds import block_world, small_world
 from tests.engine.golden import ITEMS, POSITIVES, dot, error, golden_split
 
 CPU = torch.device("cpu")

@@ -16,13 +16,14 @@ import math
 import numpy as np
 import torch
 
-from ownview import FederationOptions, Gathering, Method
+from ownview import FederationOptions
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
-from ownview.federation.gathering import GatheringFederation
 from ownview.federation.round import Federation
+from ownview.federation.scoring import scorer_of
+from ownview.seam.method import Federated
 
 POSITIVES = {0: (0, 1), 1: (1, 2)}
 ITEMS = 4
@@ -34,8 +35,16 @@ UNEVEN_COUNTS = {0: (1, 1, 2, 0), 1: (0, 1, 0, 1)}
 UNEVEN_SHARES = (2 / 3, 1 / 3)
 """Of all samples."""
 
+ENVELOPE = 16
+"""Bytes of a message before its first table: what it is, its round, the client's samples, and how many tables."""
+
 Vector = list[float]
 Matrix = list[Vector]
+
+
+def heading(name: str, axes: int) -> int:
+    """Bytes of a table in a message before its values: its name and how long that is, its form, and its axes."""
+    return 1 + len(name) + 4 + 4 * axes
 
 
 def golden_split() -> Split:
@@ -44,7 +53,7 @@ def golden_split() -> Split:
     return Split(data, train, np.array([2, 3]), np.array([3, 0]))
 
 
-def federation(method: Method, engine: str, **options: object) -> Federation:
+def federation(method: Federated, engine: str, **options: object) -> Federation:
     split = golden_split()
     place = Machine(torch.device("cpu"), torch.float64, engine=engine)
     return Federation(method, split, split.training_items(), FederationOptions.of(options), seed=3, machine=place)
@@ -56,7 +65,7 @@ def uneven_split() -> Split:
     return Split(data, train, np.array([2, 3]), np.array([3, 0]))
 
 
-def uneven_federation(method: Method, engine: str, **options: object) -> Federation:
+def uneven_federation(method: Federated, engine: str, **options: object) -> Federation:
     never_drawn = Ragged.from_pairs(np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 3, 0, 1, 2]), 2)
     place = Machine(torch.device("cpu"), torch.float64, engine=engine)
     return Federation(method, uneven_split(), never_drawn, FederationOptions.of(options), seed=3, machine=place)
@@ -98,14 +107,13 @@ class AdamByHand:
         return x - rate * first / (math.sqrt(second) + 1e-8)
 
 
-def gathering_federation(method: Gathering, engine: str, **options: object) -> GatheringFederation:
-    split = golden_split()
-    place = Machine(torch.device("cpu"), torch.float64, engine=engine)
-    return GatheringFederation(
-        method, split, split.training_items(), FederationOptions.of(options), seed=3, machine=place
-    )
-
-
-def scores_of_all(one: GatheringFederation) -> Matrix:
-    found: Matrix = one.scores(torch.arange(2), None).tolist()
+def scores_of_all(one: Federation) -> Matrix:
+    found: Matrix = scorer_of(one).scores(torch.arange(2), None).tolist()
     return found
+
+
+def touched_rows(one: Federation, number: int) -> list[int]:
+    """How many items the samples of each client are about in a round."""
+    samples = one.work.samples(number, torch.arange(one.world.num_clients))
+    alone = (samples.alone(k) for k in range(one.world.num_clients))
+    return [len(set(mine.items[mine.rows].tolist())) for mine in alone]

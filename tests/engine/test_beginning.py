@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch import Tensor
@@ -9,26 +11,27 @@ from torch import Tensor
 from ownview import PLGC, ElasticMerging, FedEM, FedMF, GPFedRec, LateAggregation, PerFedRec, PFedGraph
 from ownview.base.errors import SettingError
 from ownview.parts.shared_table import shared_table
-from ownview.seam.method import Method, Plugin
-from ownview.seam.training import World
+from ownview.seam.method import Federated, Method
+from ownview.seam.plugin import Plugin
+from ownview.seam.training import ANY_WORLD, World
 from ownview.testing.worlds import federation, small_world
 
 BESIDE: dict[str, Method] = {"mean": GPFedRec(), "mixture": PFedGraph(), "cluster": PerFedRec()}
 """By the name of the received table that rounds begin with."""
 
 
-def tables_after(method: Method, rounds: int = 3) -> Tensor:
+def tables_after(method: Federated, rounds: int = 3) -> Tensor:
     """[clients, items, d] what clients predict with after some rounds."""
     one = federation(method, small_world())
     for number in range(1, rounds + 1):
         one.round(number)
-    return one.state.whole("items", torch.arange(one.world.num_clients))
+    return one.clients.whole("items", torch.arange(one.world.num_clients))
 
 
 @pytest.mark.parametrize("received", BESIDE)
 def test_the_table_a_round_begins_with_is_known_by_name(received: str) -> None:
-    assert shared_table(BESIDE[received], "any").received == received
-    assert shared_table(FedMF(), "any").received == "received"
+    assert shared_table(BESIDE[received].client(ANY_WORLD), "inner", "any").received == received
+    assert shared_table(FedMF().client(ANY_WORLD), "inner", "any").received == "received"
 
 
 @pytest.mark.parametrize("inner", BESIDE.values(), ids=BESIDE)
@@ -43,13 +46,13 @@ def test_merging_with_none_of_it_keeps_the_own_rows(inner: Method) -> None:
     kept = ElasticMerging(inner=inner, variant="sm", rho=0.0)
     one = federation(kept, small_world())
     clients = torch.arange(one.world.num_clients)
-    before = one.state.whole("items", clients)
+    before = one.clients.whole("items", clients)
     one.round(1)
-    first = one.state.whole("items", clients)
+    first = one.clients.whole("items", clients)
     untouched = (first == before).all(-1)
     assert 0 < int(untouched.sum()) < untouched.numel()
     one.round(2)
-    again = (one.state.whole("items", clients) == first).all(-1)
+    again = (one.clients.whole("items", clients) == first).all(-1)
     assert int((untouched & again).sum()) > 0
     assert int((tables_after(inner, 2) == before).all(-1).sum()) < int((untouched & again).sum())
 
@@ -62,12 +65,12 @@ def test_a_penalty_of_no_weight_without_mixing_is_the_method_itself(inner: Metho
 
 @pytest.mark.parametrize("inner", BESIDE.values(), ids=BESIDE)
 def test_mixing_weighs_the_table_a_round_begins_with(inner: Method) -> None:
-    plugin = PLGC(inner=inner, redundancy="none")
-    table, param = plugin.table, inner.params(World(2, 5))[plugin.table.name]
+    client = PLGC(inner=inner, redundancy="none").client(World(2, 5))
+    table = shared_table(inner.client(ANY_WORLD), "inner", "any")
     own, received = torch.rand(5, 2, dtype=torch.float64), torch.rand(5, 2, dtype=torch.float64)
-    values = {name: torch.rand(5, 2, dtype=torch.float64) for name in (param.beside, param.common) if name}
-    rests = {f"{table.name}.rest": torch.tensor(3.0), f"{table.received}.rest": torch.tensor(1.0)}
-    mixed = plugin._mixed({**values, table.name: own, table.received: received, **rests})[table.name]
+    others = {name: torch.rand(5, 2, dtype=torch.float64) for name in client.params[table.name].tables_beside}
+    outside = {f"{table.name}.outside": torch.tensor(3.0), f"{table.received}.outside": torch.tensor(1.0)}
+    mixed = client.readings({**others, table.name: own, table.received: received, **outside})["merged"]
     share = (own.square().sum() + 3) / (own.square().sum() + 3 + received.square().sum() + 1)
     assert torch.allclose(mixed, share * own + (1 - share) * received)
 
@@ -84,25 +87,26 @@ def test_a_method_that_goes_on_from_its_own_table_is_refused(plugin: type[Plugin
         plugin(inner=FedEM())
 
 
-def test_rests_tell_of_every_received_table() -> None:
+def test_squares_outside_tell_of_every_received_table() -> None:
     seen = federation(PLGC(inner=GPFedRec()), small_world())
     seen.round(1)
     clients = torch.arange(4)
-    values, _ = seen.state.predicting(clients, torch.arange(3).expand(4, 3))
+    values, _ = seen.predicting(clients, torch.arange(3).expand(4, 3))
     for table, whole in (
-        ("items", seen.state.whole("items", clients)),
-        ("guide", seen.state.mixtures["items"].sent(clients)),
-        ("mean", seen.state.mixtures["items"].common().expand(4, -1, -1)),
+        ("items", seen.clients.whole("items", clients)),
+        ("guide", seen.server.mixtures["items"].sent(clients)),
+        ("mean", seen.server.mixtures["items"].common().expand(4, -1, -1)),
     ):
         expected = whole[:, 3:].square().sum((1, 2))
-        assert torch.allclose(values[f"{table}.rest"], expected, rtol=1e-9), table
+        assert torch.allclose(values[f"{table}.outside"], expected, rtol=1e-9), table
 
 
-def test_rests_of_a_client_that_does_not_receive_are_of_its_own_table() -> None:
+def test_squares_outside_of_a_client_that_does_not_receive_are_of_its_own_table() -> None:
     one = federation(PLGC(inner=GPFedRec()), small_world())
     one.round(1)
-    samples = one.samples(2, torch.arange(4))
-    found = one.state.receive(samples, torch.tensor([True, False, True, False])).values
+    samples = one.work.samples(2, torch.arange(4))
+    download = replace(one.server.download(2, samples.clients), receives=torch.tensor([True, False, True, False]))
+    found = one.clients.open(samples, download).values
     for k in (1, 3):
-        assert float(found["mean.rest"][k]) == pytest.approx(float(found["items.rest"][k]), abs=1e-9)
-    assert float(found["mean.rest"][0]) != pytest.approx(float(found["items.rest"][0]), abs=1e-9)
+        assert float(found["mean.outside"][k]) == pytest.approx(float(found["items.outside"][k]), abs=1e-9)
+    assert float(found["mean.outside"][0]) != pytest.approx(float(found["items.outside"][0]), abs=1e-9)

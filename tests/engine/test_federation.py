@@ -17,21 +17,21 @@ from ownview.engine.local import Runs
 from ownview.engine.machine import Machine, parse_bytes
 from ownview.engine.samples import touched
 from ownview.federation.round import Federation
-from ownview.federation.tables import PersonalTables
-from ownview.seam.training import Batch, Context, Param, Params
-from ownview.testing import federation, small_world
+from ownview.seam.roles import shared, table
+from ownview.seam.training import Batch, Context, Params
+from ownview.testing.worlds import federation, small_world
 
 
 def test_a_client_that_sits_out_keeps_the_table_of_its_own_round_underneath() -> None:
     split = small_world(num_items=300)
     one = federation(PFedRec(embedding_size=4), split, options=FederationOptions(clients="8"))
-    tables, last = [one.state.shared["items"]], {}
+    tables, last = [one.server.shared["items"]], {}
     for number in range(1, 6):
         last |= dict.fromkeys(one.participants(number).tolist(), number)
         one.round(number)
-        tables.append(one.state.shared["items"])
+        tables.append(one.server.shared["items"])
     assert len(set(last.values())) > 2, "the world must leave clients behind in different rounds"
-    own = one.state.tables["items"]
+    own = one.clients.tables["items"]
     for client in range(split.num_users):
         under = tables[last[client] - 1] if client in last else tables[0]
         values = own.take(torch.tensor([client]), torch.arange(split.num_items)[None])[0]
@@ -40,20 +40,10 @@ def test_a_client_that_sits_out_keeps_the_table_of_its_own_round_underneath() ->
         assert torch.equal(values[untouched], under[untouched])
 
 
-def test_bases_nobody_stands_on_are_forgotten() -> None:
-    tables = PersonalTables(2, torch.zeros(3, 1))
-    tables.restart(torch.tensor([0, 1]), torch.ones(3, 1), 1)
-    tables.restart(torch.tensor([0]), torch.full((3, 1), 2.0), 2)
-    assert set(tables.bases) == {1, 2}
-    tables.restart(torch.tensor([1]), torch.full((3, 1), 3.0), 3)
-    assert set(tables.bases) == {2, 3}
-    assert tables.take(torch.tensor([0, 1]), torch.tensor([[0], [0]])).flatten().tolist() == [2.0, 3.0]
-
-
 @given(
     st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=12), min_size=1, max_size=5),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_touched_rows_name_every_sampled_item_once(lists: list[list[int]]) -> None:
     width = max(map(len, lists))
     sampled = torch.tensor([one + [7] * (width - len(one)) for one in lists])
@@ -65,9 +55,9 @@ def test_touched_rows_name_every_sampled_item_once(lists: list[list[int]]) -> No
 
 
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=60), st.integers(1, 20), st.integers(10_000, 10**7))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_blocks_cover_everybody_once_within_budget(samples: list[int], most: int, budget: int) -> None:
-    footprint = Footprint({"items": Param((8,), rows=True)}, num_items=100)
+    footprint = Footprint({"items": table(shared(8))}, num_items=100)
     sizes = torch.tensor(samples)
     blocks = plan(torch.arange(len(samples)), sizes, footprint, budget, most)
     assert sorted(torch.cat(blocks).tolist()) == list(range(len(samples)))
@@ -136,17 +126,17 @@ def test_bad_memory_sizes(text: str) -> None:
 
 def test_a_round_nobody_takes_part_in_changes_nothing() -> None:
     one = federation(FedMF(embedding_size=4), small_world(), options=FederationOptions(clients="poisson:0.000001"))
-    before = one.state.shared["items"].clone()
+    before = one.server.shared["items"].clone()
     report = one.round(1)
     assert (report.clients, report.loss) == (0, None)
-    assert torch.equal(before, one.state.shared["items"])
+    assert torch.equal(before, one.server.shared["items"])
 
 
 def test_samples_follow_the_rules() -> None:
     split = small_world()
     one = federation(FedMF(negatives=3), split)
     everybody = torch.arange(split.num_users)
-    samples = one.samples(1, everybody)
+    samples = one.work.samples(1, everybody)
     for client in range(split.num_users):
         mine = samples.alone(client)
         items, labels = mine.items[mine.rows], mine.labels
@@ -155,4 +145,4 @@ def test_samples_follow_the_rules() -> None:
         negatives = items[labels == 0].reshape(-1, 3)
         assert all(len(set(row)) == 3 for row in negatives.tolist())
         assert not set(negatives.flatten().tolist()) & set(positives.tolist())
-    assert not torch.equal(one.samples(2, everybody).rows, samples.rows), "negatives are redrawn each round"
+    assert not torch.equal(one.work.samples(2, everybody).rows, samples.rows), "negatives are redrawn each round"

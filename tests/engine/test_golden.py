@@ -39,7 +39,7 @@ def _fedmf_client(
 
 
 def _start(one: Federation, name: str) -> list[list[float]]:
-    return one.state.shared[name].tolist()
+    return one.server.shared[name].tolist()
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
@@ -48,7 +48,7 @@ def _start(one: Federation, name: str) -> list[list[float]]:
 def test_fedmf(engine: str, weighting: str, weight: float) -> None:
     method = FedMF(embedding_size=2, negatives=2, local_epochs=3, learning_rate=0.05, regularization=weight)
     one = federation(method, engine, weighting=weighting)
-    table, users = _start(one, "items"), one.state.own["user"].tolist()
+    table, users = _start(one, "items"), one.clients.own["user"].tolist()
     for number in (1, 2):
         one.round(number)
         trained = [[list(row) for row in table] for _ in range(2)]
@@ -56,8 +56,8 @@ def test_fedmf(engine: str, weighting: str, weight: float) -> None:
             _fedmf_client(client, users[client], trained[client], epochs=3, rate=0.05, weight=weight)
         # Both clients have two positives, so both weightings are the plain mean.
         table = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(2)] for i in range(ITEMS)]
-        assert one.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
-        assert one.state.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+        assert one.server.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
+        assert one.clients.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
@@ -66,7 +66,7 @@ def test_fedmf_by_sgd_with_a_rate_for_the_table(engine: str) -> None:
         embedding_size=2, negatives=2, local_epochs=1, optimizer="sgd", learning_rate=0.1, table_rate_factor=5.0
     )
     one = federation(method, engine)
-    table, users = _start(one, "items"), one.state.own["user"].tolist()
+    table, users = _start(one, "items"), one.clients.own["user"].tolist()
     one.round(1)
     trained = []
     for client in range(2):
@@ -76,8 +76,8 @@ def test_fedmf_by_sgd_with_a_rate_for_the_table(engine: str) -> None:
         )
         users[client] = [user[j] - 0.1 * sum(errors[i] * table[i][j] for i in range(ITEMS)) for j in range(2)]
     mean = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(2)] for i in range(ITEMS)]
-    assert one.state.shared["items"].tolist() == pytest.approx(np.array(mean), abs=1e-9)
-    assert one.state.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+    assert one.server.shared["items"].tolist() == pytest.approx(np.array(mean), abs=1e-9)
+    assert one.clients.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
 
 
 def test_two_rates_for_one_table_are_refused() -> None:
@@ -88,15 +88,15 @@ def test_two_rates_for_one_table_are_refused() -> None:
 @pytest.mark.parametrize("engine", ["loop", "vector"])
 def test_local_only(engine: str) -> None:
     one = federation(LocalOnly(embedding_size=2, negatives=2, local_epochs=2, learning_rate=0.05), engine)
-    start = one.state.predicting(torch.tensor([0]), None)[0]
+    start = one.predicting(torch.tensor([0]), None)[0]
     tables = [start["items"][0].tolist() for _ in range(2)]
-    users = one.state.own["user"].tolist()
+    users = one.clients.own["user"].tolist()
     assert one.round(1).bytes_up == 0
     one.round(2)
     for client in range(2):
         for _ in range(2):
             _fedmf_client(client, users[client], tables[client], epochs=2, rate=0.05)
-    own = one.state.predicting(torch.tensor([0, 1]), None)[0]["items"]
+    own = one.predicting(torch.tensor([0, 1]), None)[0]["items"]
     assert own.tolist() == pytest.approx(np.array(tables), abs=1e-9)
 
 
@@ -120,16 +120,16 @@ def test_pfedrec(engine: str) -> None:
     one = federation(method, engine)
     rates = (0.1, 0.1 * ITEMS * 5.0)
     table = _start(one, "items")
-    w = [row[0] for row in one.state.own["weight0"].tolist()]
-    b = [row[0] for row in one.state.own["bias0"].tolist()]
+    w = [row[0] for row in one.clients.own["weight0"].tolist()]
+    b = [row[0] for row in one.clients.own["bias0"].tolist()]
     for number in (1, 2):
         one.round(number)
         trained = [[list(row) for row in table] for _ in range(2)]
         for client in range(2):
             b[client] = _pfedrec_client(client, w[client], b[client], trained[client], rates)
         table = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(2)] for i in range(ITEMS)]
-        assert one.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
-    predicting = one.state.predicting(torch.tensor([0, 1]), None)[0]
+        assert one.server.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
+    predicting = one.predicting(torch.tensor([0, 1]), None)[0]
     assert predicting["items"].tolist() == pytest.approx(np.array(trained), abs=1e-9)  # its own, not the mean
     assert predicting["weight0"][:, 0].tolist() == pytest.approx(np.array(w), abs=1e-9)
     assert predicting["bias0"][:, 0].tolist() == pytest.approx(b, abs=1e-9)
@@ -140,7 +140,7 @@ def test_dual_personalisation_around_fedmf(engine: str) -> None:
     """User vector first, then, on fresh scores, the table; each half has an Adam of its own."""
     inner = FedMF(embedding_size=2, negatives=2, local_epochs=2, learning_rate=0.05)
     one = federation(DualPersonalisation(inner=inner), engine)
-    start, users = _start(one, "items"), one.state.own["user"].tolist()
+    start, users = _start(one, "items"), one.clients.own["user"].tolist()
     one.round(1)
     tables = [[list(row) for row in start] for _ in range(2)]
     for client, (user, table) in enumerate(zip(users, tables, strict=True)):
@@ -152,7 +152,7 @@ def test_dual_personalisation_around_fedmf(engine: str) -> None:
             errors = [error(client, i, dot(user, table[i])) for i in range(ITEMS)]
             for i in range(ITEMS):
                 table[i] = [moments[i, j].move(table[i][j], errors[i] * user[j], 0.05) for j in range(2)]
-    predicting = one.state.predicting(torch.tensor([0, 1]), None)[0]
+    predicting = one.predicting(torch.tensor([0, 1]), None)[0]
     assert predicting["items"].tolist() == pytest.approx(np.array(tables), abs=1e-9)
     assert predicting["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
 
@@ -164,7 +164,7 @@ def test_popularity_counts_training_rows() -> None:
 
 def test_the_reported_loss_is_the_mean_over_clients_and_epochs() -> None:
     one = federation(FedMF(embedding_size=2, negatives=2, local_epochs=1), "vector")
-    table, users = _start(one, "items"), one.state.own["user"].tolist()
+    table, users = _start(one, "items"), one.clients.own["user"].tolist()
     total = 0.0
     for client in range(2):
         for item in range(ITEMS):

@@ -11,11 +11,22 @@ import torch
 from ownview import CoLR, FederationOptions
 from ownview.base.errors import SettingError
 from ownview.base.randomness import generator
-from ownview.federation.wire import dense_size, encode
 from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.seam.initial import Orthonormal
-from ownview.testing import federation, small_world
-from tests.engine.golden import ITEMS, UNEVEN_COUNTS, AdamByHand, Matrix, Vector, dot, uneven_errors, uneven_federation
+from ownview.testing.worlds import federation, small_world
+from tests.engine.golden import (
+    ENVELOPE,
+    ITEMS,
+    UNEVEN_COUNTS,
+    AdamByHand,
+    Matrix,
+    Vector,
+    dot,
+    heading,
+    touched_rows,
+    uneven_errors,
+    uneven_federation,
+)
 
 SIZE, RANK, EPOCHS, RATE = 3, 2, 2, 0.05
 
@@ -53,17 +64,17 @@ def _mean_by_row(updates: list[Matrix]) -> Matrix:
 def test_two_rounds(engine: str) -> None:
     method = CoLR(embedding_size=SIZE, rank=RANK, negatives=1, local_epochs=EPOCHS, learning_rate=RATE)
     one = uneven_federation(method, engine)
-    table, users = one.state.shared["items"].tolist(), one.state.own["user"].tolist()
+    table, users = one.server.shared["items"].tolist(), one.clients.own["user"].tolist()
     bases = []
     for number in (1, 2):
-        bases.append(one.state.shared["basis"].tolist())
+        bases.append(one.server.shared["basis"].tolist())
         one.round(number)
         updates = [_train(client, users[client], table, bases[-1]) for client in (0, 1)]
         table = _merged(table, _mean_by_row(updates), bases[-1])
-        assert one.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
-        assert one.state.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
-        assert not one.state.shared["update"].any()
-    assert bases[0] != bases[1] != one.state.shared["basis"].tolist()
+        assert one.server.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
+        assert one.clients.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+        assert not one.server.shared["update"].any()
+    assert bases[0] != bases[1] != one.server.shared["basis"].tolist()
 
 
 def test_the_basis_is_orthogonal_and_follows_from_seed_and_round() -> None:
@@ -71,7 +82,7 @@ def test_the_basis_is_orthogonal_and_follows_from_seed_and_round() -> None:
     drawn = []
     for one in (first, again, other):
         one.round(1)
-        drawn.append(one.state.shared["basis"])
+        drawn.append(one.server.shared["basis"])
     assert torch.allclose(drawn[0] @ drawn[0].T, 2 * torch.eye(4, dtype=torch.float64), atol=1e-5)
     assert torch.equal(drawn[0], drawn[1])
     assert not torch.allclose(drawn[0], drawn[2])
@@ -87,10 +98,12 @@ def test_an_update_through_the_basis_keeps_its_length_on_average() -> None:
 def test_only_the_update_is_uploaded() -> None:
     one = federation(CoLR(embedding_size=16), small_world(), dtype=torch.float32)
     report = one.round(1)
-    fresh = federation(CoLR(embedding_size=16), small_world(), dtype=torch.float32).state.shared
-    assert one.uploaded == {"update"}
-    assert report.bytes_down == sum(len(encode(value)) for value in fresh.values())
-    assert 0 < report.bytes_up <= dense_size(fresh["update"])
+    rows = touched_rows(one, 1)
+    up = [ENVELOPE + heading("update", 2) + 4 + count * (4 + 4 * 4) for count in rows]
+    assert report.bytes_up == round(sum(up) / len(up))
+    # A starts as zeros, all of which are left out.
+    down = heading("items", 2) + 60 * 16 * 4 + heading("update", 2) + 4 + heading("basis", 2) + 4 * 16 * 4
+    assert report.bytes_down == ENVELOPE + down
     assert report.bytes_up < report.bytes_down / 3
 
 
@@ -98,13 +111,16 @@ def test_noise_is_added_to_the_update_alone() -> None:
     """In one round noise on A reaches W through B; were W itself uploaded, its rows would get noise of full rank."""
     world = small_world()
     one = federation(CoLR(embedding_size=16), world, options=FederationOptions(privacy="laplace:0.5"))
-    before, basis = one.state.shared["items"].clone(), one.state.shared["basis"].clone()
+    before, basis = one.server.shared["items"].clone(), one.server.shared["basis"].clone()
     report = one.round(1)
-    change = one.state.shared["items"] - before
+    change = one.server.shared["items"] - before
     along = change @ basis.T @ basis / 4  # the projection on B's rows, whose squared length is 4
     assert change.abs().max() > 0.1
     assert torch.allclose(change, along, atol=1e-5)
-    assert report.bytes_up == dense_size(one.state.shared["update"])
+    # The whole update, and, since rows are averaged over those that touched them, which they are: each with a 1.
+    rows = touched_rows(one, 1)
+    up = [ENVELOPE + heading("update", 2) + 60 * 4 * 8 + heading("@touched", 2) + 4 + count * 4 for count in rows]
+    assert report.bytes_up == round(sum(up) / len(up))
 
 
 def test_more_directions_than_there_are_are_refused() -> None:

@@ -8,7 +8,7 @@ import torch
 
 from ownview import ElasticMerging, FedMF, PFedRec
 from ownview.federation.round import Federation
-from ownview.federation.scoring import ClientScorer
+from ownview.federation.scoring import scorer_of
 from tests.engine.golden import (
     ITEMS,
     UNEVEN_COUNTS,
@@ -34,7 +34,7 @@ ADAPTER_RATE = 0.15
 
 
 def _seen(one: Federation) -> dict[str, list]:
-    return {name: value.tolist() for name, value in one.state.predicting(torch.tensor(CLIENTS), None)[0].items()}
+    return {name: value.tolist() for name, value in one.predicting(torch.tensor(CLIENTS), None)[0].items()}
 
 
 def _mean(tables: list[Tables], shares: tuple[float, float]) -> Matrix:
@@ -56,7 +56,7 @@ def _agree(one: Federation, expected: dict[str, list]) -> None:
 
 
 def _scores(one: Federation) -> list[Vector]:
-    return ClientScorer(one.method, one.state, one.machine).scores(torch.tensor(CLIENTS), None).tolist()
+    return scorer_of(one).scores(torch.tensor(CLIENTS), None).tolist()
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
@@ -85,7 +85,7 @@ def test_around_fedmf(server_rate: float, merged_rows: str, engine: str) -> None
         sent = [[before[i][j] + server_rate * (mean[i][j] - before[i][j]) for j in range(SIZE)] for i in range(ITEMS)]
         for each in tables:
             each.received = [list(row) for row in sent]
-        assert one.state.shared["items"].tolist() == pytest.approx(np.array(sent), abs=1e-9)
+        assert one.server.shared["items"].tolist() == pytest.approx(np.array(sent), abs=1e-9)
         _agree(one, {
             "user": users, "items": [each.own for each in tables], "received": [each.received for each in tables],
             **adapters_by_name([each.adapter for each in tables], "em"),

@@ -6,7 +6,18 @@ import numpy as np
 import pytest
 
 from ownview import FCF
-from tests.engine.golden import ITEMS, POSITIVES, AdamByHand, Matrix, Vector, dot, gathering_federation, scores_of_all
+from tests.engine.golden import (
+    ENVELOPE,
+    ITEMS,
+    POSITIVES,
+    AdamByHand,
+    Matrix,
+    Vector,
+    dot,
+    federation,
+    heading,
+    scores_of_all,
+)
 
 CONFIDENCE, RIDGE, RATE = 3.0, 0.5, 0.05
 
@@ -37,8 +48,8 @@ def test_fcf(engine: str) -> None:
         embedding_size=2, confidence=CONFIDENCE, regularization=RIDGE, learning_rate=RATE, first_decay=0.9,
         second_decay=0.999,
     )  # fmt: skip
-    one = gathering_federation(method, engine)
-    table: Matrix = one.server["items"].tolist()
+    one = federation(method, engine)
+    table: Matrix = one.server.shared["items"].tolist()
     moments = {(i, j): AdamByHand() for i in range(ITEMS) for j in range(2)}
     for number in (1, 2):
         report = one.round(number)
@@ -52,8 +63,11 @@ def test_fcf(engine: str) -> None:
             for i in range(ITEMS)
         ]
         table = [[moments[i, j].move(table[i][j], gradient[i][j], RATE) for j in range(2)] for i in range(ITEMS)]
-        assert one.server["items"].numpy() == pytest.approx(np.array(table), abs=1e-9)
-        assert report.bytes_up == report.bytes_dense == report.bytes_down == ITEMS * 2 * 8
+        assert one.server.shared["items"].numpy() == pytest.approx(np.array(table), abs=1e-9)
+        # Every item has a gradient, so the dense form is the shortest.
+        assert report.bytes_up == ENVELOPE + heading("gradient", 2) + ITEMS * 2 * 8
+        assert report.bytes_down == ENVELOPE + heading("items", 2) + ITEMS * 2 * 8
+        assert report.bytes_dense == 12 + ITEMS * 2 * 8
     users = [_user(client, table) for client in range(2)]
     expected = [[dot(users[c], table[i]) for i in range(ITEMS)] for c in range(2)]
     assert np.array(scores_of_all(one)) == pytest.approx(np.array(expected), abs=1e-9)

@@ -9,7 +9,9 @@ import pytest
 import torch
 
 from ownview import FedCIA
+from ownview.seam.training import ANY_WORLD
 from tests.engine.golden import (
+    ENVELOPE,
     ITEMS,
     POSITIVES,
     AdamByHand,
@@ -17,7 +19,8 @@ from tests.engine.golden import (
     Vector,
     dot,
     error,
-    gathering_federation,
+    federation,
+    heading,
     scores_of_all,
 )
 
@@ -77,8 +80,9 @@ def test_fedcia(engine: str, loss: str) -> None:
         embedding_size=2, negatives=2, local_epochs=2, learning_rate=RATE, loss=loss, fit_steps=3, fit_rate=FIT_RATE,
         decay=DECAY, noise=0.0, initial_scale=1.0,
     )  # fmt: skip
-    one = gathering_federation(method, engine)
-    users, tables = one.own["user"].tolist(), one.own["items"].tolist()
+    one = federation(method, engine)
+    everybody = torch.arange(2)
+    users, tables = one.clients.own["user"].tolist(), one.clients.whole("items", everybody).tolist()
     assert tables[0] == tables[1]  # everybody starts from the same values
     for number in (1, 2):
         report = one.round(number)
@@ -86,29 +90,32 @@ def test_fedcia(engine: str, loss: str) -> None:
             _train(client, users[client], tables[client], loss)
         sides = [_similarities(table) for table in tables]
         mean = [[(sides[0][i][k] + sides[1][i][k]) / 2 for k in range(ITEMS)] for i in range(ITEMS)]
-        assert one.server["similarities"].numpy() == pytest.approx(np.array(mean), abs=1e-9)
+        assert one.server.shared["similarities"].numpy() == pytest.approx(np.array(mean), abs=1e-9)
         tables = [_fit(table, mean) for table in tables]
-        assert one.own["items"].numpy() == pytest.approx(np.array(tables), abs=1e-8)
-        assert report.bytes_up == report.bytes_down == ITEMS**2 * 8
+        assert one.clients.whole("items", everybody).numpy() == pytest.approx(np.array(tables), abs=1e-8)
+        # Of the symmetric matrix ten values go up, with the numbers of its four rows; all sixteen come down.
+        assert report.bytes_up == ENVELOPE + heading("similarities", 2) + 4 * (1 + ITEMS) + 10 * 8
+        assert report.bytes_down == ENVELOPE + heading("similarities", 2) + ITEMS**2 * 8
     expected = [[dot(users[c], tables[c][i]) for i in range(ITEMS)] for c in range(2)]
     assert np.array(scores_of_all(one)) == pytest.approx(np.array(expected), abs=1e-8)
 
 
 def test_its_own_noise_is_laplace_noise_on_every_number() -> None:
-    quiet, noisy = (gathering_federation(FedCIA(noise=noise, negatives=2), "vector") for noise in (0.0, 0.5))
+    quiet, noisy = (federation(FedCIA(noise=noise, negatives=2), "vector") for noise in (0.0, 0.5))
     quiet.round(1)
     noisy.round(1)
-    apart = noisy.server["similarities"] - quiet.server["similarities"]
+    apart = noisy.server.shared["similarities"] - quiet.server.shared["similarities"]
     assert bool((apart != 0).all())
     assert bool((apart == apart.T).all())
-    replaced = gathering_federation(FedCIA(noise=0.0, negatives=2), "vector", privacy="laplace:0.5")
+    replaced = federation(FedCIA(noise=0.0, negatives=2), "vector", privacy="laplace:0.5")
     replaced.round(1)
-    assert bool((replaced.server["similarities"] == noisy.server["similarities"]).all())
+    assert bool((replaced.server.shared["similarities"] == noisy.server.shared["similarities"]).all())
 
 
 def test_a_table_that_fits_already_is_not_thrown_away() -> None:
     # |V V^T - F| is nothing but rounding here, 1e-4 of |F| and more in float32.
     table = 100 * torch.randn(60, 16, generator=torch.Generator().manual_seed(0))
-    method = FedCIA()
-    fitted = method.settle({"items": table}, method.digest({"similarities": table @ table.T}))["items"]
+    work = FedCIA().reporting(ANY_WORLD)
+    assert work.after_round is not None
+    fitted = work.after_round({"items": table, **work.prepare_download({"similarities": table @ table.T})})["items"]
     assert float(fitted.norm() / table.norm()) == pytest.approx(1.0, abs=0.1)

@@ -13,8 +13,10 @@ from ownview.data.splits import Split
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import HONEST
 from ownview.evaluation.ranking import rankers
-from ownview.testing import gathering, small_world
-from tests.engine.golden import gathering_federation, scores_of_all
+from ownview.federation.scoring import scorer_of
+from ownview.testing.worlds import federation as small_federation
+from ownview.testing.worlds import small_world
+from tests.engine.golden import ENVELOPE, federation, heading, scores_of_all
 
 Matrix = NDArray[np.float64]
 
@@ -24,33 +26,38 @@ GRAM = [[1, 1, 0, 0], [1, 2, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
 WEIGHTS = [[0, 1 / 2, -1 / 5, 0], [2 / 5, 0, 2 / 5, 0], [-1 / 5, 1 / 2, 0, 0], [0, 0, 0, 0]]
 SCORES = [[2 / 5, 1 / 2, 1 / 5, 0], [1 / 5, 1 / 2, 2 / 5, 0]]
 
+# Two items: how many and which, and their three pairs, eight bytes a number here.
+FIRST_UPLOAD = ENVELOPE + heading("pairs", 2) + 4 * (1 + 2) + 3 * 8
+
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
 def test_fedease(engine: str) -> None:
-    one = gathering_federation(FedEASE(regularization=1.0), engine)
+    one = federation(FedEASE(regularization=1.0), engine)
     report = one.round(1)
-    assert one.server["gram"].tolist() == GRAM
-    assert one.server["weights"].numpy() == pytest.approx(np.array(WEIGHTS), abs=1e-12)
+    assert one.server.held["gram"].tolist() == GRAM
+    assert one.server.shared["weights"].numpy() == pytest.approx(np.array(WEIGHTS), abs=1e-12)
     assert np.array(scores_of_all(one)) == pytest.approx(np.array(SCORES), abs=1e-12)
-    assert report.bytes_up == 3 * 8  # two items, three pairs, eight bytes a number here
-    assert report.bytes_down == report.bytes_dense == 16 * 8
+    assert report.bytes_up == FIRST_UPLOAD
+    # After the round clients receive the six weights above with their positions.
+    assert report.bytes_down == ENVELOPE + heading("weights", 2) + 4 + 6 * (4 + 8)
+    assert report.bytes_dense == 12 + 16 * 8
 
 
 def test_a_client_is_counted_once_however_often_it_takes_part() -> None:
-    one = gathering_federation(FedEASE(), "vector", clients=1)
+    one = federation(FedEASE(), "vector", clients=1)
     reports = [one.round(number) for number in range(1, 7)]
-    assert one.server["gram"].tolist() == GRAM
-    assert sorted(report.bytes_up for report in reports) == [0, 0, 0, 0, 24, 24]
+    assert one.server.held["gram"].tolist() == GRAM
+    assert sorted(report.bytes_up for report in reports) == [0, 0, 0, 0, FIRST_UPLOAD, FIRST_UPLOAD]
 
 
 def test_with_partial_participation_the_gram_is_of_those_that_took_part() -> None:
     split = small_world()
-    one = gathering(FedEASE(), split, options=FederationOptions(clients="0.3"))
+    one = small_federation(FedEASE(), split, options=FederationOptions(clients="0.3"))
     one.round(1)
-    told = one.own["told"].bool().numpy()
+    told = one.clients.own["told"].bool().numpy()
     assert 0 < told.sum() < split.num_users
     history = _history(split)[told]
-    assert one.server["gram"].numpy() == pytest.approx(history.T @ history, abs=0)
+    assert one.server.held["gram"].numpy() == pytest.approx(history.T @ history, abs=0)
 
 
 def _history(split: Split) -> Matrix:
@@ -80,13 +87,13 @@ class _Table:
 
 
 def _assert_central(split: Split, dtype: torch.dtype, tolerance: float) -> None:
-    one = gathering(FedEASE(), split, dtype=dtype)
+    one = small_federation(FedEASE(), split, dtype=dtype)
     one.round(1)
     central = _central(split, 200.0)
-    found = one.scores(torch.arange(split.num_users), None).double().numpy()
+    found = scorer_of(one).scores(torch.arange(split.num_users), None).double().numpy()
     assert np.abs(found - central).max() < tolerance
     for ranker in rankers(HONEST, split, seed=0, device=torch.device("cpu"), memory=10**8):
-        ours = means(ranker.rank(one), (5, 10, 20))
+        ours = means(ranker.rank(scorer_of(one)), (5, 10, 20))
         assert ours == pytest.approx(means(ranker.rank(_Table(central)), (5, 10, 20)), abs=1e-6)
 
 

@@ -104,7 +104,7 @@ def test_fedem(variant: str, aggregation: str, merged_rows: str, engine: str) ->
     one = uneven_federation(method, engine)
 
     def seen() -> dict[str, list]:
-        return {name: value.tolist() for name, value in one.state.predicting(torch.tensor(CLIENTS), None)[0].items()}
+        return {name: value.tolist() for name, value in one.predicting(torch.tensor(CLIENTS), None)[0].items()}
 
     clients = _start(seen(), variant)
     begun = [(client.tables.adapter.b1, client.tables.own) for client in _start(seen(), variant)]
@@ -135,8 +135,8 @@ def test_replacement_by_mean_is_fedmf_with_the_clients_own_tables(engine: str) -
     for number in (1, 2, 3):
         replaced.round(number)
         plain.round(number)
-    assert replaced.state.shared["items"].tolist() == pytest.approx(plain.state.shared["items"].numpy(), abs=1e-9)
-    assert replaced.state.own["user"].tolist() == pytest.approx(plain.state.own["user"].numpy(), abs=1e-9)
+    assert replaced.server.shared["items"].tolist() == pytest.approx(plain.server.shared["items"].numpy(), abs=1e-9)
+    assert replaced.clients.own["user"].tolist() == pytest.approx(plain.clients.own["user"].numpy(), abs=1e-9)
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
@@ -147,8 +147,8 @@ def test_merging_again_moves_the_table_by_its_share_of_the_score(engine: str) ->
         nothing.round(number)
         once.round(number)
     everybody = torch.tensor(CLIENTS)
-    assert torch.equal(nothing.state.whole("items", everybody), once.state.whole("items", everybody))
+    assert torch.equal(nothing.clients.whole("items", everybody), once.clients.whole("items", everybody))
     all_of_it = uneven_federation(FedEM(rho=1.0, merges_again=True, **shared), engine)
     all_of_it.round(1)
-    p = {name: value[0] for name, value in all_of_it.state.predicting(torch.tensor([0]), None)[0].items()}
-    assert torch.allclose(all_of_it.method.scores(p), p["received"] @ p["user"]), "rho = 1 scores what was received"
+    p = {name: value[0] for name, value in all_of_it.predicting(torch.tensor([0]), None)[0].items()}
+    assert torch.allclose(all_of_it.client.scores(p), p["received"] @ p["user"]), "rho = 1 scores what was received"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from ownview import FedFast
 from tests.engine.golden import ITEMS, UNEVEN_COUNTS, AdamByHand, Matrix, Vector, dot, uneven_errors, uneven_federation
@@ -42,7 +43,7 @@ def test_fedfast(clients: str, engine: str) -> None:
     """With one client a round and one cluster, the other client's vector follows by a decaying share."""
     method = FedFast(embedding_size=SIZE, clusters=1, decay=DECAY, learning_rate=RATE, negatives=1, local_epochs=EPOCHS)
     one = uneven_federation(method, engine, clients=clients)
-    table, users = one.state.shared["items"].tolist(), one.state.own["user"].tolist()
+    table, users = one.server.shared["items"].tolist(), one.clients.own["user"].tolist()
     chosen = []
     for number in (1, 2, 3):
         cohort = one.participants(number).tolist()
@@ -58,7 +59,7 @@ def test_fedfast(clients: str, engine: str) -> None:
             users[other] = [
                 users[other][j] + DECAY**number * (users[delegate][j] - before[delegate][j]) for j in range(SIZE)
             ]
-        assert one.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
-        assert one.state.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
-        assert one.state.reported["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+        assert one.server.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
+        assert one.predicting(torch.arange(2), None)[0]["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+        assert one.server.reported["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
     assert [len(cohort) for cohort in chosen] == [2 if clients == "all" else 1] * 3

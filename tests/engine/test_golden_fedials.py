@@ -8,8 +8,10 @@ import torch
 from numpy.typing import NDArray
 
 from ownview import FederationOptions, FedIALS
-from ownview.testing import gathering, small_world
-from tests.engine.golden import ITEMS, POSITIVES, gathering_federation, scores_of_all
+from ownview.federation.scoring import scorer_of
+from ownview.testing.worlds import federation as small_federation
+from ownview.testing.worlds import small_world
+from tests.engine.golden import ENVELOPE, ITEMS, POSITIVES, federation, heading, scores_of_all
 
 Matrix = NDArray[np.float64]
 
@@ -27,8 +29,8 @@ def _user(client: int, v: list[float], a: float, l: float, nu: float) -> float: 
 def test_fedials(engine: str, nu: float) -> None:
     a, l = 0.3, 0.2  # noqa: E741
     method = FedIALS(embedding_size=1, unobserved=a, regularization=l, exponent=nu, initial_scale=1.0)
-    one = gathering_federation(method, engine)
-    v = one.server["items"][:, 0].tolist()
+    one = federation(method, engine)
+    v = one.server.shared["items"][:, 0].tolist()
     for number in (1, 2):
         report = one.round(number)
         u = [_user(client, v, a, l, nu) for client in range(2)]
@@ -37,9 +39,11 @@ def test_fedials(engine: str, nu: float) -> None:
             sum(u[c] for c in owners) / (sum(u[c] ** 2 for c in owners) + common + l * (len(owners) + a * 2) ** nu)
             for owners in OWNERS.values()
         ]
-        assert one.server["items"][:, 0].tolist() == pytest.approx(v, abs=1e-9)
-        # Two items: a square, a number and a place each, and one square for all items.
-        assert report.bytes_up == (2 * 3 + 1) * 8
+        assert one.server.shared["items"][:, 0].tolist() == pytest.approx(v, abs=1e-9)
+        # Four items of one dimension are shorter in the dense form; the two that a client has, by their positions.
+        up = heading("equations", 2) + ITEMS * 8 + heading("targets", 2) + ITEMS * 8
+        up += heading("users", 1) + 4 + 2 * (4 + 8) + heading("common", 2) + 8
+        assert report.bytes_up == ENVELOPE + up
     u = [_user(client, v, a, l, nu) for client in range(2)]
     assert np.array(scores_of_all(one)) == pytest.approx(np.outer(u, v), abs=1e-9)
 
@@ -70,24 +74,24 @@ def test_it_is_the_central_model(dtype: torch.dtype, tolerance: float) -> None:
     seen = np.zeros((split.num_users, split.num_items))
     for user in range(split.num_users):
         seen[user, split.train.of(user).numpy()] = 1
-    one = gathering(FedIALS(embedding_size=6, unobserved=0.1, regularization=0.02), split, dtype=dtype)
-    start = one.server["items"].double().numpy()
+    one = small_federation(FedIALS(embedding_size=6, unobserved=0.1, regularization=0.02), split, dtype=dtype)
+    start = one.server.shared["items"].double().numpy()
     for number in range(1, 6):
         one.round(number)
     users, items = _central(seen, start, 5, 0.1, 0.02, 1.0)
-    assert one.server["items"].double().numpy() == pytest.approx(items, abs=tolerance)
-    assert one.scores(torch.arange(split.num_users), None).double().numpy() == pytest.approx(
+    assert one.server.shared["items"].double().numpy() == pytest.approx(items, abs=tolerance)
+    assert scorer_of(one).scores(torch.arange(split.num_users), None).double().numpy() == pytest.approx(
         users @ items.T, abs=tolerance
     )
 
 
 def test_an_item_that_nobody_of_a_round_has_stays_as_it_was() -> None:
     split = small_world()
-    one = gathering(FedIALS(embedding_size=3), split, options=FederationOptions(clients=2))
+    one = small_federation(FedIALS(embedding_size=3), split, options=FederationOptions(clients=2))
     one.round(1)
-    first, known = one.server["items"].clone(), one.server["known"].clone()
+    first, known = one.server.shared["items"].clone(), one.server.held["known"].clone()
     one.round(2)
-    absent = one.server["known"] == known
+    absent = one.server.held["known"] == known
     assert int((absent & (known > 0)).sum()) > 0
-    assert torch.equal(one.server["items"][absent & (known > 0)], first[absent & (known > 0)])
-    assert not one.server["items"][one.server["known"] == 0].any()
+    assert torch.equal(one.server.shared["items"][absent & (known > 0)], first[absent & (known > 0)])
+    assert not one.server.shared["items"][one.server.held["known"] == 0].any()

@@ -65,8 +65,8 @@ def test_fedncf(engine: str, optimizer: str) -> None:
         optimizer=optimizer, rate_factor=FACTOR,
     )  # fmt: skip
     one = federation(method, engine)
-    shared = {name: _matrix(value) for name, value in one.state.shared.items()}
-    users = [_matrix(user) for user in one.state.own["user"]]
+    shared = {name: _matrix(value) for name, value in one.server.shared.items()}
+    users = [_matrix(user) for user in one.clients.own["user"]]
     for number in (1, 2):
         one.round(number)
         trained = []
@@ -77,8 +77,8 @@ def test_fedncf(engine: str, optimizer: str) -> None:
             trained.append(mine)
         shared = {name: ((np.array(trained[0][name]) + np.array(trained[1][name])) / 2).tolist() for name in shared}
         for name, value in shared.items():
-            assert _matrix(one.state.shared[name]) == pytest.approx(np.array(value), abs=1e-9), name
-    assert one.state.own["user"].tolist() == pytest.approx(np.array(users)[:, 0], abs=1e-9)
+            assert _matrix(one.server.shared[name]) == pytest.approx(np.array(value), abs=1e-9), name
+    assert one.clients.own["user"].tolist() == pytest.approx(np.array(users)[:, 0], abs=1e-9)
 
 
 def test_the_network_halves_from_layer_to_layer() -> None:

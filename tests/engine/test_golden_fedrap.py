@@ -56,8 +56,8 @@ def test_fedrap(engine: str, update: str, sparse: float) -> None:
         table_rate=TABLE, step_decay=STEP_DECAY, round_decay=ROUND_DECAY, update=update,
     )  # fmt: skip
     one = federation(method, engine)
-    common = one.state.shared["common"].tolist()
-    start = one.state.predicting(torch.tensor([0, 1]), None)[0]
+    common = one.server.shared["common"].tolist()
+    start = one.predicting(torch.tensor([0, 1]), None)[0]
     owns, w, b = start["own"].tolist(), start["weight"].tolist(), start["bias"].tolist()
     for number in (1, 2, 3):
         one.round(number)
@@ -65,14 +65,14 @@ def test_fedrap(engine: str, update: str, sparse: float) -> None:
         for client in range(2):
             b[client] = _client(client, w[client], b[client], owns[client], trained[client], number, update, sparse)
         common = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(SIZE)] for i in range(ITEMS)]
-        assert one.state.shared["common"].tolist() == pytest.approx(np.array(common), abs=1e-9)
-    predicting = one.state.predicting(torch.tensor([0, 1]), None)[0]
+        assert one.server.shared["common"].tolist() == pytest.approx(np.array(common), abs=1e-9)
+    predicting = one.predicting(torch.tensor([0, 1]), None)[0]
     assert predicting["common"].tolist() == pytest.approx(np.array(common), abs=1e-9)  # the mean, not its own
     assert predicting["own"].tolist() == pytest.approx(np.array(owns), abs=1e-9)
     assert predicting["weight"].tolist() == pytest.approx(np.array(w), abs=1e-9)
     assert predicting["bias"].tolist() == pytest.approx(b, abs=1e-9)
     # In this world both clients touch every row, so what both make 0 the server's mean leaves at exactly 0.
-    assert bool((one.state.shared["common"] == 0).any()) == (sparse == 20.0)
+    assert bool((one.server.shared["common"] == 0).any()) == (sparse == 20.0)
 
 
 def test_proximal_belongs_to_l1() -> None:
@@ -89,11 +89,11 @@ def test_the_loss_counts_the_penalty_whichever_way_it_is_made_small() -> None:
 
 
 def test_variants_hold_what_they_say() -> None:
-    held = {variant: federation(FedRAP(variant=variant, negatives=2), "vector").state for variant in ("full", "c", "d")}
-    assert set(held["full"].shared) == set(held["c"].shared) == {"common"}
-    assert held["d"].shared == {}
-    assert set(held["full"].tables) == set(held["d"].tables) == {"own"}
-    assert held["c"].tables == {}
+    held = {variant: federation(FedRAP(variant=variant, negatives=2), "vector") for variant in ("full", "c", "d")}
+    assert set(held["full"].server.shared) == set(held["c"].server.shared) == {"common"}
+    assert held["d"].server.shared == {}
+    assert set(held["full"].clients.tables) == set(held["d"].clients.tables) == {"own"}
+    assert held["c"].clients.tables == {}
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,7 @@ def test_norms_of_the_shared_table(norm: str, size: float) -> None:
         "common": torch.tensor([[3.0, -0.5], [70.0, 80.0]]),
     }  # fmt: skip
     counts, positives = torch.tensor([3.0, 0.0]), torch.tensor([1.0, 0.0])
-    batch = Batch(torch.zeros(3, dtype=torch.long), torch.tensor([1.0, 0, 0]), torch.ones(3), positives, counts)
+    rows = torch.zeros(3, dtype=torch.long)
+    batch = Batch(rows, torch.tensor([1.0, 0, 0]), torch.ones(3), positives, counts, rows[:0])
     expected = math.log(2) - 0.2 * (9 + 0.25) / 2 + 0.1 * size
     assert float(method.loss(p, batch, Context(round=1))) == pytest.approx(expected, abs=1e-6)

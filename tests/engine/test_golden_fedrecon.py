@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,12 @@ from ownview.base.errors import SettingError
 from ownview.base.randomness import derive
 from ownview.engine.halves import half_of
 from ownview.federation.round import Federation
-from ownview.federation.scoring import ClientScorer, scorer_of
+from ownview.federation.scoring import scorer_of
 from ownview.runs.watching import Watch
+from ownview.seam.client import Client
 from ownview.seam.training import World
-from ownview.testing import federation as small_federation
-from ownview.testing import small_world
+from ownview.testing.worlds import federation as small_federation
+from ownview.testing.worlds import small_world
 from tests.engine.golden import ITEMS, POSITIVES, Matrix, Vector, dot, federation, sigmoid
 
 SIZE, RATE, TABLE_RATE = 2, 0.4, 1.5
@@ -36,7 +37,7 @@ METHOD = FedRecon(
 
 def _halves(one: Federation, number: int, client: int) -> dict[str, int]:
     """Which of the client's two positives is the support's; the other is the query's. Every round draws anew."""
-    samples = one.samples(number, torch.tensor([client]))
+    samples = one.work.samples(number, torch.tensor([client]))
     half = half_of(samples, "support", 3, derive(3, "parts", number)).alone(0)
     assert half.labels.tolist() == [1, 0, 0]
     support = int(half.items[half.rows[0]])
@@ -76,14 +77,14 @@ def _trained(client: int, positives: tuple[int, ...], user: Vector, table: Matri
 @pytest.mark.parametrize("engine", ["loop", "vector"])
 def test_two_rounds_and_predictions(engine: str, kept: bool) -> None:
     one = federation(DualPersonalisation(inner=METHOD) if kept else METHOD, engine)
-    start, table = one.state.starts["user"].tolist(), one.state.shared["items"].tolist()
+    start, table = one.clients.starts["user"].tolist(), one.server.shared["items"].tolist()
     for number in (1, 2):
         halves = [_halves(one, number, client) for client in (0, 1)]
         one.round(number)
         users = [_reconstructed(u, (halves[u]["support"],), start, table) for u in (0, 1)]
         tables = [_trained(u, (halves[u]["query"],), users[u], table) for u in (0, 1)]
         table = [[(tables[0][i][j] + tables[1][i][j]) / 2 for j in range(SIZE)] for i in range(ITEMS)]
-        assert one.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
+        assert one.server.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
     seen = tables if kept else [table, table]
     users = [_reconstructed(u, POSITIVES[u], start, seen[u]) for u in (0, 1)]
     by_hand = np.array([[dot(users[u], row) for row in seen[u]] for u in (0, 1)])
@@ -105,12 +106,12 @@ def test_without_a_split_both_halves_are_everything() -> None:
 def test_predicting_keeps_and_sends_nothing_and_repeats() -> None:
     one = small_federation(FedRecon(embedding_size=4), small_world())
     one.round(1)
-    before = {name: value.clone() for name, value in one.state.pack().items()}
+    before = {name: value.clone() for name, value in one.pack().items()}
     everybody = torch.arange(one.world.num_clients)
     scores = [scorer_of(one).scores(everybody, None) for _ in range(2)]
     assert torch.equal(scores[0], scores[1])
-    assert all(torch.equal(value, before[name]) for name, value in one.state.pack().items())
-    assert set(before) == {"shared.items"}, "no private value outlives a round"
+    assert all(torch.equal(value, before[name]) for name, value in one.pack().items())
+    assert set(before) == {"shared.items", "joined", "server.steps"}, "no private value outlives a round"
     few = scorer_of(one).scores(everybody[[5, 2, 5]], None)
     assert torch.allclose(few, scores[0][[5, 2, 5]], atol=1e-12)
 
@@ -126,16 +127,11 @@ def test_a_saved_run_recommends_what_it_ranked(tmp_path: Path) -> None:
     assert len(set(trainer_scores)) == 5
 
 
-def test_scores_without_the_reconstruction_are_refused() -> None:
-    one = federation(METHOD, "vector")
-    with pytest.raises(ValueError, match="train before they predict"):
-        ClientScorer(METHOD, one.state, one.machine)
-
-
 @dataclass(frozen=True)
 class _TunesItsTable(FedMF):
-    def before_predicting(self, world: World) -> tuple[Phase, ...]:
-        return (Phase((Step(("items",), ov.Sgd(0.1)),), 1),)
+    def client(self, world: World) -> Client:
+        tuning = Phase((Step(("items",), ov.Sgd(0.1)),), 1)
+        return replace(super().client(world), before_predicting=(tuning,))
 
 
 def test_what_would_be_large_may_not_be_trained_before_predicting() -> None:

@@ -105,7 +105,7 @@ def test_gpfedrec(case: str, engine: str) -> None:
     one = uneven_federation(method, engine)
 
     def seen() -> dict[str, list]:
-        values, axes = one.state.predicting(torch.tensor(CLIENTS), None)
+        values, axes = one.predicting(torch.tensor(CLIENTS), None)
         assert axes["mean"] is None
         return {name: value.tolist() for name, value in values.items()}
 

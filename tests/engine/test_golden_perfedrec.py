@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ownview import PerFedRec
-from ownview.federation.scoring import ClientScorer
+from ownview.federation.scoring import scorer_of
 from tests.engine.golden import ITEMS, POSITIVES, AdamByHand, Matrix, Vector, dot, federation, sigmoid
 
 SIZE, EPOCHS, RATE, LAYERS = 2, 2, 0.05, 2
@@ -73,7 +73,7 @@ def test_perfedrec(clusters: int, engine: str) -> None:
         embedding_size=SIZE, clusters=clusters, layers=LAYERS, learning_rate=RATE, negatives=2, local_epochs=EPOCHS
     )
     one = federation(method, engine)
-    begun = {name: value.tolist() for name, value in one.state.predicting(torch.tensor(CLIENTS), None)[0].items()}
+    begun = {name: value.tolist() for name, value in one.predicting(torch.tensor(CLIENTS), None)[0].items()}
     assert begun["history"] == [[1, 1, 0, 0], [0, 1, 1, 0]]
     users, means = begun["user"], begun["cluster"]
     for number in (1, 2, 3):
@@ -83,17 +83,17 @@ def test_perfedrec(clusters: int, engine: str) -> None:
             _train(u, users[u], tables[u], number)
         everybody = _mean(tables)
         means = [everybody] * 2 if clusters == 1 else tables
-        values, axes = one.state.predicting(torch.tensor(CLIENTS), None)
+        values, axes = one.predicting(torch.tensor(CLIENTS), None)
         assert axes["everybody"] is None
         for name, expected in {"user": users, "items": tables, "cluster": means, "everybody": everybody}.items():
             assert values[name].tolist() == pytest.approx(np.array(expected), abs=1e-9), name
-        assert one.state.reported["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+        assert one.server.reported["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
     models = [[tables[u], means[u], everybody] for u in CLIENTS]
     scores = []
     for u in CLIENTS:
         vectors = [_vectors(u, users[u], table) for table in models[u]]
         scores.append([sum(dot(mine, items[i]) for mine, items in vectors) / 3 for i in range(ITEMS)])
-    scorer = ClientScorer(method, one.state, one.machine)
+    scorer = scorer_of(one)
     assert scorer.scores(torch.tensor(CLIENTS), None).tolist() == pytest.approx(np.array(scores), abs=1e-9)
     few = scorer.scores(torch.tensor(CLIENTS), torch.tensor([[3, 0], [2, 0]]))  # what it has in training is not at hand
     assert few.tolist() == pytest.approx(

@@ -60,8 +60,8 @@ def test_pfedclr(engine: str, fresh: bool) -> None:
         embedding_size=2, rank=2, negatives=2, local_epochs=2, learning_rate=0.05, buffer_rate=0.03, fresh_buffer=fresh
     )
     one = federation(method, engine)
-    table = one.state.shared["items"].tolist()
-    users, bases = one.state.own["user"].tolist(), one.state.own["buffer_basis"].tolist()
+    table = one.server.shared["items"].tolist()
+    users, bases = one.clients.own["user"].tolist(), one.clients.own["buffer_basis"].tolist()
     rows = [[[0.0, 0.0] for _ in range(ITEMS)] for _ in range(2)]
     for number in (1, 2):
         one.round(number)
@@ -71,8 +71,8 @@ def test_pfedclr(engine: str, fresh: bool) -> None:
             _step_one(client, users[client], trained[client], epochs=2, rate=0.05)
             _step_two(client, users[client], trained[client], rows[client], bases[client], 2, (0.05, 0.03))
         table = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(2)] for i in range(ITEMS)]
-        assert one.state.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
-    predicting = one.state.predicting(torch.tensor([0, 1]), None)[0]
+        assert one.server.shared["items"].tolist() == pytest.approx(np.array(table), abs=1e-9)
+    predicting = one.predicting(torch.tensor([0, 1]), None)[0]
     assert predicting["items"].tolist() == pytest.approx(np.array(trained), abs=1e-9)
     assert predicting["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
     assert predicting["buffer_rows"].tolist() == pytest.approx(np.array(rows), abs=1e-9)
@@ -83,8 +83,8 @@ def test_pfedclr(engine: str, fresh: bool) -> None:
 def test_the_variants_move_what_they_say(variant: str) -> None:
     """Step 1 of `af` moves the user vector with the table; of `cf` it does not; the buffer moves in both."""
     one = federation(PFedCLR(embedding_size=2, negatives=2, local_epochs=1, variant=variant), "vector")
-    first = one.method.phases(one.world)[0].steps[0].names
+    first = one.client.phases[0].steps[0].names
     assert first == (("user", "items") if variant == "af" else ("items",))
     one.round(1)
-    assert one.state.tables["buffer"].changed_by(0).all()
-    assert float(one.state.predicting(torch.tensor([0]), None)[0]["buffer"].abs().sum()) > 0
+    assert one.clients.tables["buffer"].changed_by(0).all()
+    assert float(one.predicting(torch.tensor([0]), None)[0]["buffer"].abs().sum()) > 0

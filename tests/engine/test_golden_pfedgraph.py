@@ -74,7 +74,7 @@ def test_pfedgraph(engine: str) -> None:
     one = uneven_federation(method, engine)
 
     def seen() -> dict[str, list]:
-        return {name: value.tolist() for name, value in one.state.predicting(torch.tensor(CLIENTS), None)[0].items()}
+        return {name: value.tolist() for name, value in one.predicting(torch.tensor(CLIENTS), None)[0].items()}
 
     begun = seen()
     users, mixtures, initial = begun["user"], begun["mixture"], begun["items"][0]

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from ownview import PLGC, FedMF
-from ownview.federation.scoring import ClientScorer
+from ownview.federation.scoring import scorer_of
 from tests.engine.golden import (
     ITEMS,
     UNEVEN_COUNTS,
@@ -145,7 +145,7 @@ def test_plgc_around_fedmf(mixing: bool, penalty: bool, engine: str) -> None:
     everybody = torch.tensor(CLIENTS)
 
     def seen() -> dict[str, list]:
-        values = one.state.predicting(everybody, None)[0]
+        values = one.predicting(everybody, None)[0]
         values["items"] = values["items"].expand(2, ITEMS, SIZE)  # one table for all where both halves are off
         return {name: value.tolist() for name, value in values.items()}
 
@@ -166,7 +166,7 @@ def test_plgc_around_fedmf(mixing: bool, penalty: bool, engine: str) -> None:
             client.received = [list(row) for row in mean]
         tolerance = 1e-7 if penalty else 1e-9  # central differences against exact gradients
         found = seen()
-        assert one.state.shared["items"].tolist() == pytest.approx(np.array(mean), abs=tolerance)
+        assert one.server.shared["items"].tolist() == pytest.approx(np.array(mean), abs=tolerance)
         assert found["user"] == pytest.approx(np.array([client.user for client in clients]), abs=tolerance)
         for name in names:
             assert found[name] == pytest.approx(np.array([c.network[name] for c in clients]), abs=tolerance), name
@@ -176,7 +176,7 @@ def test_plgc_around_fedmf(mixing: bool, penalty: bool, engine: str) -> None:
             expected = [_scores(client, mixing=mixing) for client in clients]
         else:
             expected = [[dot(client.user, row) for row in mean] for client in clients]
-        scorer = ClientScorer(method, one.state, one.machine)
+        scorer = scorer_of(one)
         assert scorer.scores(everybody, None).tolist() == pytest.approx(np.array(expected), abs=tolerance)
         # Of two items a client is asked about, it must still take the traces over all four.
         asked = torch.tensor([[3, 1], [0, 2]])
@@ -193,5 +193,5 @@ def test_both_halves_off_is_fedmf() -> None:
     for number in (1, 2, 3):
         off.round(number)
         plain.round(number)
-    assert torch.equal(off.state.shared["items"], plain.state.shared["items"])
-    assert torch.equal(off.state.own["user"], plain.state.own["user"])
+    assert torch.equal(off.server.shared["items"], plain.server.shared["items"])
+    assert torch.equal(off.clients.own["user"], plain.clients.own["user"])

@@ -5,56 +5,74 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
-from ownview import FedEM, FederationOptions, FedMF, FedNCF, LocalOnly, Method, PFedRec, Sgd
+from ownview import FedEM, Federated, FederationOptions, FedMF, FedNCF, LocalOnly, Method, PFedRec, Sgd
 from ownview.base.errors import SettingError
-from ownview.engine.samples import Samples
-from ownview.federation.server import MeanChange
-from ownview.federation.uploads import Upload
+from ownview.federation.aggregation import MeanPartial
 from ownview.plugins.late_aggregation import LateAggregation
-from ownview.testing import federation, small_world
+from ownview.testing.worlds import federation, small_world
 from tests.engine.golden import ITEMS, UNEVEN_COUNTS, dot, uneven_errors, uneven_federation
+from tests.engine.uploads import upload_of
 
 
-def _samples(rows: list[list[int]], sampled: list[list[int]]) -> Samples:
-    """Clients with these rows at hand (items 0 to 3), and samples about some of them."""
-    items = torch.tensor(rows)
-    places = torch.tensor(sampled)
-    count = torch.full((len(rows),), places.shape[1])
-    labels = torch.zeros(places.shape, dtype=torch.float64)
-    return Samples(
-        torch.arange(len(rows)), items, count * 0 + items.shape[1], places, labels, count, tuple(count.tolist())
-    )
+def _items() -> dict[str, Tensor]:
+    return {"items": torch.zeros(4, 1, dtype=torch.float64)}
+
+
+def _by_row(shared: dict[str, Tensor]) -> MeanPartial:
+    return MeanPartial(shared, shared["items"], "samples", by_row=frozenset({"items"}))
 
 
 def test_a_row_is_divided_by_the_weights_of_those_who_touched_it() -> None:
-    table = torch.zeros(4, 1, dtype=torch.float64)
-    change = MeanChange({"items": table, "w": torch.zeros(1)}, {"items"})
+    total = _by_row({**_items(), "w": torch.zeros(1)})
     rows = {"items": torch.tensor([[[6.0], [2.0]], [[10.0], [5.0]]], dtype=torch.float64)}
-    upload = Upload(
-        _samples([[0, 2], [2, 3]], [[0, 1], [0, 1]]), rows, {"w": torch.tensor([[4.0], [8.0]])}, torch.tensor([3, 1])
-    )
-    change.add(upload)
-    found = change.mean()
+    whole = {"w": torch.tensor([[4.0], [8.0]])}
+    total.add(upload_of(rows, whole, items=[[0, 2], [2, 3]], samples=[3, 1]))
+    found = total.mean()
     assert found["items"].flatten().tolist() == [6.0, 0.0, (3 * 2 + 10) / 4, 5.0]
     assert found["w"].tolist() == [5.0], "what has no rows is averaged over everybody"
 
 
 def test_what_others_send_of_a_row_does_not_count() -> None:
     """A whole table arrives (noise was added, or an own table is uploaded), and each client was sampled on two rows."""
-    change = MeanChange({"items": torch.zeros(4, 1, dtype=torch.float64)}, {"items"})
+    total = _by_row(_items())
     whole = torch.tensor([[[1.0], [2.0], [3.0], [4.0]], [[50.0], [60.0], [70.0], [80.0]]], dtype=torch.float64)
-    change.add(Upload(_samples([[0, 2], [2, 3]], [[0, 1], [0, 1]]), {}, {"items": whole}, torch.tensor([1, 1])))
-    assert change.mean()["items"].flatten().tolist() == [1.0, 0.0, (3 + 70) / 2, 80.0]
+    total.add(upload_of(whole={"items": whole}, items=[[0, 2], [2, 3]]))
+    assert total.mean()["items"].flatten().tolist() == [1.0, 0.0, (3 + 70) / 2, 80.0]
+
+
+def test_a_personal_table_counts_by_what_it_moved_from_the_one_sent_out() -> None:
+    sent = torch.full((4, 1), 2.0, dtype=torch.float64)
+    whole = torch.tensor([[[3.0], [2.0], [7.0], [2.0]], [[90.0], [2.0], [5.0], [6.0]]], dtype=torch.float64)
+    upload = upload_of(whole={"items": whole}, items=[[0, 2], [2, 3]])
+    touched = MeanPartial({"items": sent}, sent, "samples", frozenset({"items"}), frozenset({"items"}))
+    everybody = MeanPartial({"items": sent}, sent, "samples", frozenset({"items"}))
+    touched.add(upload)
+    everybody.add(upload)
+    assert touched.mean()["items"].flatten().tolist() == [1.0, 0.0, (5 + 3) / 2, 4.0]
+    assert everybody.mean()["items"].flatten().tolist() == [(1 + 88) / 2, 0.0, 4.0, 2.0]
 
 
 def test_a_row_at_hand_that_no_sample_is_about_is_not_touched() -> None:
     """With full tables every row is at hand."""
-    change = MeanChange({"items": torch.zeros(4, 1, dtype=torch.float64)}, {"items"})
+    total = _by_row(_items())
     every = torch.ones(1, 4, 1, dtype=torch.float64)
-    change.add(Upload(_samples([[0, 1, 2, 3]], [[1, 3]]), {"items": every}, {}, torch.tensor([2])))
-    assert change.row_weights is not None
-    assert change.row_weights.tolist() == [0.0, 2.0, 0.0, 2.0]
+    about = [[False, True, False, True]]
+    total.add(upload_of({"items": every}, items=[[0, 1, 2, 3]], touched=about, samples=[2]))
+    assert total.row_weights["items"].tolist() == [0.0, 2.0, 0.0, 2.0]
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_an_upload_tells_which_rows_its_samples_are_about(dense: bool) -> None:
+    one = federation(FedMF(embedding_size=2), small_world(), dense=dense)
+    clients = one.work.blocks(torch.arange(one.world.num_clients))[-1]
+    samples = one.work.samples(1, clients)
+    upload = one.work.do(samples, one.server.download(1, clients))
+    for k in range(len(clients)):
+        mine = samples.alone(k)
+        assert set(upload.items[k][upload.touched[k]].tolist()) == set(mine.items[mine.rows].tolist())
+    assert not upload.touched.all()
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
@@ -64,7 +82,7 @@ def test_a_round_by_hand(engine: str, weighting: str, weights: tuple[int, int]) 
     method = FedMF(embedding_size=2, negatives=1, local_epochs=1, optimizer="sgd", learning_rate=0.5)
     assert isinstance(method.phases(uneven_federation(method, engine).world)[0].steps[0].optimizer, Sgd)
     one = uneven_federation(method, engine, row_mean="touched", weighting=weighting)
-    table, users = one.state.shared["items"].tolist(), one.state.own["user"].tolist()
+    table, users = one.server.shared["items"].tolist(), one.clients.own["user"].tolist()
     one.round(1)
     expected = [list(row) for row in table]
     for i in range(ITEMS):
@@ -74,63 +92,69 @@ def test_a_round_by_hand(engine: str, weighting: str, weights: tuple[int, int]) 
                 u: -0.5 * uneven_errors(u, [dot(users[u], row) for row in table])[i] * users[u][j] for u in touched
             }
             expected[i][j] += sum(weights[u] * moves[u] for u in touched) / sum(weights[u] for u in touched)
-    assert one.state.shared["items"].tolist() == pytest.approx(np.array(expected), abs=1e-9)
+    assert one.server.shared["items"].tolist() == pytest.approx(np.array(expected), abs=1e-9)
 
 
-OPTIONS = {
+OPTIONS: dict[str, dict[str, object]] = {
     "plain": {},
     "momentum": {"server_optimizer": "momentum", "clients": "0.5"},
     "adam": {"server_optimizer": "adam", "server_learning_rate": 0.1, "clients": "0.3"},
     "laplace": {"privacy": "laplace:0.1"},
     "gaussian": {"privacy": "gaussian:clip=0.5,noise=0.1", "clients": "0.5"},
 }
-METHODS: dict[str, Method] = {
+METHODS: dict[str, Federated] = {
     "fedmf": FedMF(embedding_size=4, local_epochs=2),
     "fedncf": FedNCF(embedding_size=4, local_epochs=2),
     "pfedrec": PFedRec(embedding_size=4, table_rate_factor=1.0),
     "own tables": LateAggregation(inner=FedMF(embedding_size=4, local_epochs=2), start=3),
     "merged by a mean": FedEM(aggregation="mean", learning_rate=0.01, adapter_rate=0.01, local_epochs=2),
 }
+SENT_WHOLE = ("own tables", "merged by a mean")
+"""What has grown over all rounds cannot be clipped."""
 
 
-@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
-@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
-def test_engines_blocks_and_full_tables_agree(method: Method, options: dict[str, object]) -> None:
-    chosen = FederationOptions.of({**options, "row_mean": "touched"})
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", METHODS)
+def test_engines_blocks_and_full_tables_agree(name: str, options: str) -> None:
+    method, chosen = METHODS[name], FederationOptions.of({**OPTIONS[options], "row_mean": "touched"})
+    if options == "gaussian" and name in SENT_WHOLE:
+        with pytest.raises(SettingError, match="its clients send whole values of their own"):
+            federation(method, small_world(), options=chosen)
+        return
     ends = []
     for how in ({}, {"engine": "loop"}, {"dense": True}, {"block_clients": 3}):
         one = federation(method, small_world(), options=chosen, **how)  # type: ignore[arg-type]
         for number in (1, 2, 3):
             one.round(number)
-        ends.append(one.state.shared)
+        ends.append(one.server.shared)
     for other in ends[1:]:
-        for name, value in ends[0].items():
-            assert torch.allclose(value, other[name], atol=1e-9), name
-    plain = federation(method, small_world(), options=FederationOptions.of({**options, "row_mean": "all"}))
+        for table, value in ends[0].items():
+            assert torch.allclose(value, other[table], atol=1e-9), table
+    plain = federation(method, small_world(), options=FederationOptions.of({**OPTIONS[options], "row_mean": "all"}))
     plain.round(1)
     fewer = federation(method, small_world(), options=chosen)
     fewer.round(1)
-    assert not torch.allclose(plain.state.shared["items"], fewer.state.shared["items"])
+    assert not torch.allclose(plain.server.shared["items"], fewer.server.shared["items"])
 
 
 def test_rows_nobody_touched_stay() -> None:
     one = federation(FedMF(embedding_size=4), small_world(), options=FederationOptions(clients="1", row_mean="touched"))
-    before = one.state.shared["items"].clone()
-    samples = one.samples(1, one.participants(1))
+    before = one.server.shared["items"].clone()
+    samples = one.work.samples(1, one.participants(1))
     one.round(1)
     touched = torch.zeros(len(before), dtype=torch.bool)
     touched[samples.items[0]] = True
     assert 0 < int(touched.sum()) < len(before)
-    assert torch.equal(one.state.shared["items"][~touched], before[~touched])
-    assert (one.state.shared["items"][touched] != before[touched]).all()
+    assert torch.equal(one.server.shared["items"][~touched], before[~touched])
+    assert (one.server.shared["items"][touched] != before[touched]).all()
 
 
 def test_noise_on_rows_nobody_touched_stays_out() -> None:
     options = FederationOptions(clients="1", row_mean="touched", privacy="laplace:5")
     one = federation(FedMF(embedding_size=4), small_world(), options=options)
-    before = one.state.shared["items"].clone()
+    before = one.server.shared["items"].clone()
     one.round(1)
-    still = (one.state.shared["items"] == before).all(dim=1)
+    still = (one.server.shared["items"] == before).all(dim=1)
     assert still.any()
 
 

@@ -8,19 +8,13 @@ import pytest
 import torch
 
 from ownview.base.errors import SettingError
-from ownview.engine.samples import Samples
+from ownview.federation.aggregation import MeanPartial, add_rows
 from ownview.federation.options import FederationOptions, participation
 from ownview.federation.participants import participants
-from ownview.federation.server import MeanChange, ServerOptimizer, add_rows
-from ownview.federation.uploads import Upload
+from ownview.federation.server_optimizer import ServerOptimizer
+from tests.engine.uploads import upload_of
 
 CPU = torch.device("cpu")
-
-
-def _samples(items: list[list[int]]) -> Samples:
-    rows = torch.tensor(items)
-    ones = torch.ones(len(items), dtype=torch.long)
-    return Samples(torch.arange(len(items)), rows, ones * rows.shape[1], rows * 0, rows * 0.0, ones, (1,) * len(items))
 
 
 def test_the_mean_of_touched_rows_equals_the_mean_of_full_tables() -> None:
@@ -29,25 +23,25 @@ def test_the_mean_of_touched_rows_equals_the_mean_of_full_tables() -> None:
     own = [table.clone() for _ in range(2)]
     own[0][[0, 2]] += 1.5
     own[1][[2, 4]] -= 0.5
-    weights = torch.tensor([3.0, 1.0])
-    change = MeanChange({"items": table})
+    total = MeanPartial({"items": table}, table, "samples")
     rows = torch.tensor([[0, 2], [2, 4]])
     changes = torch.stack([own[k][rows[k]] - table[rows[k]] for k in range(2)])
-    change.add(Upload(_samples(rows.tolist()), {"items": changes}, {}, weights))
+    total.add(upload_of({"items": changes}, items=rows.tolist(), samples=[3, 1]))
     expected = (3 * own[0] + own[1]) / 4
-    assert torch.allclose(table + change.mean()["items"], expected, atol=1e-12)
+    assert torch.allclose(table + total.mean()["items"], expected, atol=1e-12)
 
 
 def test_parameters_without_rows_are_averaged_too() -> None:
-    change = MeanChange({"w": torch.zeros(2)})
     changes = {"w": torch.tensor([[1.0, 0.0], [4.0, 2.0]])}
-    change.add(Upload(_samples([[0], [0]]), {}, changes, torch.tensor([1, 2])))
-    assert change.mean()["w"].tolist() == [3.0, pytest.approx(4 / 3)]
+    for weighting, expected in (("samples", [3.0, 4 / 3]), ("uniform", [2.5, 1.0])):
+        total = MeanPartial({"w": torch.zeros(2)}, torch.zeros(0), weighting)
+        total.add(upload_of(whole=changes, items=[[0], [0]], samples=[1, 2]))
+        assert total.mean()["w"].tolist() == pytest.approx(expected)
 
 
 def test_nobody_taking_part_changes_nothing() -> None:
-    change = MeanChange({"w": torch.ones(2)})
-    assert change.mean()["w"].tolist() == [0.0, 0.0]
+    total = MeanPartial({"w": torch.ones(2)}, torch.zeros(0), "samples")
+    assert total.mean()["w"].tolist() == [0.0, 0.0]
 
 
 def test_add_rows_adds_repeated_items_of_different_clients() -> None:

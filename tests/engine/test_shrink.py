@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ownview import Adam, FedRAP, Sgd
 from ownview.seam.optimizers import soft_threshold_
 from ownview.seam.training import Batch, Context, Step
-from ownview.testing import federation, small_world
+from ownview.testing.worlds import federation, small_world
 
 Numbers = st.floats(-4, 4, width=32)
 
@@ -54,9 +54,9 @@ def test_proximal_and_subgradient_part_only_where_a_value_would_cross_zero() -> 
     ends = {}
     for update in ("subgradient", "proximal"):
         one = federation(FedRAP.of({**settings, "update": update}), small_world())
-        start = one.state.shared["common"].clone()
+        start = one.server.shared["common"].clone()
         one.round(1)
-        ends[update] = one.state.shared["common"]
+        ends[update] = one.server.shared["common"]
     far = start.abs() > 0.05  # no client takes a step of that length here
     assert 0.5 < float(far.double().mean()) < 1
     assert torch.allclose(ends["subgradient"][far], ends["proximal"][far], atol=1e-12, rtol=0)

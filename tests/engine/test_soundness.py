@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from ownview import Adam, FedMF, Method, Param, Params, Phase, ServerStep, Step, World
+from ownview import Adam, FedMF, Method, Param, Params, Phase, Server, Step, World, personal
 from ownview.base.errors import SettingError, TrainingError
 from ownview.seam.training import Batch, Context
-from ownview.testing import federation, small_world
+from ownview.testing.worlds import federation, small_world
 
 
 @dataclass(frozen=True)
@@ -51,12 +51,12 @@ class OpensShared(FedMF):
 
 
 @dataclass(frozen=True)
-class OpensResting(OpensShared):
+class OpensWithSquares(OpensShared):
     """The squares of rows that are not at hand would be those of before the opening."""
 
     def params(self, world: World) -> dict[str, Param]:
-        params = super().params(world)
-        return {**params, "items": replace(params["items"], kept=True, beside="received", rest=True)}
+        items = personal(self.embedding_size, received_as="received")
+        return {**super().params(world), "items": replace(items, squares_outside=True)}
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,10 @@ class OpensResting(OpensShared):
         (NothingMoves(), "no phase with a step"),
         (WrongShape(), r"came as \(3, 1\); expected shape \(3,\)"),
         (Misspelt(), "cannot score 3 rows: KeyError: 'usr'"),
-        (OpensShared(), r"every row of the shared table 'items', .* expected everywhere=False, or a table beside it"),
+        (OpensShared(), r"every row of the shared table 'items', .* expected everywhere=False, or a personal table"),
         (OpensShared(target="itmes"), r"an opening rewrites 'itmes', no parameter; did you mean 'items'"),
-        (OpensResting(), r"every row of 'items', and items.rest would still be .* or no rest"),
-        (OpensResting(target="received"), r"an opening rewrites 'received', no parameter"),
+        (OpensWithSquares(), r"every row of 'items', and items.outside would still be .* or no squares_outside"),
+        (OpensWithSquares(target="received"), r"an opening rewrites 'received', no parameter"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Method) else "",
 )
@@ -79,13 +79,13 @@ def test_a_mistake_is_named(method: Method, message: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", [OpensShared(everywhere=False), OpensResting(everywhere=False)], ids=["shared", "rest"]
+    "method", [OpensShared(everywhere=False), OpensWithSquares(everywhere=False)], ids=["shared", "squares outside"]
 )
 def test_openings_of_trained_rows_lose_nothing(method: Method) -> None:
     touched, dense = (federation(method, small_world(), dense=dense) for dense in (False, True))
     touched.round(1)
     dense.round(1)
-    assert torch.allclose(touched.state.shared["items"], dense.state.shared["items"], atol=1e-10)
+    assert torch.allclose(touched.server.shared["items"], dense.server.shared["items"], atol=1e-10)
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,10 @@ def test_a_loss_that_fails_is_named_in_both_engines(engine: str, who: str) -> No
 class ServerRewrites(FedMF):
     target: str = "items"
 
-    @property
-    def server_step(self) -> ServerStep:
-        return lambda shared, draw: {self.target: shared["items"][:1] if self.target == "items" else shared["items"]}
+    def server(self, world: World) -> Server:
+        return Server(
+            after=lambda shared, draw: {self.target: shared["items"][:1] if self.target == "items" else shared["items"]}
+        )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ownview import FedRAP
 from ownview.engine.stopping import EarlyStop
-from ownview.testing import federation, small_world
+from ownview.testing.worlds import federation, small_world
 from tests.engine.golden import POSITIVES, error, sigmoid
 from tests.engine.golden import federation as golden_federation
 
@@ -63,13 +63,13 @@ def test_a_round_by_hand(engine: str) -> None:
         stop_below=0.002,
     )  # fmt: skip
     one = golden_federation(method, engine)
-    one.state.own["weight"].zero_()
-    one.state.own["bias"].zero_()
-    one.state.shared["common"].zero_()
+    one.clients.own["weight"].zero_()
+    one.clients.own["bias"].zero_()
+    one.server.shared["common"].zero_()
     report = one.round(1)
     by_hand = [_bias_by_hand(client, 0.002) for client in POSITIVES]
     assert 2 < by_hand[0][2] < 20
-    assert one.state.own["bias"].tolist() == pytest.approx([b for b, _, _ in by_hand], abs=1e-9)
+    assert one.clients.own["bias"].tolist() == pytest.approx([b for b, _, _ in by_hand], abs=1e-9)
     assert report.loss == pytest.approx(sum(loss for _, loss, _ in by_hand) / 2, abs=1e-9)
 
 
@@ -80,7 +80,7 @@ def _weights(epochs: int, stop_below: float, engine: str) -> Tensor:
     )
     one = federation(method, small_world(), engine=engine)
     one.round(1)
-    return one.state.own["weight"]
+    return one.clients.own["weight"]
 
 
 def test_both_engines_stop_the_same_clients() -> None:

@@ -1,8 +1,8 @@
-"""What the words of `ownview.seam.training` promise: a table beside the own one, rests, openings, and who receives."""
+"""What the roles promise: a table beside the own one, squares outside, openings, and who receives."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -13,8 +13,26 @@ from ownview import PLGC, DualPersonalisation, FedEM, FederationOptions, FedMF, 
 from ownview.base.errors import SettingError
 from ownview.federation.round import Federation
 from ownview.seam.optimizers import Sgd
-from ownview.seam.training import Context, Param, Params, Phase, Step, World, visible
-from ownview.testing import federation, small_world
+from ownview.seam.roles import (
+    FRESH,
+    HISTORY,
+    KEPT,
+    PERSONAL,
+    REPORTED,
+    SHARED,
+    TIMELINE,
+    Param,
+    held,
+    kept,
+    personal,
+    private,
+    shared,
+    table,
+    timeline,
+    visible,
+)
+from ownview.seam.training import Context, Params, Phase, Step, World
+from ownview.testing.worlds import federation, small_world
 from tests.engine.golden import ITEMS, UNEVEN_COUNTS, UNEVEN_SHARES, Matrix, dot, uneven_errors, uneven_federation
 from tests.engine.merging_by_hand import SIZE, train_user_and_table
 
@@ -26,16 +44,17 @@ CLIENTS = (0, 1)
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ({"kept": True}, "kept makes sense for shared parameters only"),
-        ({"kept": True, "rows": True}, "kept makes sense for shared parameters only"),
-        ({"beside": "received"}, "beside makes sense for kept tables only"),
-        ({"beside": "received", "rows": True}, "beside makes sense for kept tables only"),
-        ({"beside": "received", "rows": True, "shared": True}, "beside makes sense for kept tables only"),
-        ({"beside": "received", "shared": True, "kept": True}, "beside makes sense for kept tables only"),
-        ({"rest": True}, "rest makes sense for tables only"),
-        ({"rest": True, "shared": True, "kept": True}, "rest makes sense for tables only"),
-        ({"fresh": True, "shared": True}, "fresh makes sense for private parameters"),
-        ({"fresh": True, "rows": True}, "fresh makes sense for private parameters"),
+        ({"role": FRESH, "rows": True}, "a fresh parameter is no table"),
+        ({"role": REPORTED, "rows": True}, "a reported parameter is no table"),
+        ({"role": TIMELINE, "rows": True}, "a timeline parameter is no table"),
+        ({"role": HISTORY}, r"a history parameter is a table: write table\(history"),
+        ({"role": PERSONAL, "received_as": "received"}, r"a personal parameter is a table: write table\(personal"),
+        ({"role": PERSONAL, "rows": True}, "every personal table needs one"),
+        ({"role": KEPT, "rows": True, "received_as": "received"}, "received_as belongs to personal tables"),
+        ({"received_as": "received"}, "received_as belongs to personal tables"),
+        ({"role": SHARED, "rows": True, "everybodys_mean": "mean"}, "everybodys_mean belongs to personal tables"),
+        ({"squares_outside": True}, "squares_outside belongs to tables"),
+        ({"role": KEPT, "squares_outside": True}, "squares_outside belongs to tables"),
     ],
 )
 def test_impossible_parameters_are_refused(words: dict[str, object], reason: str) -> None:
@@ -45,15 +64,21 @@ def test_impossible_parameters_are_refused(words: dict[str, object], reason: str
 
 def test_what_a_client_sees() -> None:
     params = {
-        "user": Param((2,)),
-        "plain": Param((2,), rows=True, rest=True),
-        "items": Param((2,), rows=True, shared=True, kept=True, beside="received", rest=True),
+        "user": private(2),
+        "plain": replace(table(private(2)), squares_outside=True),
+        "items": replace(personal(2, received_as="received"), squares_outside=True),
+        "secret": held(2),
+        "past": timeline(),
     }
     seen = visible(params)
-    assert set(seen) == {"user", "plain", "plain.rest", "items", "items.rest", "received", "received.rest"}
+    tables = {"plain", "plain.outside", "items", "items.outside", "received", "received.outside"}
+    assert set(seen) == {"user", *tables, "past.rows", "past.times", "past.mask"}
     assert {name for name, param in seen.items() if param.rows} == {"plain", "items", "received"}
-    assert [params[name].own for name in params] == [True, True, True]
-    assert not Param((2,), shared=True).own
+    assert [name for name, param in params.items() if param.own] == ["user", "plain", "items"]
+    assert [name for name, param in params.items() if param.sends] == ["items"]
+    assert [name for name, param in params.items() if param.from_server] == ["items"]
+    assert not shared(2).own
+    assert kept(2).own
 
 
 # --- a table beside the own one ---
@@ -71,10 +96,10 @@ def test_a_newcomer_begins_with_a_copy_of_what_it_received(aggregation: str) -> 
     touched = torch.zeros(split.num_users, split.num_items, dtype=torch.bool)
     joined = []
     for number in range(1, 7):
-        sent = one.state.predicting(torch.arange(split.num_users), None, frozenset({"received"}))[0]["received"]
+        sent = one.predicting(torch.arange(split.num_users), None, frozenset({"received"}))[0]["received"]
         taking_part = one.participants(number)
         for client in taking_part.tolist():
-            touched[client, one.samples(number, torch.tensor([client])).items[0]] = True
+            touched[client, one.work.samples(number, torch.tensor([client])).items[0]] = True
             if client not in before_first:
                 joined.append(number)
                 before_first[client] = sent[client].clone()
@@ -82,7 +107,7 @@ def test_a_newcomer_begins_with_a_copy_of_what_it_received(aggregation: str) -> 
     assert max(joined) > 2, "somebody must come late for this test to mean something"
     assert len(joined) < 36, "somebody must come again"
     for client, begun in before_first.items():
-        own = one.state.whole("items", torch.tensor([client]))[0]
+        own = one.clients.whole("items", torch.tensor([client]))[0]
         assert touched[client].any()
         assert torch.allclose(own[~touched[client]], begun[~touched[client]], atol=1e-12)
         assert not torch.allclose(own[touched[client]], begun[touched[client]], atol=1e-3)
@@ -90,24 +115,24 @@ def test_a_newcomer_begins_with_a_copy_of_what_it_received(aggregation: str) -> 
 
 def test_a_newcomer_receives_the_mean_of_those_who_came_before() -> None:
     one = federation(FedEM(embedding_size=3, local_epochs=1), small_world(), options=FederationOptions(clients="6"))
-    initial = one.state.shared["items"].clone()
+    initial = one.server.shared["items"].clone()
     everybody = torch.arange(one.world.num_clients)
-    assert torch.equal(one.state.mixtures["items"].sent(everybody), initial.expand(len(everybody), *initial.shape))
+    assert torch.equal(one.server.mixtures["items"].sent(everybody), initial.expand(len(everybody), *initial.shape))
     one.round(1)
     known = one.participants(1).tolist()
-    sizes = {client: float(one.train.lengths[client]) for client in known}
-    tables = {client: one.state.whole("items", torch.tensor([client]))[0] for client in known}
+    sizes = {client: float(one.split.train.lengths[client]) for client in known}
+    tables = {client: one.clients.whole("items", torch.tensor([client]))[0] for client in known}
     mean = sum(tables[client] * (sizes[client] / sum(sizes.values())) for client in known)
     late = [client for client in everybody.tolist() if client not in known]
-    for table in one.state.mixtures["items"].sent(torch.tensor(late)):
-        assert torch.allclose(table, torch.as_tensor(mean), atol=1e-12)
+    for found in one.server.mixtures["items"].sent(torch.tensor(late)):
+        assert torch.allclose(found, torch.as_tensor(mean), atol=1e-12)
 
 
-# --- rests ---
+# --- squares outside ---
 
 
-def _resting() -> Federation:
-    """Some rounds of a method with rests, so that every client has a table of its own."""
+def _with_squares_outside() -> Federation:
+    """Some rounds of a method that asks for squares outside, so that every client has a table of its own."""
     inner = FedMF(embedding_size=3, local_epochs=1, optimizer="sgd", learning_rate=0.5)
     one = federation(PLGC(inner=inner), small_world())
     one.round(1)
@@ -115,34 +140,34 @@ def _resting() -> Federation:
     return one
 
 
-def test_rests_are_the_squares_of_the_rows_not_at_hand() -> None:
-    one = _resting()
-    clients = one.blocks(torch.arange(one.world.num_clients))[0]
-    samples = one.samples(3, clients)
+def test_squares_outside_are_of_the_rows_not_at_hand() -> None:
+    one = _with_squares_outside()
+    clients = one.work.blocks(torch.arange(one.world.num_clients))[0]
+    samples = one.work.samples(3, clients)
     assert not samples.real_rows.all(), "there must be padding"
-    values = one.state.receive(samples).values
+    values = one.clients.open(samples, one.server.download(3, clients)).values
     for k, client in enumerate(clients.tolist()):
         at_hand = samples.items[k][samples.real_rows[k]].tolist()
-        own = one.state.whole("items", torch.tensor([client]))[0].tolist()
-        for name, table in (("items", own), ("received", one.state.shared["items"].tolist())):
-            left = sum(x * x for item, row in enumerate(table) if item not in at_hand for x in row)
-            assert float(values[f"{name}.rest"][k]) == pytest.approx(left, abs=1e-9)
-            assert values[name][k, : len(at_hand)].tolist() == [table[item] for item in at_hand]
+        own = one.clients.whole("items", torch.tensor([client]))[0].tolist()
+        for name, whole in (("items", own), ("received", one.server.shared["items"].tolist())):
+            left = sum(x * x for item, row in enumerate(whole) if item not in at_hand for x in row)
+            assert float(values[f"{name}.outside"][k]) == pytest.approx(left, abs=1e-9)
+            assert values[name][k, : len(at_hand)].tolist() == [whole[item] for item in at_hand]
             assert not values[name][k, len(at_hand) :].any(), "padding rows must be zero"
 
 
-def test_rests_of_what_clients_predict_with() -> None:
-    one = _resting()
+def test_squares_outside_of_what_clients_predict_with() -> None:
+    one = _with_squares_outside()
     clients, items = torch.tensor([4, 7]), torch.tensor([[3, 59, 10], [0, 1, 2]])
-    few, axes = one.state.predicting(clients, items)
-    whole, _ = one.state.predicting(clients, None)
+    few, axes = one.predicting(clients, items)
+    whole, _ = one.predicting(clients, None)
     for name in ("items", "received"):
-        assert axes[f"{name}.rest"] == 0
+        assert axes[f"{name}.outside"] == 0
         for k in range(2):
             rows = whole[name][k].tolist()
             left = sum(x * x for item, row in enumerate(rows) if item not in items[k].tolist() for x in row)
-            assert float(few[f"{name}.rest"][k]) == pytest.approx(left, abs=1e-9)
-            assert float(whole[f"{name}.rest"][k]) == pytest.approx(0, abs=1e-9)
+            assert float(few[f"{name}.outside"][k]) == pytest.approx(left, abs=1e-9)
+            assert float(whole[f"{name}.outside"][k]) == pytest.approx(0, abs=1e-9)
 
 
 # --- who receives ---
@@ -166,21 +191,21 @@ def test_impossible_shares_are_refused(share: float) -> None:
 
 
 def test_who_does_not_receive_has_its_own_table_beside_itself() -> None:
-    one = _resting()
+    one = _with_squares_outside()
     clients = torch.tensor([1, 5, 8])
-    samples = one.samples(3, clients)
+    samples = one.work.samples(3, clients)
     receiving = torch.tensor([True, False, True])
-    found = one.state.receive(samples, receiving)
-    everything = one.state.receive(samples)
-    own = one.state.whole("items", samples.clients)
+    download = one.server.download(3, clients)
+    found = one.clients.open(samples, replace(download, receives=receiving))
+    everything = one.clients.open(samples, download)
+    own = one.clients.whole("items", samples.clients)
     for k, there in enumerate(receiving.tolist()):
-        beside = one.state.shared["items"] if there else own[k]
+        beside = one.server.shared["items"] if there else own[k]
         at_hand = samples.items[k][samples.real_rows[k]]
-        assert torch.equal(found.beside["items"][k], beside)
+        assert torch.equal(found.beside["received"][k], beside)
         assert torch.equal(found.values["received"][k, : len(at_hand)], beside[at_hand])
-        assert torch.equal(found.offered["items"][k], one.state.shared["items"])
         if not there:
-            assert float(found.values["received.rest"][k]) == pytest.approx(float(found.values["items.rest"][k]))
+            assert float(found.values["received.outside"][k]) == pytest.approx(float(found.values["items.outside"][k]))
     assert torch.equal(found.values["items"], everything.values["items"])
 
 
@@ -188,14 +213,29 @@ def test_the_share_of_those_who_receive() -> None:
     options = FederationOptions(receiving=0.3)
     one = federation(FedEM(embedding_size=3), small_world(), options=options)
     many = torch.arange(20_000)
-    drawn = [one._receiving(many, number) for number in (1, 2)]
+    one.server.joined = torch.ones(len(many), dtype=torch.bool)
+    drawn = [one.server._receives(number, many) for number in (1, 2)]
     for receiving in drawn:
         assert receiving is not None
         assert float(receiving.double().mean()) == pytest.approx(0.3, abs=5 * (0.21 / 20_000) ** 0.5)
-        again = one._receiving(many[5:9], 1 if receiving is drawn[0] else 2)
+        again = one.server._receives(1 if receiving is drawn[0] else 2, many[5:9])
         assert again is not None
         assert torch.equal(again, receiving[5:9]), "who else takes part must not matter"
     assert float((drawn[0] == drawn[1]).double().mean()) == pytest.approx(0.58, abs=0.02)
+
+
+def test_a_client_receives_in_its_first_round_whatever_is_drawn() -> None:
+    options = FederationOptions(clients="6", receiving=0.01)
+    one = federation(FedEM(embedding_size=3, local_epochs=1), small_world(), options=options)
+    everybody, joined = torch.arange(one.world.num_clients), torch.zeros(one.world.num_clients, dtype=torch.bool)
+    for number in (1, 2, 3):
+        receives = one.server.download(number, everybody, for_training=True).receives
+        assert receives is not None
+        assert receives[~joined].all()
+        assert not receives[joined].all() or not joined.any()
+        joined[one.participants(number)] = True
+        one.round(number)
+    assert 6 < int(joined.sum()) < len(everybody)
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
@@ -206,11 +246,11 @@ def test_who_does_not_receive_goes_on_from_its_own_table(engine: str) -> None:
     )
     one = uneven_federation(method, engine, receiving=0.5)
     everybody = torch.tensor(CLIENTS)
-    shared = one.state.shared["items"].tolist()
-    tables, users = [[list(row) for row in shared] for _ in CLIENTS], one.state.own["user"].tolist()
+    shared = one.server.shared["items"].tolist()
+    tables, users = [[list(row) for row in shared] for _ in CLIENTS], one.clients.own["user"].tolist()
     patterns = set()
     for number in range(1, 7):
-        receiving = one._receiving(everybody, number)
+        receiving = one.server._receives(number, everybody)
         assert receiving is not None
         patterns.add(tuple(receiving.tolist()))
         one.round(number)
@@ -219,8 +259,8 @@ def test_who_does_not_receive_goes_on_from_its_own_table(engine: str) -> None:
                 tables[u] = [list(row) for row in shared]
             train_user_and_table(u, users[u], tables[u], epochs=2, rate=0.2)
         shared = _mean(tables)
-        assert one.state.whole("items", everybody).tolist() == pytest.approx(np.array(tables), abs=1e-9)
-        assert one.state.shared["items"].tolist() == pytest.approx(np.array(shared), abs=1e-9)
+        assert one.clients.whole("items", everybody).tolist() == pytest.approx(np.array(tables), abs=1e-9)
+        assert one.server.shared["items"].tolist() == pytest.approx(np.array(shared), abs=1e-9)
     assert len(patterns) > 2, "the rounds must differ in who receives"
 
 
@@ -277,13 +317,13 @@ def test_openings_reach_the_rows_they_are_for(everywhere: bool, engine: str) -> 
     """Rows that are not at hand follow with the values that others had when the phase was opened."""
     one = uneven_federation(Opens(embedding_size=SIZE, negatives=1, everywhere=everywhere), engine)
     everybody = torch.tensor(CLIENTS)
-    users, tables = one.state.own["user"].tolist(), one.state.whole("items", everybody).tolist()
+    users, tables = one.clients.own["user"].tolist(), one.clients.whole("items", everybody).tolist()
     for number in (1, 2):
         one.round(number)
         for u in CLIENTS:
             _opens_by_hand(u, users[u], tables[u], everywhere=everywhere)
-        assert one.state.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
-        assert one.state.whole("items", everybody).tolist() == pytest.approx(np.array(tables), abs=1e-9)
+        assert one.clients.own["user"].tolist() == pytest.approx(np.array(users), abs=1e-9)
+        assert one.clients.whole("items", everybody).tolist() == pytest.approx(np.array(tables), abs=1e-9)
 
 
 @pytest.mark.parametrize("everywhere", [True, False])
@@ -292,5 +332,5 @@ def test_rows_at_hand_without_a_sample_are_opened_like_those_that_are_not(everyw
     for dense in (False, True):
         one = federation(Opens(embedding_size=3, local_epochs=1, everywhere=everywhere), small_world(), dense=dense)
         one.round(1)
-        found.append(one.state.whole("items", torch.arange(one.world.num_clients)))
+        found.append(one.clients.whole("items", torch.arange(one.world.num_clients)))
     assert torch.allclose(found[0], found[1], atol=1e-12)

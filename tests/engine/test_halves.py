@@ -9,14 +9,14 @@ import pytest
 from ownview import FedMF, Phase
 from ownview.engine.halves import half_of
 from ownview.engine.samples import Samples
-from ownview.testing import federation, small_world
+from ownview.testing.worlds import federation, small_world
 
 GROUP = 4
 
 
 def _drawn() -> Samples:
     one = federation(FedMF(negatives=GROUP - 1), small_world())
-    return one.samples(1, one.train.lengths.argsort(descending=True, stable=True))
+    return one.work.samples(1, one.split.train.lengths.argsort(descending=True, stable=True))
 
 
 def _pairs(samples: Samples, client: int) -> list[tuple[int, float]]:
