@@ -1,9 +1,11 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
+# Processors whose rounding this one can show: the libraries of linear algebra take their names.
+ROUNDING_OF := $(if $(filter x86_64 amd64,$(shell uname -m)),Nehalem Haswell,NEOVERSEN1 ARMV8)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test browser lint types check bench clean
+.PHONY: demo test rounding browser lint types check bench clean
 
 demo: .venv/.core  ## the main job: four recommenders, two protocols, one table, five books for one reader
 	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper \
@@ -12,6 +14,13 @@ demo: .venv/.core  ## the main job: four recommenders, two protocols, one table,
 
 test: .venv/.test  ## unit, property and conformance tests; real-data tests where the data is
 	$(BIN)/python -m pytest -n 2
+
+rounding: .venv/.test  ## what compares engines or asks for learning, with the rounding of other processors
+	set -e; for processor in $(ROUNDING_OF); do \
+		echo "rounding as $$processor does"; \
+		ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=$$processor \
+			$(BIN)/python -m pytest -q -n 2 tests/test_conformance.py -k "learns or equals"; \
+	done
 
 browser: .venv/.test  ## the report in headless Chromium; skipped with the reason where there is none
 	$(BIN)/python -m pytest -n 0 -m browser tests/browser
@@ -32,7 +41,7 @@ clean:
 	rm -rf .venv runs benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.created:
-	$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 14), f"Python 3.11 to 3.13 needed, found {sys.version}"'
+	$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 15), f"Python 3.11 to 3.14 needed, found {sys.version}"'
 	$(PYTHON) -m venv .venv
 	touch $@
 

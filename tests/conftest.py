@@ -9,9 +9,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import settings
 
 from ownview.cli.main import entry
 from tests.outcome import Outcome
+
+# A deadline would measure the machine, not the code; the same examples every time make a failure repeat everywhere.
+settings.register_profile("ownview", derandomize=True)
+settings.load_profile("ownview")
 
 REAL = ("ml-100k", "ml-1m", "filmtrust", "lastfm-2k-tags", "lastfm-2k-artists", "amazon-instant-video")
 
@@ -28,7 +33,11 @@ def real_data_dir() -> Path:
 
 @pytest.fixture(scope="session", autouse=True)
 def _few_threads() -> None:
-    """Several test processes share the cores; one thread each is fastest and keeps sums in one order."""
+    """Several test processes share the cores; one thread each is fastest and keeps sums in one order.
+
+    The variable is for libraries that are loaded later and for processes that tests start.
+    """
+    os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
 
 

@@ -2,13 +2,39 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pytest
+
+PATIENCE = 600
+"""Seconds until a process that should have ended counts as hanging: far more than the slowest machine needs."""
+
+_KILLED = """
+import importlib, os, signal, sys
+from ownview.cli.main import entry
+
+_, module, writer, name, times, *arguments = sys.argv
+sys.argv = ["ownview", *arguments]
+writer, left = getattr(importlib.import_module(module), writer), int(times)
+write = getattr(writer, name)
+
+def written(*given):
+    global left
+    result, left = write(*given), left - 1
+    if left == 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+
+setattr(writer, name, written)
+entry()
+"""
 
 
 class Outcome(NamedTuple):
@@ -22,17 +48,37 @@ class Outcome(NamedTuple):
         return " ".join(self.out.split())
 
 
-def stopped(arguments: list[str], runs: Path, number: signal.Signals) -> Outcome:
-    """A command in a process of its own, sent a signal as soon as the first run under `runs` has finished a round."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ownview", *arguments],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"},
+@contextmanager
+def signalled(number: signal.Signals, writer: type, name: str, times: int) -> Iterator[None]:
+    """This process gets a signal when `writer.name`, which writes a line, has been called so many times.
+
+    No waiting and no guessing: the moment is the same on every machine.
+    """
+
+    def unheard(*_: Any) -> None:
+        raise AssertionError(f"nobody listened to {number.name}")
+
+    calls, write = count(1), getattr(writer, name)
+
+    def written(*given: Any) -> None:
+        write(*given)
+        if next(calls) == times:
+            signal.raise_signal(number)
+
+    before = signal.signal(number, unheard)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(writer, name, written)
+            yield
+    finally:
+        signal.signal(number, before)
+
+
+def killed(writer: type, name: str, times: int, *arguments: str | Path) -> None:
+    """A command in a process of its own, killed for good when `writer.name` has been called so many times."""
+    where = (writer.__module__, writer.__name__, name, str(times))
+    process = subprocess.run(
+        [sys.executable, "-c", _KILLED, *where, *map(str, arguments)],
+        capture_output=True, check=False, text=True, timeout=PATIENCE,
     )  # fmt: skip
-    deadline = time.monotonic() + 120
-    while not list(runs.glob("*/rounds.jsonl")):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=120)
-    return Outcome(process.returncode, out, err)
+    assert process.returncode == -signal.SIGKILL, process

@@ -89,12 +89,12 @@ def test_start_and_negatives_are_those_of_fedrap() -> None:
     """Same initial values, same exclusions, same draws: what differs from FedRAP is who learns from them."""
     split = small_world()
     one = federation(ov.FedRAP(), split, dtype=torch.float32)
-    start, clients = _start(split, 32, seed=0), one.state.predicting(torch.arange(split.num_users), None)[0]
-    assert torch.equal(start["common"], one.state.shared["common"])
+    start, clients = _start(split, 32, seed=0), one.predicting(torch.arange(split.num_users), None)[0]
+    assert torch.equal(start["common"], one.server.shared["common"])
     assert torch.equal(start["weight"], clients["weight"])
     assert torch.equal(start["bias"], clients["bias"])
     assert torch.equal(start["start"].expand_as(clients["own"]), clients["own"])
-    drawn = one.samples(1, torch.arange(split.num_users))
+    drawn = one.work.samples(1, torch.arange(split.num_users))
     expected = sorted(
         (u, int(drawn.items[u, row]), float(label))
         for u in range(split.num_users)

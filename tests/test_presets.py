@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,8 @@ from ownview.config.presets.loading import DEFAULT, preset, presets
 from ownview.federation.options import FederationOptions
 from ownview.registry import METHODS
 from ownview.runs.experiment import Experiment
-from tests.outcome import Outcome
+from ownview.runs.folder import RunFolder
+from tests.outcome import Outcome, signalled
 from tests.tuning.worlds import write_world
 
 
@@ -72,11 +74,12 @@ def test_a_run_takes_the_preset_and_what_is_typed_wins(ownview: Callable[..., Ou
 
 def test_the_preset_of_the_data_is_taken_and_brings_its_rounds(ownview: Callable[..., Outcome]) -> None:
     found = preset("fedmf", "tuned", "goodbooks")
-    outcome = ownview("run", "fedmf", "--preset", "tuned", "--set", "clients=1", "--json")
-    assert outcome.code == 0, outcome.err
-    result = json.loads(outcome.out)
-    assert (result["data"], result["rounds"]) == ("goodbooks", found.rounds)
-    assert result["settings"].items() >= dict(found.settings).items()
+    with signalled(signal.SIGINT, RunFolder, "append_round", times=1):  # one round is enough to see what was taken
+        outcome = ownview("run", "fedmf", "--preset", "tuned", "--set", "clients=1", "--out", "mine")
+    assert outcome.code == 130, outcome.err
+    written = tomllib.loads(Path("mine/experiment.toml").read_text())
+    assert (written["data"], written["rounds"]) == ("goodbooks", found.rounds)
+    assert written["settings"].items() >= dict(found.settings).items()
 
 
 @pytest.mark.parametrize(

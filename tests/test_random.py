@@ -31,7 +31,7 @@ def splitmix_finaliser(state: int) -> int:
     return state ^ (state >> 31)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(keys, st.integers(-(2**40), 2**40), st.integers(0, 2**40))
 def test_bits_are_the_published_hash_in_unsigned_arithmetic(key: int, client: int, counter: int) -> None:
     golden = 0x9E3779B97F4A7C15
@@ -40,7 +40,7 @@ def test_bits_are_the_published_hash_in_unsigned_arithmetic(key: int, client: in
     assert int(bits(key, torch.tensor(client), torch.tensor(counter))) == expected
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(keys, st.lists(st.integers(0, 10**9), min_size=1, max_size=20), st.data())
 def test_bits_do_not_depend_on_shape_order_or_company(key: int, clients: list[int], choice: st.DataObject) -> None:
     counters = torch.arange(7)
@@ -71,7 +71,7 @@ def test_narrow_integers_give_the_same_bits() -> None:
     assert torch.equal(narrow, bits(5, torch.arange(9), torch.arange(9)))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(keys, st.integers(1, 2**31 - 1))
 def test_below_is_in_range(key: int, bound: int) -> None:
     values = below(drawn(key, 10, 10), bound)
@@ -151,7 +151,7 @@ def test_generators_repeat_for_a_purpose_and_differ_for_another() -> None:
     assert len({tuple(numbers(*one)) for one in ((0, "start"), (1, "start"), (0, "other"), (0, "start", 1))}) == 4
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.lists(st.integers(-(2**62), 2**62), min_size=4, max_size=4), min_size=1, max_size=8))
 def test_sort_keys_sorts_each_row(rows: list[list[int]]) -> None:
     given_keys = torch.tensor(rows)

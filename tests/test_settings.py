@@ -149,7 +149,7 @@ def test_text_that_cannot_be_read_names_setting_and_value(name: str, text: str) 
         Oven.of({name: text})
 
 
-@rules(max_examples=50, deadline=None)
+@rules(max_examples=50)
 @given(
     st.integers(50, 300),
     st.floats(0, exclude_min=True, allow_infinity=False),
@@ -166,7 +166,7 @@ def test_values_survive_the_round_trip_also_as_text(
     assert Oven.of(text) == oven
 
 
-@rules(max_examples=50, deadline=None)
+@rules(max_examples=50)
 @given(st.text(max_size=12))
 def test_any_text_gives_a_whole_number_in_range_or_an_error_a_person_can_act_on(text: str) -> None:
     try:

@@ -11,7 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
+from tests.engine.golden import touched_rows
 from tests.outcome import Outcome
+
+from ownview import FedMF
+from ownview.data.catalog import load
+from ownview.engine.machine import readable
+from ownview.evaluation.protocol import HONEST
+from ownview.testing.worlds import federation
 
 QUICK = ("--rounds", "2", "--set", "embedding_size=4", "--set", "local_epochs=1")
 ITEMS = 60
@@ -66,12 +74,18 @@ def test_run_prints_and_writes_the_cost(world: Path, ownview: Callable[..., Outc
     assert (whole["measured"]["client"], whole["measured"]["samples"]) == ("u19", 23 * 5)
     cost = result["cost"]
     assert (cost["client_bytes"], cost["server_bytes"]) == ((ITEMS + 1) * 16, ITEMS * 16)
-    header = 12  # of the message that carries one table
-    assert cost["bytes_up_per_client"] + header == result["bytes_up_per_client"]
-    assert cost["bytes_down_per_client"] + header == result["bytes_down_per_client"]
+    headings = 16 + (1 + len("items") + 12)  # of the message, and of the one table that it carries
+    assert result["bytes_down_per_client"] == headings + cost["bytes_down_per_client"]
+    method = FedMF(embedding_size=4, local_epochs=1)
+    one = federation(method, HONEST.prepare(load(world)), dtype=torch.float32)
+    # Up go the rows that a client's samples are about, with their numbers, or the whole table where that is shorter.
+    up = [[headings + min(4 + rows * (4 + 16), 960) for rows in touched_rows(one, number)] for number in (1, 2)]
+    assert result["bytes_up_per_client"] == round(sum(round(sum(sizes) / 20) for sizes in up) / 2)
+    assert result["bytes_up_per_client"] < headings + cost["bytes_up_per_client"]
     laps = [json.loads(line)["seconds"]["server"] for line in Path("run/rounds.jsonl").read_text().splitlines()]
     assert cost["seconds"]["server"] == pytest.approx(sum(laps) / len(laps), abs=1e-6)
-    told = "cost: client 976 bytes, server 960 bytes, down 960 bytes and up 960 bytes a round of "
+    down, up_told = (readable(result[f"bytes_{way}_per_client"]) for way in ("down", "up"))
+    told = f"cost: client 976 bytes, server 960 bytes, down {down} and up {up_told} a round of "
     assert re.search(told + r"[\d.e-]+ s \(slowest client [\d.e-]+, server [\d.e-]+\)", outcome.words)
 
 

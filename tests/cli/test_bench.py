@@ -17,12 +17,13 @@ from statistics import mean
 from typing import Any
 
 import pytest
-from tests.outcome import Outcome, stopped
+from tests.outcome import PATIENCE, Outcome, killed, signalled
 from tests.reproduction.worlds import store_world
 
-from ownview.studies.bench.forecast import Forecast
+from ownview.runs.folder import RunFolder
 from ownview.studies.bench.plan import Part, plan
 from ownview.studies.bench.suite import parse
+from ownview.studies.forecast import Forecast
 
 TINY = """
 title = "Tiny"
@@ -199,25 +200,24 @@ def test_records_are_gathered_in_parts(ownview: Callable[..., Outcome]) -> None:
 
 
 def test_a_stopped_suite_goes_on_by_the_same_command(ownview: Callable[..., Outcome]) -> None:
-    Path("tiny.toml").write_text(TINY.replace("rounds = 4", "rounds = 150"))
-    arguments = [*BENCH, "--jobs", "1", "--seeds", "1"]
-    code, out, err = stopped(arguments, Path("runs/bench/tiny/runs"), signal.SIGINT)
-    assert (code, out) == (130, "")
-    assert re.fullmatch(r"ownview: stopped with [0-3] of 4 runs finished; the same command goes on\n", err), err
+    arguments = (*BENCH, "--jobs", "1", "--seeds", "1")
+    with signalled(signal.SIGINT, RunFolder, "append_round", times=4):
+        stopped = ownview(*arguments)
+    assert stopped == Outcome(130, "", "ownview: stopped with 2 of 4 runs finished; the same command goes on\n")
     assert ownview(*arguments).code == 0
 
 
 def test_on_a_terminal_a_board_shows_what_goes_on_and_time_left() -> None:
     terminal, inside = pty.openpty()
     arguments = [sys.executable, "-m", "ownview", *BENCH, "--jobs", "1", "--seeds", "1", "--rounds", "150"]
-    surroundings = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "xterm", "LINES": "40"}
+    surroundings = {**os.environ, "TERM": "xterm", "LINES": "40"}
     process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=inside, env=surroundings)
     os.close(inside)
     shown = b""
     with contextlib.suppress(OSError):  # how a terminal says that the other side is gone
         while part := os.read(terminal, 65536):
             shown += part
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
     assert re.search(r"suite tiny: 2 of 4 runs, \d+ s, about \d+ s left", text)
     assert re.search(r"fedmf \(small\) +0\.\d{3} round \d+/150", text)
@@ -240,30 +240,20 @@ def test_time_left_is_that_of_the_rounds_left(tmp_path: Path) -> None:
     assert forecast.seconds_left() == pytest.approx((rounds - 1) * 4 / 2)
 
 
-def begun(arguments: list[str]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "ownview", *arguments],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("jobs", ["1", "2"])
-def test_killed_at_any_moment_it_ends_with_the_same_files(jobs: str, ownview: Callable[..., Outcome]) -> None:
-    """Killed for good again and again, each time after a few more files have come or gone, until it gets through."""
+def test_killed_at_any_moment_it_ends_with_the_same_files(ownview: Callable[..., Outcome]) -> None:
+    """Killed for good after a round, then after a file, then by surprise with two runs at work."""
     assert ownview(*BENCH, "--jobs", "1", "--out", "whole", "--record", "whole").code == 0
-    arguments = [*BENCH, "--jobs", jobs, "--out", "killed", "--record", "killed"]
-    kills = 0
-    for moment in (1, 3, 9, 14, 1000):
-        process = begun(arguments)
-        changes, seen = 0, set(Path("killed").rglob("*"))
-        while process.poll() is None and changes < moment:
-            now = set(Path("killed").rglob("*"))
-            changes, seen = changes + len(now ^ seen), now
-            time.sleep(0.002)
-        if process.poll() is None:
-            process.send_signal(signal.SIGKILL)
-            kills += 1
-        process.wait(timeout=60)
-    assert kills >= 2
-    assert ownview(*arguments).code == 0
+    arguments = (*BENCH, "--out", "killed", "--record", "killed", "--jobs")
+    killed(RunFolder, "append_round", 3, *arguments, "1")
+    killed(Path, "replace", 9, *arguments, "1")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "ownview", *arguments, "2"],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    begun = set(Path("killed").rglob("*"))
+    while process.poll() is None and set(Path("killed").rglob("*")) == begun:
+        time.sleep(0.002)
+    process.kill()  # where nobody looked in time it is done already, and the files must be the same all the more
+    process.wait(timeout=PATIENCE)
+    assert ownview(*arguments, "1").code == 0
     assert written("killed") == written("whole")

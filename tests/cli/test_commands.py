@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.outcome import Outcome, stopped
+from tests.outcome import PATIENCE, Outcome, signalled
 
 from ownview.base.version import __version__
+from ownview.runs import batch
+from ownview.runs.folder import RunFolder
 
 OWN_METHOD = """
 from dataclasses import dataclass
@@ -95,7 +97,7 @@ def test_run_as_json_is_one_object_equal_to_the_result_file(world: Path, ownview
 
 def test_json_from_a_process_of_its_own_is_alone_on_stdout(world: Path) -> None:
     command = [sys.executable, "-m", "ownview", "run", "popularity", "--data", world, "--out", "run", "--json"]
-    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert json.loads(ended.stdout)["folder"] == "run"
     assert ended.stderr == ""
 
@@ -154,7 +156,7 @@ def test_plugin_and_its_setting(world: Path, ownview: Callable[..., Outcome]) ->
 def test_compare_methods_protocols_and_seeds_side_by_side(world: Path, ownview: Callable[..., Outcome]) -> None:
     arguments = ("compare", "pfedrec", "popularity", "--data", world, "--rounds", "2", "--seeds", "2", "--out", "all")
     arguments = (*arguments, "--protocol", "honest", "--protocol", "paper")
-    found = object_of(ownview(*arguments, "--jobs", "2", "--json"))
+    found = object_of(ownview(*arguments, "--json"))
     cells = {(one["method"], one["protocol"], one["metric"]): one for one in found["results"]}
     assert set(cells) == {
         (method, protocol, metric)
@@ -189,17 +191,33 @@ def test_error_in_one_of_several_processes_is_one_line(world: Path, ownview: Cal
     assert outcome == Outcome(2, "", "ownview: worlt.csv: no such file; did you mean 'world.csv'?\n")
 
 
-@pytest.mark.parametrize(("jobs", "number"), [("1", signal.SIGINT), ("2", signal.SIGTERM)])
-def test_stopped_comparison_names_the_way_on_and_goes_on(
-    jobs: str, number: signal.Signals, world: Path, ownview: Callable[..., Outcome]
-) -> None:
-    arguments = ["compare", "pfedrec", "local-only", "--data", str(world), "--rounds", "60", "--out", "all"]
-    code, out, err = stopped([*arguments, "--jobs", jobs], Path("all"), number)
-    assert (code, out) == (128 + number, "")
-    told = r"ownview: stopped with [01] of 2 runs finished; go on by the same command with --out all --resume\n"
-    assert re.fullmatch(told, err), err
+def test_stopped_comparison_names_the_way_on_and_goes_on(world: Path, ownview: Callable[..., Outcome]) -> None:
+    arguments = ("compare", "pfedrec", "local-only", "--data", world, "--rounds", "3", "--out", "all")
+    with signalled(signal.SIGINT, RunFolder, "append_round", times=5):
+        stopped = ownview(*arguments)
+    told = "ownview: stopped with 1 of 2 runs finished; go on by the same command with --out all --resume\n"
+    assert stopped == Outcome(130, "", told)
     assert ownview(*arguments, "--resume").code == 0
     assert len(list(Path("all").glob("*/result.json"))) == 2
+
+
+def test_all_of_several_processes_stop_after_their_round(
+    world: Path, ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With more rounds than anybody waits for; the first news of a round brings the signal."""
+    real, heard = batch._tell, list[object]()
+
+    def tell(news: Any, told: Callable[..., None]) -> None:
+        real(news, lambda *one: (told(*one), heard or (heard.append(one), signal.raise_signal(signal.SIGTERM))))
+
+    monkeypatch.setattr(batch, "_tell", tell)
+    arguments = ("compare", "pfedrec", "local-only", "--data", world, "--rounds", "1000000", "--out", "all")
+    stopped = ownview(*arguments, "--jobs", "2")
+    assert (stopped.code, stopped.out) == (143, "")
+    assert stopped.err.startswith("ownview: stopped with 0 of 2 runs finished; go on by the same command")
+    begun = [path.parent for path in Path("all").glob("*/rounds.jsonl")]
+    assert begun
+    assert all((folder / "checkpoint.safetensors").is_file() for folder in begun)
 
 
 def test_recommend_shows_titles(ownview: Callable[..., Outcome]) -> None:

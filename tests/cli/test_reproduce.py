@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.outcome import Outcome, stopped
+from tests.outcome import Outcome, signalled
 from tests.reproduction.worlds import store_world
 
+from ownview.runs.folder import RunFolder
+
 TABLE_1 = ("reproduce", "pfedrec", "--table", "1", "--data", "ml-100k")
-PLACE = ("--data-dir", "store")
+PLACE = ("--jobs", "1", "--data-dir", "store")
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +63,7 @@ def test_a_quick_look_is_marked_everywhere_and_kept_apart(ownview: Callable[...,
     text = Path("runs/reproduce/pfedrec/quick/report.md").read_text()
     assert f"> **{warning}**" in text
     assert f"| PFedRec | 0.7162 / 0.4344 | {reached:.4f} / {result['test']['NDCG@10']:.4f} |" in text
-    assert "Made by `ownview reproduce pfedrec --table 1 --data ml-100k --quick` with Ownview" in text
+    assert "Made by `ownview reproduce pfedrec --table 1 --data ml-100k --quick --jobs 1` with Ownview" in text
     assert "- `paper`: repeats=keep, " in text
     assert "  - **leak**: under protocol paper held-out items never serve as training negatives" in text
     assert "! paper, leak: under protocol paper held-out items never serve" in outcome.words
@@ -142,10 +144,10 @@ def test_a_row_that_fails_does_not_take_the_others_along(jobs: str, ownview: Cal
 
 
 def test_a_stopped_reproduction_goes_on_by_the_same_command(ownview: Callable[..., Outcome]) -> None:
-    arguments = [*TABLE_1, "--rounds", "150", "--seeds", "1", *PLACE, "--out", "mine", "--no-honest"]
-    code, out, err = stopped(arguments, Path("mine/runs"), signal.SIGINT)
-    assert (code, out) == (130, "")
-    assert re.fullmatch(r"ownview: stopped with [0-5] of 6 runs finished; the same command goes on\n", err), err
+    arguments = (*TABLE_1, "--rounds", "3", "--seeds", "1", *PLACE, "--out", "mine", "--no-honest")
+    with signalled(signal.SIGINT, RunFolder, "append_round", times=5):
+        stopped = ownview(*arguments)
+    assert stopped == Outcome(130, "", "ownview: stopped with 1 of 6 runs finished; the same command goes on\n")
     assert ownview(*arguments).code == 0
     assert line(report("mine"), "PFedRec")["status"] == "measured"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.outcome import Outcome
+from tests.outcome import PATIENCE, Outcome
 from tests.reproduction.worlds import store_world
 
 from ownview.cli.plots import blocks, curve
@@ -34,14 +34,14 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iter
     while STARTED:
         process = STARTED.pop()
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
 
 
 def start(*arguments: str, **streams: int) -> subprocess.Popen[str]:
     """A process that hears Ctrl-C, also where the tests themselves run in the background and do not."""
     process = subprocess.Popen(
         [sys.executable, "-m", "ownview", *arguments], text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100", "LINES": "40", "TERM": "xterm"},
+        env={**os.environ, "COLUMNS": "100", "LINES": "40", "TERM": "xterm"},
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
     )  # fmt: skip
@@ -50,43 +50,42 @@ def start(*arguments: str, **streams: int) -> subprocess.Popen[str]:
 
 
 def wait_until(ready: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + PATIENCE
     while not ready():
         assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
 def test_a_run_is_followed_line_by_line_to_its_end() -> None:
-    running = start(*RUN, "--rounds", "60", "--out", "mine")
+    running = start(*RUN, "--rounds", "12", "--out", "mine")
     wait_until(Path("mine/experiment.toml").is_file)
     watching = start("watch", "mine")
-    out, err = watching.communicate(timeout=120)
+    out, err = watching.communicate(timeout=PATIENCE)
     assert (watching.returncode, err) == (0, "")
     lines = out.splitlines()
-    assert [line.split(" loss ")[0] for line in lines[:-1]] == [f"mine: round {n} of 60" for n in range(1, 61)]
+    assert [line.split(" loss ")[0] for line in lines[:-1]] == [f"mine: round {n} of 12" for n in range(1, 13)]
     assert all(re.search(r"loss \d\.\d{4} validation HR@10 \d\.\d{4} NDCG@10 \d\.\d{4}$", line) for line in lines[:-1])
-    assert re.match(r"mine: finished, round 60 of 60, validation HR@10 .* test HR@10 \d\.\d{4}$", lines[-1])
-    assert running.wait(timeout=60) == 0
+    assert re.match(r"mine: finished, round 12 of 12, validation HR@10 .* test HR@10 \d\.\d{4}$", lines[-1])
+    assert running.wait(timeout=PATIENCE) == 0
 
 
-def test_ctrl_c_ends_the_looking_and_not_the_run() -> None:
+def test_ctrl_c_ends_the_looking_and_not_the_run(ownview: Callable[..., Outcome]) -> None:
     running = start(*RUN, "--rounds", "100000", "--out", "mine")
     wait_until(Path("mine/rounds.jsonl").is_file)
     watching = start("watch", "mine")
     assert watching.stdout is not None
     assert watching.stdout.readline().startswith("mine: round 1 of 100000")
     watching.send_signal(signal.SIGINT)
-    _, err = watching.communicate(timeout=60)
+    _, err = watching.communicate(timeout=PATIENCE)
     assert (watching.returncode, err) == (0, "")
     assert running.poll() is None
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=60)
+    running.communicate(timeout=PATIENCE)
 
-    stopped = start("watch", "mine")
-    out, _ = stopped.communicate(timeout=60)
-    assert stopped.returncode == 0
-    assert out.splitlines()[-1] == "mine: nobody is at work on it; go on with: ownview run --resume mine"
-    assert "mine: stopped, round " in out
+    stopped = ownview("watch", "mine")
+    assert stopped.code == 0
+    assert stopped.out.splitlines()[-1] == "mine: nobody is at work on it; go on with: ownview run --resume mine"
+    assert "mine: stopped, round " in stopped.out
 
 
 def test_several_runs_on_a_terminal_are_plotted(ownview: Callable[..., Outcome]) -> None:
@@ -101,7 +100,7 @@ def test_several_runs_on_a_terminal_are_plotted(ownview: Callable[..., Outcome])
             shown += part
     except OSError:  # how a terminal says that the other side is gone
         pass
-    assert watching.wait(timeout=60) == 0
+    assert watching.wait(timeout=PATIENCE) == 0
     text = shown.decode()
     assert "seed0: finished, round 5 of 5" in text
     assert "seed1: finished, round 5 of 5" in text

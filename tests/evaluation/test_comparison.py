@@ -57,6 +57,14 @@ def test_p_agrees_with_scipy_and_the_effect_with_its_statistic() -> None:
     assert test.effect == pytest.approx(t / math.sqrt(300)), "d_z is the paired t over the root of the users"
 
 
+@pytest.mark.parametrize("users", [1, 2, 5, 9, 14])
+@pytest.mark.parametrize("choices", [2, 3, 1000])
+def test_p_of_few_users_agrees_with_scipy_with_shared_ranks_and_without(users: int, choices: int) -> None:
+    random = np.random.default_rng(users)
+    difference = random.integers(1, choices, size=users) * random.choice([-1.0, 1.0], size=users)
+    assert paired_test(difference, np.zeros(users)).p == pytest.approx(stats.wilcoxon(difference).pvalue, abs=1e-12)
+
+
 def test_rounding_in_the_mean_over_seeds_makes_no_difference() -> None:
     thirds = np.array([0.1 + 0.2, 1 / 3 + 1 / 3 + 1 / 3, 0.7])
     same = np.array([0.3, 1.0, 0.1 * 7])
@@ -78,7 +86,7 @@ def test_holm_by_hand() -> None:
     assert holm([]) == []
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
 def test_holm_keeps_the_order_and_lies_between_p_and_bonferroni(p: list[float]) -> None:
     adjusted = holm(p)
@@ -90,7 +98,7 @@ def test_holm_keeps_the_order_and_lies_between_p_and_bonferroni(p: list[float]) 
     assert min(adjusted) == pytest.approx(min(1, min(p) * len(p)))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(
     st.lists(st.tuples(st.sampled_from([0, 0.5, 1.0]), st.sampled_from([0, 0.5, 1.0])), min_size=2, max_size=40),
 )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ownview.base.errors import SettingError
@@ -31,7 +31,6 @@ def test_groups_partition_the_users_by_rank_of_activity(interactions: np.ndarray
     assert ranked == sorted(ranked), "by activity, then by position"
 
 
-@settings(deadline=None)
 @given(interactions=ACTIVITIES, data=st.data())
 def test_means_of_groups_weighted_by_users_are_the_overall_means(interactions: np.ndarray, data: st.DataObject) -> None:
     count = len(interactions)

@@ -57,7 +57,7 @@ def measured(metric: str, one: Standing, k: int) -> float:
 
 
 @pytest.mark.parametrize("metric", ["HR", "NDCG", "MRR", "AUC"])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(better=st.integers(0, 6), tied=st.integers(0, 4), worse=st.integers(0, 5), k=st.integers(1, 12))
 def test_expected_ties_are_the_mean_over_all_orders_of_the_tied_block(
     metric: str, better: int, tied: int, worse: int, k: int
@@ -69,7 +69,7 @@ def test_expected_ties_are_the_mean_over_all_orders_of_the_tied_block(
 
 
 @pytest.mark.parametrize("metric", ["HR", "NDCG", "MRR", "AUC"])
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(better=st.integers(0, 20), tied=st.integers(0, 9), worse=st.integers(0, 20), k=st.integers(1, 30))
 def test_last_ties_put_the_held_out_item_behind_its_block(
     metric: str, better: int, tied: int, worse: int, k: int
@@ -138,7 +138,7 @@ def test_gini_is_zero_for_equal_shares_and_nears_one_for_one_item() -> None:
     assert gini(np.full((3, 2), -1), 4) == 0.0
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.integers(-1, 8), min_size=1, max_size=30), st.integers(9, 12))
 def test_gini_is_half_the_relative_mean_difference(places: list[int], num_items: int) -> None:
     counts = np.array([places.count(item) for item in range(num_items)])

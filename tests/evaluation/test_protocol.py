@@ -81,7 +81,7 @@ def test_an_unknown_protocol_suggests_the_nearest() -> None:
         protocol("honst")
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.sampled_from([HONEST, PAPER]),
     st.integers(0, 50),
@@ -229,7 +229,7 @@ def test_repeats_are_kept_counted_and_warned_of() -> None:
     assert split.notes == ("3 repeated (user, item) rows kept: a held-out pair may also stand in training",)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from("pqrs")), max_size=30), st.booleans())
 def test_under_honest_a_held_out_item_is_never_in_training(rows: list[tuple[str, str]], timed: bool) -> None:
     split = HONEST.prepare(build([*rows, *((user, item) for user in "ab" for item in "xyz")], timed))

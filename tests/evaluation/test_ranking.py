@@ -99,7 +99,7 @@ def rows_of(ranker: Ranker, table: Tensor) -> list[tuple[int, int, int, int]]:
     [HONEST, replace(HONEST, name="repeats", repeats="keep"), FEW, FEW_KNOWN, replace(PAPER, name="5", candidates=5)],
     ids=["honest", "repeats kept", "sampled", "sampled unknown", "paper of 5"],
 )
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     users=st.integers(1, 12), items=st.integers(20, 30), seed=st.integers(0, 10**6), levels=st.sampled_from([3, 999])
 )
@@ -163,7 +163,7 @@ def test_users_without_a_held_out_item_are_not_ranked() -> None:
         asked(HONEST, replace(split, validation=np.full(9, NONE)))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.sampled_from(["training", "known"]), st.integers(1, 12), st.booleans())
 def test_candidates_are_distinct_and_avoid_what_the_protocol_says(
     seed: int, avoid: str, count: int, same: bool
@@ -273,7 +273,7 @@ def test_exactly_enough_items_is_enough_and_one_less_is_not() -> None:
         asked(replace(PAPER, name="4", candidates=4), split)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 10**6), st.integers(1, 30), st.sampled_from([2, 999]))
 def test_top_lists_are_the_best_items_that_are_not_hidden(seed: int, k: int, levels: int) -> None:
     split = split_of(HONEST, world(7, 20, seed, most=18))

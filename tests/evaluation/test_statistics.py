@@ -18,7 +18,7 @@ def test_equal_seeds_give_equal_intervals_and_others_do_not() -> None:
     assert bootstrap_interval(values, seed=1) != bootstrap_interval(values, seed=2)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0]), min_size=2, max_size=60))
 def test_the_interval_contains_the_mean_and_stays_among_the_values(values: list[float]) -> None:
     low, high = bootstrap_interval(np.array(values), draws=500)

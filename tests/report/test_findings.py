@@ -18,7 +18,7 @@ def found_in(*folders: Path) -> dict[str, dict[str, Any]]:
 
 
 def test_the_leak_follows_from_the_protocol(runs: Path) -> None:
-    paper, honest = found_in(runs / "fedrap-paper")["leak"], found_in(runs / "fedrap-honest")["leak"]
+    paper, honest = found_in(runs / "popularity-paper")["leak"], found_in(runs / "popularity-honest")["leak"]
     assert paper["fires"]
     assert "never serve as training negatives" in paper["sentence"]
     assert not honest["fires"]
@@ -27,11 +27,11 @@ def test_the_leak_follows_from_the_protocol(runs: Path) -> None:
 
 def test_a_round_chosen_on_test_is_marked(runs: Path) -> None:
     assert found_in(runs / "chosen-on-test")["selection"]["fires"]
-    assert not found_in(runs / "fedrap-paper")["selection"]["fires"]
+    assert not found_in(runs / "popularity-paper")["selection"]["fires"]
 
 
 def test_findings_of_a_comparison_replace_the_rules(runs: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(runs / "fedrap-paper", tmp_path / "fedrap")
+    copy = shutil.copytree(runs / "popularity-paper", tmp_path / "popularity")
     assert "no audit.json" in " ".join(gather([copy])["about"]["missing"])
     findings_of([open_run(copy)], probe=True)
     found = found_in(copy)
@@ -43,7 +43,7 @@ def test_findings_of_a_comparison_replace_the_rules(runs: Path, tmp_path: Path) 
 
 
 def test_an_audit_of_other_data_is_left_alone(runs: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(runs / "fedrap-paper", tmp_path / "fedrap")
+    copy = shutil.copytree(runs / "popularity-paper", tmp_path / "popularity")
     findings_of([open_run(copy)], probe=True)
     written = json.loads((copy / "audit.json").read_text())
     (copy / "audit.json").write_text(json.dumps({**written, "data": "another fingerprint"}))
@@ -51,7 +51,7 @@ def test_an_audit_of_other_data_is_left_alone(runs: Path, tmp_path: Path) -> Non
 
 
 def test_findings_that_fire_come_first(runs: Path) -> None:
-    (protocol,) = gather([runs / "fedrap-paper"])["datasets"][0]["protocols"]
+    (protocol,) = gather([runs / "popularity-paper"])["datasets"][0]["protocols"]
     fires = [one["fires"] for one in protocol["findings"]]
     assert fires == sorted(fires, reverse=True)
     assert fires[0]

@@ -268,6 +268,6 @@ class TestFoldersThatLackSomething:
         known = json.loads((copy / "provenance.json").read_text())
         known["data"]["fingerprint"] = "another"
         (copy / "provenance.json").write_text(json.dumps(known))
-        found = gather([copy, runs / "fedrap-honest"])["datasets"][0]["protocols"][0]["findings"]
+        found = gather([copy, runs / "popularity-honest"])["datasets"][0]["protocols"][0]["findings"]
         assert "2 different versions of the data" in found[0]["sentence"]
         assert found[0]["fires"]

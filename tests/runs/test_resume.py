@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.outcome import Outcome
+from tests.outcome import Outcome, killed, signalled
 
 from ownview.base.errors import OutputError
 from ownview.runs.batch import BatchError, run_all
 from ownview.runs.experiment import Experiment
+from ownview.runs.folder import RunFolder
 from ownview.runs.run import resume, run
 
-ROUNDS = 40
 FEW = 6
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -124,75 +120,43 @@ def assert_same_run(found: Path, expected: Path) -> None:
     assert costs[0] == costs[1]
 
 
-def start(*arguments: str | Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "ownview", "run", *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
-
-
-def wait_for_round(folder: Path, number: int, process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
-    path = folder / "rounds.jsonl"
-    while not path.is_file() or path.read_bytes().count(b"\n") < number:
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline, f"no round {number} in {folder}"
-        time.sleep(0.005)
-
-
-def stop(process: subprocess.Popen[str], number: signal.Signals) -> Outcome:
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    return Outcome(process.returncode, out, err)
-
-
 def config_of(experiment: Experiment, path: Path) -> Path:
     path.write_text(experiment.to_toml())
     return path
 
 
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("variant", VARIANTS)
-def test_stopped_then_killed_then_resumed_equals_uninterrupted(
-    variant: str, world: Path, whole: Callable[[str, int], Path], tmp_path: Path
+def test_stopped_then_resumed_equals_uninterrupted(
+    variant: str,
+    number: signal.Signals,
+    world: Path,
+    whole: Callable[[str, int], Path],
+    ownview: Callable[..., Outcome],
+    tmp_path: Path,
 ) -> None:
     folder = tmp_path / "run"
-    config = config_of(experiment_of(variant, world, ROUNDS), tmp_path / "experiment.toml")
-    process = start("--config", config, "--out", folder)
-    wait_for_round(folder, 1, process)
-    stopped = stop(process, signal.SIGTERM)
-    done = len(lines(folder))
-    assert 0 < done < ROUNDS
-    told = f"ownview: stopped after round {done}; go on with: ownview run --resume {folder}\n"
-    assert stopped == Outcome(128 + signal.SIGTERM, "", told)
-
-    process = start("--resume", folder)
-    wait_for_round(folder, done + 1, process)
-    seconds = json.loads((folder / "rounds.jsonl").read_text().splitlines()[0])["seconds"]
-    time.sleep(random.uniform(0, 5) * sum(seconds.values()))
-    assert stop(process, signal.SIGKILL).code == -signal.SIGKILL
-    assert not (folder / "result.json").exists()
-
+    config = config_of(experiment_of(variant, world, FEW), tmp_path / "experiment.toml")
+    with signalled(number, RunFolder, "append_round", times=2):
+        stopped = ownview("run", "--config", config, "--out", folder, "--json")
+    told = f"ownview: stopped after round 2; go on with: ownview run --resume {folder}\n"
+    assert stopped == Outcome(128 + number, "", told)
     resume(folder)
-    assert_same_run(folder, whole(variant, ROUNDS))
+    assert_same_run(folder, whole(variant, FEW))
 
 
-def test_interrupt_from_the_keyboard_names_the_way_on(
+def test_killed_then_resumed_equals_uninterrupted(
     world: Path, whole: Callable[[str, int], Path], tmp_path: Path
 ) -> None:
+    """Killed for good after a round's line, then in a process that resumes, right after a file was put in place."""
     folder = tmp_path / "run"
-    config = config_of(experiment_of("pfedrec", world, ROUNDS), tmp_path / "experiment.toml")
-    process = start("--config", config, "--out", folder, "--json")
-    wait_for_round(folder, 1, process)
-    stopped = stop(process, signal.SIGINT)
-    assert stopped.code == 130
-    assert stopped.out == ""
-    assert stopped.err.endswith(f"go on with: ownview run --resume {folder}\n")
-    assert stopped.err.count("\n") == 1
+    config = config_of(experiment_of("server-adam", world, FEW), tmp_path / "experiment.toml")
+    killed(RunFolder, "append_round", 3, "run", "--config", config, "--out", folder)
+    assert len(lines(folder)) == 3
+    killed(Path, "replace", 2, "run", "--resume", folder)
+    assert not (folder / "result.json").exists()
     resume(folder)
-    assert_same_run(folder, whole("pfedrec", ROUNDS))
+    assert_same_run(folder, whole("server-adam", FEW))
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

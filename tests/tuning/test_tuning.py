@@ -12,9 +12,9 @@ import pytest
 
 from ownview import FedMF, Protocol
 from ownview.base.errors import OutputError, SettingError, TrainingError
+from ownview.config.settings import own_settings
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
-from ownview.seam.method import own_settings
 from ownview.studies.tuning.best import best_of, ranked
 from ownview.studies.tuning.knobs import searched
 from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder
