@@ -12,18 +12,20 @@ from rich.markup import escape
 from rich.table import Table
 
 from ownview.base.errors import SettingError, TrainingError
-from ownview.base.files import drop_unfinished, write_text, writing
+from ownview.base.files import drop_unfinished, write_text
 from ownview.cli.live import live
-from ownview.cli.options import RUNS, AsJson, DataDir, Device, Memory
+from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
-from ownview.runs.cache import carry_out, unfinished
 from ownview.runs.run import open_run
-from ownview.studies.bench.plan import Part, Planned, plan, require_data, tasks
+from ownview.studies.bench.plan import Part, plan, require_data
 from ownview.studies.bench.render import page
 from ownview.studies.bench.results import Document, combined, document, read_document, write_document
 from ownview.studies.bench.suite import Suite, load_suite, suites
 from ownview.studies.bench.table import LEGEND, DataTable, tables
+from ownview.studies.cache import carry_out, unfinished
+from ownview.studies.grid import Planned, each_once
+from ownview.studies.markdown import counted
 
 RESULTS = "results.json"
 PAGE = "results.md"
@@ -45,9 +47,7 @@ def command(
     record: Annotated[
         Path | None, typer.Option("--record", help="Folder whose SUITE.json takes the results up, to be committed.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", help="Runs side by side; as many as cores are free if not given.", min=1)
-    ] = None,
+    jobs: Jobs = None,
     device: Device = "auto",
     memory: Memory = "auto",
     data_dir: DataDir = None,
@@ -73,7 +73,7 @@ def command(
     if record is not None and rounds is not None:
         raise SettingError("--rounds: not with --record, which takes up runs as the suite declares them")
     require_data(planned, data_dir)
-    work, side_by_side = tasks(planned), jobs or free_cores(device)
+    work, side_by_side = each_once(one.task for one in planned), jobs or free_cores(device)
     with live(f"suite {declared.name}", planned, side_by_side, quiet=as_json) as on_round:
         # One thread a run: results hang on nothing that differs from one start to the next.
         failures = carry_out(
@@ -96,20 +96,14 @@ def _probe(finished: list[Planned], data_dir: Path | None) -> None:
 
 
 def _write(folder: Path, found: Document) -> None:
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    for name in (RESULTS, PAGE):
-        drop_unfinished(folder / name)
     write_document(folder / RESULTS, found)
+    drop_unfinished(folder / PAGE)
     write_text(folder / PAGE, page([found]))
 
 
 def _record(folder: Path, suite: Suite, found: Document, whole: list[Planned]) -> None:
     path = folder / f"{suite.name}.json"
     made = combined(suite, whole, found, read_document(path) if path.is_file() else None)
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    drop_unfinished(path)
     write_document(path, made)
 
 
@@ -136,8 +130,8 @@ def _show(found: Document, folder: Path, as_json: bool) -> None:
 
 def _table(one: DataTable) -> Table:
     """Fits 100 columns with two protocols: an interval stands under its mean."""
-    seeds = "1 seed" if one.seeds == 1 else f"{one.seeds} seeds"
-    table = Table(title=escape(f"{one.data}, {seeds}"), title_justify="left", title_style="bold", box=None)
+    title = escape(f"{one.data}, {counted(one.seeds, 'seed')}")
+    table = Table(title=title, title_justify="left", title_style="bold", box=None)
     table.add_column("method", overflow="fold")
     for protocol, metric in one.columns():
         table.add_column(
@@ -174,7 +168,7 @@ def _list_suites(as_json: bool) -> None:
 
 
 def _list_runs(planned: list[Planned], as_json: bool) -> None:
-    left = {folder for _, folder in unfinished(tasks(planned))}
+    left = {folder for _, folder in unfinished([one.task for one in planned])}
     rows = [
         {
             "method": one.row, "data": one.data, "protocol": one.protocol, "seed": one.seed,

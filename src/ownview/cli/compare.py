@@ -26,10 +26,11 @@ from ownview.cli.options import (
     belongs,
     new_folder,
     read_sets,
+    with_privacy,
 )
 from ownview.cli.progress import progress
 from ownview.data.columns import parse_columns
-from ownview.evaluation.comparison import LEVEL, SIGNS, Mark, Row
+from ownview.evaluation.comparison import LEVEL, SIGNS, Cell, Mark
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.federation.options import FederationOptions
@@ -82,8 +83,8 @@ def command(
     base = Experiment(
         method="", data=data, columns=parse_columns(columns) or {}, rounds=rounds, engine=engine, device=device
     )
-    chosen = [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
-    tasks = _tasks(base, methods, list(dict.fromkeys(protocol or ["honest"])), seeds, chosen, folder)
+    protocols = list(dict.fromkeys(protocol or ["honest"]))
+    tasks = _tasks(base, methods, protocols, seeds, with_privacy(sets, privacy), folder)
     total = sum(experiment.rounds_needed for experiment, _ in tasks)
     with progress(f"{len(tasks)} runs", total, quiet=as_json) as advance:
         runs = run_all(
@@ -158,7 +159,7 @@ def _show(comparison: Comparison, rounds: int, seeds: int, folder: Path) -> None
     console.print(f"Every run is in {folder}", soft_wrap=True, markup=False)
 
 
-def _text(cell: Row | None) -> str:
+def _text(cell: Cell | None) -> str:
     if cell is None:
         return ""
     sign = _SIGNS[cell.mark]

@@ -16,15 +16,16 @@ from ownview.base.errors import OwnviewError
 from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir
 from ownview.config.presets.loading import presets
-from ownview.config.settings import Rule, Settings, declared
+from ownview.config.settings import Rule, Settings, declared, own_settings
 from ownview.federation.options import FederationOptions
 from ownview.federation.soundness import names_moved
-from ownview.registry import BASELINES, GATHERINGS, METHODS, PLUGINS, Model
+from ownview.registry import BASELINES, METHODS, PLUGINS, Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
-from ownview.seam.gathering import Gathering
-from ownview.seam.method import Method, own_settings
-from ownview.seam.training import World
+from ownview.seam.client import Reporting
+from ownview.seam.method import Federated
+from ownview.seam.roles import REPORTED
+from ownview.seam.training import ANY_WORLD
 
 _RUN_COLUMNS = ("name", "method", "data", "protocol", "seed", "rounds", "HR@10")
 
@@ -52,7 +53,7 @@ def command(
     listed = {Kind.METHODS: _methods, Kind.PLUGINS: _plugins, Kind.PRESETS: _presets}
     rows = _runs(folder) if kind is Kind.RUNS else listed[kind]()
     if as_json:
-        every: dict[str, type[Settings]] = {**METHODS, **GATHERINGS, **BASELINES, **PLUGINS}
+        every: dict[str, type[Settings]] = {**METHODS, **BASELINES, **PLUGINS}
         detailed = [{**row, "settings": _settings(every[row["name"]])} if row["name"] in every else row for row in rows]
         detailed = _whole_presets() if kind is Kind.PRESETS else detailed
         options = {"federation": _settings(FederationOptions)} if kind is Kind.METHODS else {}
@@ -72,7 +73,7 @@ def command(
 
 
 def _methods() -> list[dict[str, Any]]:
-    every: list[type[Model]] = [*METHODS.values(), *GATHERINGS.values(), *BASELINES.values()]
+    every: list[type[Model]] = [*METHODS.values(), *BASELINES.values()]
     return [
         {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper} for cls in every
     ]
@@ -90,15 +91,15 @@ def _setting(default: Any, rule: Rule) -> dict[str, Any]:
 
 
 def _leaves(cls: type[Model]) -> str:
-    if issubclass(cls, Gathering):
-        return ", ".join(one.what for one in cls().summands(World(num_clients=1, num_items=1)).values())
-    if not issubclass(cls, Method):
+    if not issubclass(cls, Federated):
         return "all data (not federated)"
-    method, world = cls(), World(num_clients=1, num_items=1)
-    params, moved = method.params(world), names_moved(method, world)
-    leaving = [name for name, param in params.items() if param.shared and name in moved]
-    leaving += [f"{name} (seen by the server)" for name, param in params.items() if param.reported]
-    return ", ".join(leaving) or "nothing"
+    client = cls().client(ANY_WORLD)
+    if isinstance(client.work, Reporting):
+        return ", ".join(one.what for one in client.work.sends.values())
+    moved = names_moved(client)
+    leaving = {name: param for name, param in client.params.items() if param.sends and name in moved}
+    seen = [name if param.role is not REPORTED else f"{name} (seen by the server)" for name, param in leaving.items()]
+    return ", ".join(sorted(seen, key=lambda name: "(" in name)) or "nothing"
 
 
 def _plugins() -> list[dict[str, Any]]:

@@ -14,8 +14,8 @@ from rich.table import Table
 
 from ownview.runs.batch import Progress
 from ownview.runs.folder import RunFolder
-from ownview.studies.bench.forecast import Forecast
-from ownview.studies.bench.plan import Planned
+from ownview.studies.forecast import Forecast
+from ownview.studies.grid import Planned
 
 
 class Board:

@@ -9,10 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.config.settings import declared
-from ownview.federation.options import FederationOptions
-from ownview.registry import PLUGINS, find_model, find_plugin
-from ownview.seam.method import own_settings
+from ownview.registry import PLUGINS, find_model
+from ownview.runs.named_settings import FEDERATION, METHOD, named_settings
 
 Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`) or a file of interactions.")]
 Columns = Annotated[
@@ -33,6 +31,9 @@ Memory = Annotated[str, typer.Option("--memory", help="What training may take, s
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of datasets, searched before $OWNVIEW_DATA and the cache.")
 ]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", help="Runs side by side; as many as cores are free if not given.", min=1)
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 RUNS = Path("runs")
@@ -48,15 +49,15 @@ def new_folder(name: str) -> Path:
     return folder
 
 
+def with_privacy(sets: Sequence[str] | None, privacy: str | None) -> list[str]:
+    """NAME=VALUE pairs, --privacy as one of them."""
+    return [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
+
+
 def belongs(pair: str, method: str, plugins: Sequence[str]) -> bool:
     """Whether NAME=VALUE is a setting of the method, of one of its plug-ins, or of the federation."""
-    name = pair.partition("=")[0]
-    model = find_model(method)
-    known = {
-        *own_settings(model),
-        *(f"{plugin}.{own}" for plugin in plugins for own in own_settings(find_plugin(plugin))),
-    }
-    return name in known or (model.federated and name in {one.name for one in declared(FederationOptions)})
+    found = named_settings(method, plugins).get(pair.partition("=")[0])
+    return found is not None and (found.owner != FEDERATION or find_model(method).federated)
 
 
 def read_sets(
@@ -67,25 +68,18 @@ def read_sets(
     Returns:
         settings of the method, (name, settings) of every plug-in, and options of the federation.
     """
-    of_method = set(own_settings(find_model(method)))
-    of_federation = {one.name for one in declared(FederationOptions)}
-    of_plugins = {f"{name}.{own}" for name in plugins for own in own_settings(find_plugin(name))}
-    chosen: dict[str, dict[str, Any]] = {"method": {}, "federation": {}, **{name: {} for name in plugins}}
+    known = named_settings(method, plugins)
+    chosen: dict[str, dict[str, Any]] = {METHOD: {}, FEDERATION: {}, **{name: {} for name in plugins}}
     for pair in sets:
         name, equals, value = pair.partition("=")
         if not equals:
             raise SettingError(f"--set {pair}: expected NAME=VALUE")
-        if name in of_method:
-            chosen["method"][name] = value
-        elif name in of_federation:
-            chosen["federation"][name] = value
-        elif name in of_plugins:
-            plugin, _, own = name.partition(".")
-            chosen[plugin][own] = value
+        if name in known:
+            chosen[known[name].owner][known[name].own] = value
         elif (plugin := name.partition(".")[0]) in PLUGINS and plugin not in plugins:
             raise SettingError(f"--set {pair}: plug-in {plugin} is not in use; add --plugin {plugin}")
         else:
-            near = suggestion(name, of_method | of_federation | of_plugins)
+            near = suggestion(name, set(known))
             raise SettingError(f"--set {pair}: neither {method} nor the federation has a setting {name!r}{near}")
-    typed = {name: find_model(method).read(name, value) for name, value in chosen["method"].items()}
-    return typed, [(name, chosen[name]) for name in plugins], chosen["federation"]
+    typed = {name: find_model(method).read(name, value) for name, value in chosen[METHOD].items()}
+    return typed, [(name, chosen[name]) for name in plugins], chosen[FEDERATION]

@@ -15,15 +15,25 @@ from rich.markup import escape
 from rich.table import Table
 
 from ownview.base.errors import DataError, SettingError, TrainingError
-from ownview.base.files import writing
-from ownview.cli.options import RUNS, AsJson, DataDir, Device, Memory
+from ownview.base.files import make_folder
+from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory
 from ownview.cli.progress import progress
+from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
-from ownview.runs.cache import carry_out, unfinished
+from ownview.studies.cache import carry_out, unfinished
 from ownview.studies.reproduction.outcome import Result, results
 from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, tasks
 from ownview.studies.reproduction.published import CITATIONS, find_paper, select
-from ownview.studies.reproduction.report import LEAK, Report, cells, how_measured, reasons, to_dict, warnings, write
+from ownview.studies.reproduction.report import (
+    LEAK,
+    Report,
+    how_measured,
+    line_texts,
+    reasons,
+    to_dict,
+    warnings,
+    write,
+)
 from ownview.studies.reproduction.settings import settings_of
 
 QUICK_ROUNDS = 3
@@ -50,9 +60,7 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report; runs/reproduce/PAPER if not given.")
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", help="Runs side by side; as many as cores are free if not given.", min=1)
-    ] = None,
+    jobs: Jobs = None,
     device: Device = "auto",
     memory: Memory = "auto",
     data_dir: DataDir = None,
@@ -68,8 +76,7 @@ def command(
         return
     if paper is None:
         raise SettingError(f"name a paper: {', '.join(CITATIONS)}; see ownview reproduce --list")
-    if data_dir is not None and not data_dir.is_dir():
-        raise DataError(f"{data_dir}: no such folder of datasets (--data-dir)")
+    require_data_dir(data_dir)
     name = find_paper(paper)
     chosen = select(name, table or (), data or ())
     folder = (out or RUNS / "reproduce" / name.lower()) / ("quick" if quick else "")
@@ -87,8 +94,7 @@ def command(
             on_round=lambda run, number, metrics: advance(run.name),
         )  # fmt: skip
     report = Report(name, results(lines, failures), options, quick, _command_line())
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     write(report, folder)
     if as_json:
         typer.echo(json.dumps({**to_dict(report), "folder": str(folder)}, indent=2))
@@ -154,7 +160,7 @@ def _table(title: str, found: Sequence[Result], *, honest: bool) -> Table:
     for column in shown:
         table.add_column("paper" if column == "published" else column, justify="right", no_wrap=True)
     for result in found:
-        row = cells(result)
+        row = line_texts(result)
         metrics = "\n".join(figure.metric for figure in result.line.figures)
         texts = ("\n".join(getattr(row, column)).replace(" ± ", "±") for column in shown)
         table.add_row(escape(row.method), metrics, *texts)

@@ -26,6 +26,7 @@ from ownview.cli.options import (
     Sets,
     new_folder,
     read_sets,
+    with_privacy,
 )
 from ownview.cli.progress import progress
 from ownview.config.presets.loading import preset
@@ -37,7 +38,7 @@ from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.federation.options import FederationOptions
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
-from ownview.runs.run import Run, resume, run
+from ownview.runs.run import Run, experiment_of, resume, run
 
 Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
 Config = Annotated[Path | None, typer.Option("--config", help="An experiment as a TOML file; options override it.")]
@@ -83,12 +84,11 @@ def command(
         "data": data, "rounds": rounds, "seed": seed, "engine": engine, "device": device, "protocol": protocol,
         "inactive": inactive, "watch": tuple((watch or "").split(",")),
     }  # fmt: skip
-    sets = [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
+    sets = with_privacy(sets, privacy)
     asked = {name: value for name, value in asked.items() if name in given}
     if resume_from is not None:
         _refuse(given & {"config", "out", "plugin", "columns", "preset_name"}, sets)
-        written = RunFolder.open(resume_from).read_experiment()
-        total = Experiment.from_toml(written, str(resume_from / "experiment.toml")).rounds
+        total = experiment_of(RunFolder.open(resume_from)).rounds
         with progress(f"resuming {resume_from.name}", total, quiet=as_json) as advance:
             finished = resume(
                 resume_from, memory=memory, data_dir=data_dir, asked=_comparable(asked, method),
@@ -157,7 +157,7 @@ def _show_cost(console: Console, result: dict[str, Any]) -> None:
     cost, seconds = result["cost"], result["cost"]["seconds"]
     console.print(
         f"  cost: client {readable(cost['client_bytes'])}, server {readable(cost['server_bytes'])}, "
-        f"down {readable(cost['bytes_down_per_client'])} and up {readable(cost['bytes_up_per_client'])} a round "
+        f"down {readable(result['bytes_down_per_client'])} and up {readable(result['bytes_up_per_client'])} a round "
         f"of {seconds['round']:.3g} s (slowest client {seconds['slowest_client']:.3g}, server {seconds['server']:.3g})",
         soft_wrap=True,
     )
@@ -212,7 +212,7 @@ def _comparable(asked: dict[str, Any], method: str | None) -> dict[str, Any]:
     """What was asked for, in the words of experiment.toml."""
     values = {name: value for name, value in asked.items() if not (name == "device" and value == "auto")}
     if "protocol" in values:
-        values["protocol"] = Experiment(method="", protocol=protocol_by_name(values["protocol"])).to_dict()["protocol"]
+        values["protocol"] = protocol_by_name(values["protocol"]).plain()
     if "watch" in values:
         values["watch"] = list(values["watch"])
     if values.get("inactive"):

@@ -26,6 +26,7 @@ from ownview.cli.options import (
     Privacy,
     Rounds,
     read_sets,
+    with_privacy,
 )
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
@@ -75,7 +76,7 @@ def command(
     as_json: AsJson = False,
 ) -> None:
     """Find a method's best settings on validation; test is not looked at. The same command goes on where it stopped."""
-    pairs = [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
+    pairs = with_privacy(sets, privacy)
     plugins = list(dict.fromkeys(plugin or []))
     settings, of_plugins, federation = read_sets(method, plugins, pairs)
     base = Experiment(

@@ -16,9 +16,9 @@ from rich.text import Text
 from ownview.base.errors import OutputError
 from ownview.cli.plots import blocks, curve
 from ownview.evaluation.metrics import HEADLINE
-from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.lock import at_work
+from ownview.runs.run import experiment_of
 
 _EVERY = 0.5
 """Seconds between looks."""
@@ -94,7 +94,7 @@ class Followed:
             self.state, self.result = "finished", folder.read_result()
         else:
             self.state = "running" if busy else "stopped"
-        self.rounds = Experiment.from_toml(folder.read_experiment(), str(self.path / "experiment.toml")).rounds
+        self.rounds = experiment_of(folder).rounds
         self.lines = folder.read_rounds()
 
     def metric(self, name: str) -> list[float]:

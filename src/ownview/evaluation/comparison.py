@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ownview.data.interactions import FloatArray
 from ownview.evaluation.statistics import bootstrap_interval
@@ -22,6 +23,9 @@ LEVEL = 0.05
 
 _DECIMALS = 12
 """Differences are rounded so: thirds that differ by rounding only are ties, not ranks."""
+
+_FEW = 13
+"""Users that differ, up to which p is exact also where ranks are shared."""
 
 Column = TypeVar("Column", bound=Hashable)
 
@@ -81,8 +85,8 @@ class PairedTest:
 
 
 @dataclass(frozen=True)
-class Row:
-    """A row of one column of a table.
+class Cell:
+    """A cell of a table: one row in one column.
 
     Args:
         label: of the row.
@@ -108,17 +112,21 @@ class Row:
     against_best: PairedTest | None = None
     p_holm: float | None = None
 
+    def __str__(self) -> str:
+        sign = f" {SIGNS[self.mark]}" if self.mark in SIGNS else ""
+        return f"{self.mean:.3f}{sign} ({self.low:.3f} to {self.high:.3f})"
+
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return {**asdict(self), "mark": str(self.mark)}
 
 
-def compare_rows(rows: Mapping[str, UserValues]) -> list[Row]:
+def compare_rows(rows: Mapping[str, UserValues]) -> list[Cell]:
     """The rows of a table with one column, in the order given; see `compare_columns`."""
     return compare_columns({"": rows})[""]
 
 
-def compare_columns(columns: Mapping[Column, Mapping[str, UserValues]]) -> dict[Column, list[Row]]:
+def compare_columns(columns: Mapping[Column, Mapping[str, UserValues]]) -> dict[Column, list[Cell]]:
     """Compare every row of every column with the best of its column; p values are corrected over all of them (Holm).
 
     A row is told apart from the best only where the corrected p is below 0.05, the interval of the difference leaves
@@ -135,7 +143,7 @@ def compare_columns(columns: Mapping[Column, Mapping[str, UserValues]]) -> dict[
     corrected = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
     return {
         column: [
-            _row(label, row, best[column], tests.get((column, label)), corrected.get((column, label)))
+            _cell(label, row, best[column], tests.get((column, label)), corrected.get((column, label)))
             for label, row in rows.items()
         ]
         for column, rows in columns.items()
@@ -171,16 +179,29 @@ def _signed_ranks(difference: FloatArray) -> tuple[float, float]:
 
     ranks = rankdata(np.abs(moved))
     effect = float((ranks * np.sign(moved)).sum() / ranks.sum())
-    return float(wilcoxon(moved).pvalue), effect
+    return _exact_p(ranks, moved > 0) if len(moved) <= _FEW else float(wilcoxon(moved).pvalue), effect
 
 
-def _row(label: str, row: UserValues, best: str, test: PairedTest | None, p_holm: float | None) -> Row:
+def _exact_p(ranks: FloatArray, better: npt.NDArray[np.bool_]) -> float:
+    """Two-sided, over all 2^n patterns of signs [n], ranks that are shared included.
+
+    The same as SciPy's p for so few users, which goes through the patterns one by one and takes a second for it.
+    """
+    doubled = np.rint(2 * ranks).astype(int)  # shared ranks are halves
+    share = np.ones(1)  # of the patterns in which the ranks of those who are better add up to 0, 1, 2, ...
+    for rank in doubled:
+        share = (np.pad(share, (0, rank)) + np.pad(share, (rank, 0))) / 2
+    reached = doubled[better].sum()
+    return float(min(1.0, 2 * min(share[: reached + 1].sum(), share[reached:].sum())))
+
+
+def _cell(label: str, row: UserValues, best: str, test: PairedTest | None, p_holm: float | None) -> Cell:
     values = row.by_user
     low, high = bootstrap_interval(values)
     by_seed = row.values.mean(axis=1)
     spread = float(by_seed.std(ddof=1)) if len(by_seed) > 1 else None
     mark = Mark.BEST if label == best else _mark(test, p_holm)
-    return Row(label, float(values.mean()), spread, low, high, len(by_seed), len(values), mark, test, p_holm)
+    return Cell(label, float(values.mean()), spread, low, high, len(by_seed), len(values), mark, test, p_holm)
 
 
 def _mark(test: PairedTest | None, p_holm: float | None) -> Mark:

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,8 +17,7 @@ from ownview.data.interactions import FloatArray, IntArray
 _GROUPS = 4
 
 
-@dataclass(frozen=True)
-class ActivityRange:
+class ActivityRange(NamedTuple):
     """Users with at least `fewest` and fewer than `below` interactions, written FEWEST:BELOW.
 
     Half open, because so PFedRec's paper counts its inactive users (Table 9): "20~30" are 199 users of ml-100k and 751

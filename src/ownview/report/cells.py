@@ -1,47 +1,53 @@
-"""The numbers of the table: mean over seeds, and how sure it is over users."""
+"""The numbers of the table: mean over seeds, how sure it is over users, and what the ≈ beside it means."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from statistics import mean, stdev
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from ownview.evaluation.comparison import UserValues
+from ownview.evaluation.comparison import Cell, Mark
 from ownview.evaluation.metrics import HEADLINE
-from ownview.evaluation.statistics import bootstrap_interval
 from ownview.report.reading import SeenRun
+from ownview.runs.cells import CellKey, OverSeeds, RowKey, averaged, compared
+
+PlainCells = dict[str, dict[str, Any]]
+"""By metric, values for the page."""
 
 
-def cells(runs: Sequence[SeenRun]) -> dict[str, dict[str, Any]]:
-    """By metric: mean and spread over seeds, and for some a 95 % interval over users.
+def cells(rows: Mapping[RowKey, Sequence[SeenRun]]) -> dict[RowKey, PlainCells]:
+    """The cells of one dataset's table: mean and spread over seeds, and for some metrics an interval and `alike`.
 
-    The interval is that of users' means over seeds, users drawn with replacement; where users.csv is missing, the mean
-    of the runs' own intervals.
+    The interval (95 %) is that of users' means over seeds, users drawn with replacement; where users.csv is missing,
+    the mean of the runs' own intervals. `alike` names the best where the row cannot be told apart from it and, for the
+    best itself, all such rows: the test is that of `ownview compare` and `ownview bench`, corrected over the table.
     """
-    found: dict[str, dict[str, Any]] = {}
-    for metric in runs[0].result["test"]:
-        values = [run.result["test"][metric] for run in runs if metric in run.result["test"]]
-        cell: dict[str, Any] = {"mean": mean(values), "spread": stdev(values) if len(values) > 1 else None}
-        if metric in HEADLINE:
-            cell["low"], cell["high"] = _interval(runs, metric)
-            cell["alike"] = []
-        found[metric] = cell
+    known = compared({row: seeds for row, seeds in rows.items() if all(run.folder.has_users for run in seeds)})
+    alike = _alike(known)
+    return {
+        row: {metric: _cell((*row, metric), seeds, known, alike) for metric in seeds[0].result["test"]}
+        for row, seeds in rows.items()
+    }
+
+
+def _cell(
+    key: CellKey, seeds: Sequence[SeenRun], known: Mapping[CellKey, Cell], alike: Mapping[CellKey, list[str]]
+) -> dict[str, Any]:
+    label, _, metric = key
+    results = [run.result for run in seeds if metric in run.result["test"]]
+    over = OverSeeds(tuple(one["test"][metric] for one in results))
+    made = {"mean": over.mean, "spread": over.spread}
+    if metric not in HEADLINE:
+        return made
+    cell = known.get(key) or averaged(label, results, metric)
+    return {**made, "low": cell.low, "high": cell.high, "alike": alike.get(key, [])}
+
+
+def _alike(known: Mapping[CellKey, Cell]) -> dict[CellKey, list[str]]:
+    best = {(protocol, metric): label for (label, protocol, metric), one in known.items() if one.mark is Mark.BEST}
+    found: dict[CellKey, list[str]] = {}
+    for (label, protocol, metric), one in known.items():
+        if one.mark is Mark.LEVEL:
+            first = best[protocol, metric]
+            found[label, protocol, metric] = [first]
+            found.setdefault((first, protocol, metric), []).append(label)
     return found
-
-
-def user_values(runs: Sequence[SeenRun], metric: str) -> UserValues | None:
-    """Of runs that are seeds of each other; None where one lacks them or asked its users otherwise."""
-    columns = [run.per_user.get(metric) for run in runs]
-    if any(column is None for column in columns) or len({run.asked for run in runs}) != 1:
-        return None
-    return UserValues(runs[0].asked, np.array(columns, dtype=float))
-
-
-def _interval(runs: Sequence[SeenRun], metric: str) -> tuple[float, float]:
-    values = user_values(runs, metric)
-    if values is not None:
-        return bootstrap_interval(values.by_user)
-    lows, highs = zip(*(run.result["interval_95"][metric] for run in runs), strict=True)
-    return mean(lows), mean(highs)

@@ -11,8 +11,7 @@ from ownview.base.errors import OutputError
 from ownview.base.version import __version__
 from ownview.evaluation.protocol import PROTOCOLS, Protocol
 from ownview.report.against_papers import against_papers, published_papers
-from ownview.report.apart import mark_alike
-from ownview.report.cells import cells
+from ownview.report.cells import PlainCells, cells
 from ownview.report.costs import costs
 from ownview.report.curves import curve, sparsity
 from ownview.report.findings import findings
@@ -97,28 +96,24 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
 
 def _results(protocols: Sequence[str], found: Sequence[Variant], titles: Titles) -> dict[str, dict[str, Model]]:
     """By protocol and by the variant's place in the list, as text."""
-    runs = {
-        protocol: {variant.label: variant.runs[protocol] for variant in found if protocol in variant.runs}
+    known = cells({(one.label, protocol): runs for one in found for protocol, runs in one.runs.items()})
+    return {
+        protocol: {
+            str(place): _result(one.runs[protocol], known[one.label, protocol], titles)
+            for place, one in enumerate(found)
+            if protocol in one.runs
+        }
         for protocol in protocols
     }
-    made = {
-        protocol: {label: _result(mine, titles) for label, mine in by_label.items()}
-        for protocol, by_label in runs.items()
-    }
-    mark_alike(made, runs)
-    places = {one.label: str(place) for place, one in enumerate(found)}
-    return {
-        protocol: {places[label]: result for label, result in by_label.items()} for protocol, by_label in made.items()
-    }
 
 
-def _result(runs: Sequence[SeenRun], titles: Titles) -> Model:
+def _result(runs: Sequence[SeenRun], known: PlainCells, titles: Titles) -> Model:
     return {
         "seeds": [run.experiment.seed for run in runs],
         "chosen_rounds": [run.result["chosen_round"] for run in runs],
         "users": runs[0].result["users_ranked"],
         "folders": [run.name for run in runs],
-        "cells": cells(runs),
+        "cells": known,
         "curve": curve(runs),
         "sparsity": sparsity(runs),
         "groups": groups(runs),
@@ -159,7 +154,7 @@ def _missing(runs: Sequence[SeenRun]) -> list[str]:
             f"{lacking} of {total} runs hold no recommended items (written by an older version): "
             "what is recommended, and to whom, is not shown for them"
         )
-    if lacking := sum(not run.users for run in runs):
+    if lacking := sum(not run.folder.has_users for run in runs):
         said.append(f"{lacking} of {total} runs have no users.csv: the spread over users is not shown for them")
     if not any(run.watched for run in runs):
         said.append("no run watched a client (--watch USER): there are no pictures of item tables and user vectors")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ownview.evaluation.metrics import HEADLINE
-from ownview.report.cells import user_values
 from ownview.report.reading import SeenRun
+from ownview.runs.cells import user_values
 
 _STEPS = 40
 
@@ -33,10 +33,10 @@ def distribution(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     At x = 0 the share counts the users above 0: those whose held-out item is among the ten at all. With expected ties a
     user may have a little of it. None where users.csv is missing.
     """
-    found = user_values(runs, "NDCG@10")
+    found = user_values(runs, ["NDCG@10"]) if all(run.folder.has_users for run in runs) else None
     if found is None:
         return None
-    values = found.by_user
+    values = found["NDCG@10"].by_user
     at_least = [float((values > 1e-9).mean())]
     at_least += [float((values >= x - 1e-9).mean()) for x in np.arange(1, _STEPS + 1) / _STEPS]
     return {

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-import csv
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from ownview.base.errors import OutputError
-from ownview.data.interactions import FloatArray
 from ownview.evaluation.findings import Finding
 from ownview.runs.audits import kept
-from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
-from ownview.runs.per_user import asked
+from ownview.runs.run import Run, open_run
 
 Tensors = dict[str, Tensor]
 
 
-@dataclass(frozen=True, eq=False)
-class SeenRun:
-    """A finished run, read without its data and without its method."""
-
-    folder: RunFolder
-    experiment: Experiment
-    result: dict[str, Any]
+class SeenRun(Run):
+    """A finished run, read without its data and without its method; each of its files is read once."""
 
     @property
     def name(self) -> str:
@@ -47,22 +36,6 @@ class SeenRun:
         return self.folder.read_provenance()
 
     @cached_property
-    def per_user(self) -> dict[str, FloatArray]:
-        """By metric [k], in the order of `users`; empty where users.csv is missing."""
-        columns = self._users_file
-        return {name: np.array(values, float) for name, values in columns.items() if "@" in name or name.isupper()}
-
-    @cached_property
-    def users(self) -> tuple[str, ...]:
-        """Ids of the ranked users."""
-        return tuple(self._users_file.get("user", ()))
-
-    @cached_property
-    def asked(self) -> tuple[str, ...]:
-        """What each user was asked, under which protocol: rows are paired only where all of it is the same."""
-        return asked(self.experiment.protocol, self._users_file) if self._users_file else ()
-
-    @cached_property
     def recommended(self) -> tuple[Tensors, dict[str, Any]] | None:
         """Lists of all users, and sample users; None for runs of versions that did not write them."""
         return self._tensors("recommended")
@@ -77,26 +50,14 @@ class SeenRun:
         """What probes found about the data under the protocol; None where no comparison has had them at work."""
         return kept(self.folder, self.experiment)
 
-    @cached_property
-    def _users_file(self) -> dict[str, list[str]]:
-        path = self.folder.path / "users.csv"
-        if not path.is_file():
-            return {}
-        with path.open(encoding="utf-8", newline="") as lines:
-            header, *rows = csv.reader(lines)
-        if any(len(row) != len(header) for row in rows):
-            raise OutputError(f"{path}: is damaged: a line has other columns than the first; run it again")
-        return {name: [row[k] for row in rows] for k, name in enumerate(header)}
-
     def _tensors(self, name: str) -> tuple[Tensors, dict[str, Any]] | None:
         return self.folder.read_tensors(name) if self.folder.has_tensors(name) else None
 
 
 def read_run(path: Path) -> SeenRun:
     """A finished run's folder; others are refused with what to do."""
-    folder = RunFolder.open(path)
-    experiment = Experiment.from_toml(folder.read_experiment(), str(path / "experiment.toml"))
-    return SeenRun(folder, experiment, folder.read_result())
+    opened = open_run(path)
+    return SeenRun(opened.folder, opened.experiment, opened.result)
 
 
 def find_runs(paths: list[Path]) -> list[Path]:

@@ -14,8 +14,7 @@ from ownview.base.errors import SettingError
 from ownview.report.projection import main_directions
 from ownview.report.reading import SeenRun
 from ownview.report.variants import Variant
-from ownview.runs.run import Run
-from ownview.runs.watching import skew
+from ownview.runs.skew import skew
 
 _WITHOUT = "late-aggregation"
 _VECTOR = "user"
@@ -56,7 +55,7 @@ def _pairs(runs: Sequence[SeenRun], partners: Sequence[SeenRun]) -> list[dict[st
 def _paths(run: SeenRun, partner: SeenRun) -> list[dict[str, Any]]:
     users = [user for user in run.experiment.watch if user in partner.experiment.watch]
     try:
-        apart = skew(_as_run(run), _as_run(partner), _VECTOR) if users else {}
+        apart = skew(run, partner, _VECTOR) if users else {}
     except SettingError:  # a method without such a vector, or other users watched
         return []
     made = []
@@ -72,7 +71,3 @@ def _paths(run: SeenRun, partner: SeenRun) -> list[dict[str, Any]]:
             }
         )
     return made
-
-
-def _as_run(seen: SeenRun) -> Run:
-    return Run(seen.folder, seen.experiment, seen.result)

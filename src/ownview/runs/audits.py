@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError, OutputError, OwnviewError
-from ownview.data.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.evaluation.findings import VERSION, Finding, by_rule
 from ownview.evaluation.probes import ROUNDS, audit
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run
+from ownview.runs.setup import load_data, split_data
 
 _USERS = 400
 """Whom the leak probe of a comparison asks: seconds instead of minutes, and a leak is found all the same."""
@@ -79,9 +79,9 @@ def _probed(group: Sequence[Run], sources: dict[str, Interactions], data_dir: Pa
         if source is None:
             name = f"{experiment.data} {dict(experiment.columns)}"
             if name not in sources:
-                sources[name] = load(experiment.data, data_dir=data_dir, columns=experiment.columns)
+                sources[name] = load_data(experiment, data_dir)
             source = sources[name]
-        split = experiment.protocol.prepare(source, min_interactions(experiment.data))
+        split = split_data(experiment, source)
         if split.data.fingerprint() != key["data"]:
             raise DataError(f"{experiment.data}: has changed since the run")
         findings = audit(split, experiment.protocol, rounds=ROUNDS, most_users=_USERS)

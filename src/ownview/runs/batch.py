@@ -22,7 +22,8 @@ from ownview.base.errors import DeviceError, OutputError, OwnviewError
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run, open_run, resume, run
-from ownview.runs.training import InterruptedRunError, Signals
+from ownview.runs.signals import Signals
+from ownview.runs.training import InterruptedRunError
 
 Task = tuple[Experiment, Path]
 """What to do and the folder it goes to."""
@@ -245,27 +246,7 @@ def _one(
     on_round: Callable[[int, dict[str, float]], None],
 ) -> None:
     if (folder / "experiment.toml").is_file():
-        resume(folder, memory=memory, data_dir=data_dir, on_round=on_round, asked=_asked(experiment))
+        resume(folder, memory=memory, data_dir=data_dir, on_round=on_round, asked=experiment.identity())
     else:
         RunFolder(folder).drop_if_not_begun()
         run(experiment, out=folder, memory=memory, data_dir=data_dir, on_round=on_round)
-
-
-def _asked(experiment: Experiment) -> dict[str, object]:
-    """What must agree with a run found on disk, defaults written out; the device is resolved only when a run starts."""
-    model = experiment.model()
-    values = experiment.resolved(model).to_dict()
-    names = [
-        "method",
-        "data",
-        "seed",
-        "inactive",
-        "watch",
-        "engine",
-        "protocol",
-        "federation",
-        "settings",
-        "plugins",
-        "columns",
-    ]
-    return {name: values[name] for name in names} | {"rounds": experiment.rounds_of(model)}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,27 +9,18 @@ from typing import Any
 
 import tomli_w
 
-from ownview.base.errors import SettingError, suggestion
+from ownview.base.errors import SettingError
 from ownview.baselines.central import OneShot
-from ownview.config.settings import Value
+from ownview.config.settings import Value, own_settings
+from ownview.config.toml_files import parse_toml, toml_text
 from ownview.data.storage import find
 from ownview.evaluation.groups import ActivityRange
-from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
+from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.federation.options import FederationOptions
 from ownview.registry import Model, build
-from ownview.seam.gathering import Gathering
-from ownview.seam.method import Plugin, own_settings
-
-_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("method", "data", "engine", "device"), ((str,), "text")),
-    **dict.fromkeys(("rounds", "seed"), ((int,), "a whole number")),
-    **dict.fromkeys(("settings", "columns", "federation"), ((Mapping,), "a table of names and values")),
-    "inactive": ((str,), "a range of interactions as text, such as '20:30'"),
-    "watch": ((list, tuple), "a list of users"),
-    "protocol": ((str, Mapping), "a name, a .toml file or a table"),
-    "plugins": ((list, tuple), "a list of tables, each with a name"),
-}
-"""What the values of an experiment file may be, and in words."""
+from ownview.runs.experiment_file import arguments
+from ownview.seam.method import Federated
+from ownview.seam.plugin import Plugin
 
 
 @dataclass(frozen=True)
@@ -95,7 +85,7 @@ class Experiment:
         """The same for a model that was made in Python and has no registered name."""
         if isinstance(model, OneShot):
             return 1
-        enough = model.enough if isinstance(model, Gathering) and self.federation.clients == "all" else None
+        enough = model.enough if isinstance(model, Federated) and self.federation.clients == "all" else None
         return min(self.rounds, enough or self.rounds)
 
     def label(self) -> str:
@@ -121,9 +111,19 @@ class Experiment:
             "settings": _plain(self.settings),
             "plugins": [{"name": name, "settings": _plain(values)} for name, values in self.plugins],
             "columns": dict(self.columns),
-            "protocol": _plain(self.protocol.values()),
-            "federation": _plain(self.federation.values()),
+            "protocol": self.protocol.plain(),
+            "federation": self.federation.plain(),
         }
+
+    def identity(self) -> dict[str, Any]:
+        """What decides the result, every default written out and the rounds those that are needed.
+
+        Two experiments are the same where this is. The device is no part of it.
+        """
+        model = self.model()
+        values = self.resolved(model).to_dict() | {"rounds": self.rounds_of(model)}
+        del values["device"]
+        return values
 
     def to_toml(self) -> str:
         """As TOML."""
@@ -132,42 +132,17 @@ class Experiment:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: str = "experiment") -> Experiment:
         """From plain values; names what is unknown or missing."""
-        for name, value in values.items():
-            if name not in _KINDS:
-                raise SettingError(f"{source} has no setting {name!r}{suggestion(name, _KINDS)}")
-            kinds, expected = _KINDS[name]
-            if not isinstance(value, kinds):
-                raise SettingError(f"{source}: setting {name}={value!r}: expected {expected}")
-        if "method" not in values:
-            raise SettingError(f"{source}: expected a setting method, such as method = 'pfedrec'")
-        given = dict(values)
-        given["plugins"] = tuple(_plugin_of(one, source) for one in given.get("plugins", ()))
-        given["watch"] = tuple(str(user) for user in given.get("watch", ()))
-        given["columns"] = {name: str(column) for name, column in given.get("columns", {}).items()}
-        given["federation"] = FederationOptions.of(given.get("federation", {}))
-        asked = given.get("protocol", "honest")
-        given["protocol"] = protocol(asked) if isinstance(asked, str) else _protocol_of(asked)
-        return cls(**given)
+        return cls(**arguments(values, source))
 
     @classmethod
     def from_toml(cls, text: str, source: str = "experiment") -> Experiment:
         """From TOML text; `source` names it in errors."""
-        try:
-            return cls.from_dict(tomllib.loads(text), source)
-        except tomllib.TOMLDecodeError as error:
-            raise SettingError(f"{source}: not TOML: {error}") from None
+        return cls.from_dict(parse_toml(text, source), source)
 
     @classmethod
     def load(cls, path: Path) -> Experiment:
         """From a TOML file."""
-        try:
-            experiment = cls.from_toml(path.read_text(encoding="utf-8"), str(path))
-        except FileNotFoundError:
-            raise SettingError(f"{path}: no such experiment file") from None
-        except OSError as error:
-            raise SettingError(f"{path}: cannot be read: {error.strerror or error}") from None
-        except UnicodeDecodeError as error:
-            raise SettingError(f"{path}: not TOML, which is UTF-8 text: {error}") from None
+        experiment = cls.from_toml(toml_text(path, "experiment"), str(path))
         experiment.model()  # an unknown method or setting is better said now than when the run starts
         return experiment
 
@@ -184,17 +159,6 @@ def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str
 def _own_settings(model: Model) -> dict[str, Value]:
     values = model.values()
     return {name: values[name] for name in own_settings(type(model))}
-
-
-def _plugin_of(one: Any, source: str) -> tuple[str, Mapping[str, Value]]:
-    settings = one.get("settings", {}) if isinstance(one, Mapping) else None
-    if not isinstance(settings, Mapping) or not isinstance(one.get("name"), str):
-        raise SettingError(f"{source}: plug-in {one!r}: expected a table with a name and, if need be, settings")
-    return one["name"], settings
-
-
-def _protocol_of(values: Mapping[str, Any]) -> Protocol:
-    return custom(dict(values), str(values.get("name", "custom")))
 
 
 def _located(name: str) -> str:

@@ -82,8 +82,7 @@ class RunFolder:
 
     def read_provenance(self) -> dict[str, Any]:
         """Content of provenance.json; empty where a crash came before it."""
-        path = self.path / "provenance.json"
-        return _read_json(path) if path.is_file() else {}
+        return self._read("provenance.json")
 
     def append_round(self, values: Mapping[str, Any]) -> None:
         """Add one line to rounds.jsonl."""
@@ -166,6 +165,11 @@ class RunFolder:
 
         write_whole(self.path / "users.csv", fill)
 
+    @property
+    def has_users(self) -> bool:
+        """Whether users.csv is there."""
+        return (self.path / "users.csv").is_file()
+
     def read_users(self) -> dict[str, list[str]]:
         """Columns of users.csv by name, as text."""
         path = self.path / "users.csv"
@@ -182,9 +186,8 @@ class RunFolder:
 
     def read_audit(self) -> dict[str, Any]:
         """Content of audit.json; empty where nothing was probed, or where the file is damaged: it can be made anew."""
-        path = self.path / "audit.json"
         try:
-            return _read_json(path) if path.is_file() else {}
+            return self._read("audit.json")
         except OutputError:
             return {}
 
@@ -192,23 +195,27 @@ class RunFolder:
         """Write cost.json."""
         write_json(self.path / "cost.json", values)
 
+    def read_cost(self) -> dict[str, Any]:
+        """Content of cost.json; empty where there is none."""
+        return self._read("cost.json")
+
     def write_result(self, values: Mapping[str, Any]) -> None:
         """Write result.json; the run is finished from then on."""
         write_json(self.path / "result.json", values)
 
     def read_result(self) -> dict[str, Any]:
         """Content of result.json."""
-        path = self.path / "result.json"
-        if not path.is_file():
+        if not self.finished:
             raise OutputError(f"{self.path}: the run has not finished; go on with it by --resume {self.path}")
-        return _read_json(path)
+        return self._read("result.json")
 
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise _damaged(path, error) from None
+    def _read(self, name: str) -> dict[str, Any]:
+        """A JSON file's content; empty where it is not there."""
+        path = self.path / name
+        try:
+            return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
+        except (ValueError, TypeError) as error:
+            raise _damaged(path, error) from None
 
 
 def _damaged(path: Path, error: Exception) -> OutputError:

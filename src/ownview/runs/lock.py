@@ -16,14 +16,25 @@ _PATIENCE = 10.0
 
 
 @contextmanager
-def sole_worker(folder: Path) -> Iterator[None]:
-    """Hold the folder while working on it; raises where another process keeps it. No file is needed for it."""
+def sole_worker(
+    folder: Path,
+    *,
+    patience: float | None = None,
+    busy: str = "another process is at work there; wait for it, or stop it",
+) -> Iterator[None]:
+    """Hold the folder while working on it. No file is needed for it.
+
+    Args:
+        folder: that exists.
+        patience: seconds to wait for another process to let go of it; a few where None.
+        busy: what the error says where it does not.
+    """
     handle = os.open(folder, os.O_RDONLY)
     try:
-        deadline = time.monotonic() + _PATIENCE
+        deadline = time.monotonic() + (_PATIENCE if patience is None else patience)
         while not _locked(handle):
             if time.monotonic() > deadline:
-                raise OutputError(f"{folder}: another process is at work there; wait for it, or stop it")
+                raise OutputError(f"{folder}: {busy}")
             time.sleep(0.05)
         yield
     finally:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import mean, stdev
 from typing import Any
 
-from ownview.evaluation.comparison import Mark, Row, UserValues, compare_columns
+from ownview.evaluation.comparison import Cell, Mark
 from ownview.evaluation.findings import Finding, fired
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.audits import findings_of
-from ownview.runs.per_user import user_values
+from ownview.runs.cells import CellKey, RowKey, averaged, compared, rows_of
 from ownview.runs.run import Run
 
 
@@ -22,7 +21,7 @@ class Comparison:
     data: str
     methods: tuple[str, ...]
     protocols: tuple[str, ...]
-    cells: dict[tuple[str, str, str], Row]
+    cells: dict[CellKey, Cell]
     notes: tuple[str, ...]
     chosen_on: dict[str, str]
     ranked: dict[str, str]
@@ -36,7 +35,7 @@ class Comparison:
             runs: finished.
             findings: of probes, by protocol; where None, what the run folders tell.
         """
-        rows = _grouped(runs)
+        rows = rows_of(((run.experiment.label(), run.experiment.protocol.name), run) for run in runs)
         methods = tuple(dict.fromkeys(method for method, _ in rows))
         protocols = tuple(dict.fromkeys(protocol for _, protocol in rows))
         cells = _cells(rows)
@@ -81,44 +80,19 @@ class Comparison:
         }
 
 
-def _grouped(runs: Sequence[Run]) -> dict[tuple[str, str], list[Run]]:
-    """Seeds by method and protocol."""
-    rows: dict[tuple[str, str], list[Run]] = {}
-    for run in runs:
-        rows.setdefault((run.experiment.label(), run.experiment.protocol.name), []).append(run)
-    return rows
+def _cells(rows: Mapping[RowKey, Sequence[Run]]) -> dict[CellKey, Cell]:
+    """By row; seeds that ranked different users have no value a user in common, and their intervals are averaged."""
+    known = compared(rows)
+    return {
+        (*row, metric): known.get((*row, metric)) or averaged(row[0], [run.result for run in seeds], metric)
+        for row, seeds in rows.items()
+        for metric in HEADLINE
+    }
 
 
-def _cells(rows: Mapping[tuple[str, str], Sequence[Run]]) -> dict[tuple[str, str, str], Row]:
-    """Every row compared with the best of its column."""
-    columns: dict[tuple[str, str], dict[str, UserValues]] = {}
-    alone: dict[tuple[str, str, str], Row] = {}
-    for (method, protocol), seeds in rows.items():
-        values = user_values(seeds, HEADLINE)
-        for metric in HEADLINE:
-            if values is None:
-                alone[method, protocol, metric] = _of_different_users(method, seeds, metric)
-            else:
-                columns.setdefault((protocol, metric), {})[method] = values[metric]
-    compared = {
-        (row.label, protocol, metric): row
-        for (protocol, metric), column in compare_columns(columns).items()
-        for row in column
-    } | alone
-    return {(*row, metric): compared[*row, metric] for row in rows for metric in HEADLINE}
-
-
-def _of_different_users(label: str, seeds: Sequence[Run], metric: str) -> Row:
-    """Seeds that ranked different users have no value a user in common: their intervals are averaged."""
-    values = [run.result["test"][metric] for run in seeds]
-    lows, highs = zip(*(run.result["interval_95"][metric] for run in seeds), strict=True)
-    users = min(int(run.result["users_ranked"]) for run in seeds)
-    return Row(label, mean(values), stdev(values), mean(lows), mean(highs), len(seeds), users, Mark.UNPAIRED)
-
-
-def _unpaired(cells: Mapping[tuple[str, str, str], Row]) -> list[str]:
+def _unpaired(cells: Mapping[CellKey, Cell]) -> list[str]:
     return [
         f"{protocol}: {method} ranked other users or was measured otherwise than the best; it is not compared with it"
-        for (method, protocol, _), row in cells.items()
-        if row.mark is Mark.UNPAIRED
+        for (method, protocol, _), cell in cells.items()
+        if cell.mark is Mark.UNPAIRED
     ]

@@ -15,12 +15,10 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.protocol import Protocol
-from ownview.federation.gathering import GatheringFederation
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation, RoundReport
 from ownview.federation.scoring import scorer_of
 from ownview.registry import Model
-from ownview.seam.gathering import Gathering
 from ownview.seam.training import Params
 
 
@@ -43,7 +41,7 @@ class Trainer(Interface):
 def trainer(
     model: Model, split: Split, protocol: Protocol, options: FederationOptions, seed: int, machine: Machine
 ) -> Trainer:
-    """The trainer of a federated method, of one that gathers, or of a central model."""
+    """The trainer of a federated method, or of a central model."""
     excluded = protocol.training_exclusions(split)
     if isinstance(model, InEpochs):
         return EpochTrainer(model, split, excluded, seed, machine)
@@ -51,8 +49,6 @@ def trainer(
         return OneShotTrainer(model, split, excluded, seed, machine)
     if isinstance(model, Central):
         raise TypeError(f"{type(model).__name__} is neither OneShot nor InEpochs")
-    if isinstance(model, Gathering):
-        return GatheringFederation(model, split, excluded, options, seed, machine)
     return FederatedTrainer(Federation(model, split, excluded, options, seed, machine))
 
 
@@ -73,12 +69,11 @@ class FederatedTrainer:
 
     def pack(self) -> dict[str, Tensor]:
         """Clients' and server's values."""
-        return self.federation.state.pack() | self.federation.server.pack()
+        return self.federation.pack()
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
         """Restore clients and server."""
-        self.federation.state.unpack(packed)
-        self.federation.server.unpack(packed)
+        self.federation.unpack(packed)
 
 
 class CentralTrainer(ABC):

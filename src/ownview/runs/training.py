@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FrameType
 from typing import Any
 
 import torch
@@ -18,13 +15,12 @@ from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker
 from ownview.federation.round import RoundReport
+from ownview.runs.best_round import Best
 from ownview.runs.folder import RunFolder
 from ownview.runs.provenance import peak_memory
+from ownview.runs.signals import Signals
 from ownview.runs.trainers import Trainer
 from ownview.runs.watching import Watch
-
-SELECTED_BY = ("HR@10", "NDCG@10")
-"""The round is chosen by the first; the second decides among equals; then the earliest round wins."""
 
 _CHECKPOINT_SHARE = 0.05
 """Checkpoints may take this share of the time since the last one."""
@@ -36,16 +32,6 @@ class InterruptedRunError(OwnviewError):
     def __init__(self, folder: RunFolder, number: int, signal_number: int) -> None:
         self.exit_code = 128 + signal_number
         super().__init__(f"stopped after round {number}; go on with: ownview run --resume {folder.path}")
-
-
-@dataclass
-class Best:
-    """The best round so far and its values."""
-
-    round: int = 0
-    score: tuple[float, ...] = ()
-    metrics: dict[str, float] = field(default_factory=dict)
-    packed: dict[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass
@@ -123,12 +109,9 @@ class Training:
             raise TrainingError(f"after round {number} {error}; lower the learning rate") from error
 
     def _choose(self, number: int, metrics: dict[str, float]) -> None:
-        score = tuple(metrics[name] for name in SELECTED_BY)
-        if self.protocol.selection == "last":
-            if number == self.rounds:
-                self.best = Best(number, score, metrics, _copy(self.trainer.pack()))
-        elif score > self.best.score:
-            self.best = Best(number, score, metrics, _copy(self.trainer.pack()))
+        last = self.protocol.selection == "last"
+        if (number == self.rounds or not last) and self.best.offer(number, metrics, last=last):
+            self.best.packed = _copy(self.trainer.pack())
 
     def _checkpoint(self) -> None:
         tensors = {f"now.{name}": value for name, value in self.trainer.pack().items()}
@@ -136,39 +119,6 @@ class Training:
             tensors |= {f"best.{name}": value for name, value in self.best.packed.items()}
         best = {"round": self.best.round, "score": list(self.best.score), "metrics": self.best.metrics}
         self.folder.write_tensors("checkpoint", tensors, {"round": self.done, "best": best})
-
-
-class Signals:
-    """Notes SIGINT and SIGTERM instead of acting at once; a second one acts at once.
-
-    One inside another (a run among several) begins with what the outer one has noted, and passes on what it notes: a
-    signal in a run's last round does not keep the run from finishing, and ends what comes after it.
-    """
-
-    def __init__(self) -> None:
-        self.received = 0
-        self.outer: Signals | None = None
-        self.previous: dict[int, Any] = {}
-
-    def __enter__(self) -> Signals:
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                self.previous[number] = signal.signal(number, self._note)
-            outer = getattr(self.previous[signal.SIGINT], "__self__", None)
-            if isinstance(outer, Signals):
-                self.outer, self.received = outer, outer.received
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self.previous.items():
-            signal.signal(number, handler)
-
-    def _note(self, number: int, _: FrameType | None) -> None:
-        if self.received:
-            raise KeyboardInterrupt
-        self.received = number
-        if self.outer is not None:
-            self.outer.received = number
 
 
 def _line(

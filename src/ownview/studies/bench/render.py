@@ -15,6 +15,7 @@ from typing import Any
 from ownview.base.errors import OutputError, suggestion
 from ownview.studies.bench.results import Document, read_document
 from ownview.studies.bench.table import LEGEND, DataTable, tables
+from ownview.studies.markdown import table_lines
 
 _BLOCK = re.compile(
     r"(<!-- results:(?P<suite>[\w.-]+)(?:/(?P<data>[\w.-]+))? -->\n).*?(<!-- end of results -->)", re.DOTALL
@@ -63,7 +64,7 @@ def markdown_table(table: DataTable) -> list[str]:
     """Both protocols side by side."""
     heads = [f"`{protocol}` {metric} of {table.protocols[protocol]}" for protocol, metric in table.columns()]
     rows = [[table.label(one), *(table.text(one, *column) for column in table.columns())] for one in table.methods]
-    return [_line(["method", *heads]), _line(["---"] * (len(heads) + 1)), *(_line(row) for row in rows)]
+    return table_lines(["method", *heads], rows)
 
 
 def with_tables(text: str, documents: Mapping[str, Document], source: str) -> str:
@@ -142,7 +143,3 @@ def _seeds(runs: Sequence[dict[str, Any]]) -> str:
 
 def _every(values: Iterable[Any]) -> str:
     return " and ".join(dict.fromkeys(str(value) for value in values))
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cells) + " |"

@@ -12,14 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError
-from ownview.base.files import write_text
+from ownview.base.files import drop_unfinished, make_folder, write_text
 from ownview.evaluation.findings import by_rule, fired
 from ownview.runs.audits import kept
+from ownview.runs.cells import compared, rows_of
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
-from ownview.studies.bench.apart import compared
-from ownview.studies.bench.plan import Planned
 from ownview.studies.bench.suite import Suite
+from ownview.studies.grid import Planned
 
 FORMAT = 2
 """Of the document; a reader refuses others."""
@@ -43,6 +43,7 @@ def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, s
     """
     protocols = {one.protocol: one.experiment.protocol for one in planned}
     finished = [one for one in planned if one.folder not in failures]
+    data = dict.fromkeys(one.data for one in finished)
     return {
         "format": FORMAT,
         "suite": suite.name,
@@ -50,7 +51,7 @@ def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, s
         "about": suite.about,
         "protocols": {name: protocol.plain() for name, protocol in protocols.items()},
         "runs": [entry(one) for one in finished],
-        "comparison": compared(finished),
+        "comparison": [one for name in data for one in _compared(name, finished)],
         "failures": [{**_about(one), "reason": failures[one.folder]} for one in planned if one.folder in failures],
     }
 
@@ -69,6 +70,18 @@ def entry(one: Planned) -> Entry:
         "warnings": [{"probe": found.probe, "sentence": found.sentence} for found in fired(known)],
         "provenance": folder.read_provenance(),
     }
+
+
+def _compared(data: str, finished: Sequence[Planned]) -> list[Entry]:
+    """Interval, mark against the best, p and effect sizes of every cell of one dataset; see `cells.compared`."""
+    rows = rows_of(((one.row, one.protocol), open_run(one.folder)) for one in finished if one.data == data)
+    return [
+        {
+            **{"data": data, "protocol": protocol, "metric": metric, "method": method},
+            **{name: cell.to_dict()[name] for name in ("low", "high", "mark", "p_holm", "against_best")},
+        }
+        for (method, protocol, metric), cell in compared(rows).items()
+    ]
 
 
 def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Document | None) -> Document:
@@ -93,14 +106,14 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
     protocols = {**({} if old is None else old["protocols"]), **new["protocols"]}
     names = {one["protocol"] for one in found.values()}
     runs = [{**found[one.folder.name], **_about(one)} for one in whole if one.folder.name in found]
-    compared = _still(new, runs)
-    again = {one["data"] for one in compared}
+    newer = _still(new, runs)
+    again = {one["data"] for one in newer}
     older = [] if old is None else [one for one in _still(old, runs) if one["data"] not in again]
     return {
         **new,
         "protocols": {one.protocol: protocols[one.protocol] for one in whole if one.protocol in names},
         "runs": runs,
-        "comparison": [*compared, *older],
+        "comparison": [*newer, *older],
     }
 
 
@@ -113,7 +126,10 @@ def _still(made: Document, runs: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def write_document(path: Path, values: Document) -> None:
-    """Whole or not at all; one line a run, so that a change of one is a change of one line."""
+    """Whole or not at all; one line a run, so that a change of one is a change of one line.
+
+    Makes the folder if need be, and removes what a process killed in the middle of this has left.
+    """
     lines = []
     for name, value in values.items():
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
@@ -121,6 +137,8 @@ def write_document(path: Path, values: Document) -> None:
             every = (json.dumps(one, allow_nan=False, ensure_ascii=False) for one in value)
             text = "[\n" + ",\n".join(f"    {one}" for one in every) + "\n  ]"
         lines.append(f"  {json.dumps(name)}: {text}")
+    make_folder(path.parent)
+    drop_unfinished(path)
     write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
 
 

@@ -19,39 +19,22 @@ settings = { alpha = 1.1 }
 from __future__ import annotations
 
 import importlib.resources
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import SettingError, UnknownNameError, suggestion
-from ownview.config.layers import Layer, check, merged
-from ownview.config.presets.loading import preset
+from ownview.base.errors import SettingError, UnknownNameError
+from ownview.config.layers import Layer, check
+from ownview.config.toml_files import parse_toml, toml_text
 from ownview.evaluation.protocol import protocol as protocol_by_name
-from ownview.registry import PLUGINS, find_model
 from ownview.runs.experiment import Experiment
+from ownview.studies.grid import LAYER, Row, lacking
 
-_LAYER: dict[str, type] = {"settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "preset": str}
-_ROW: dict[str, type] = {"name": str, "method": str, "data": Mapping, **_LAYER}
+_ROW: dict[str, type] = {"name": str, "data": Mapping, **LAYER}
 _FILE: dict[str, type] = {
     "title": str, "about": str, "rounds": int, "seeds": int, "protocols": list, "data": list, "rows": list,
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Row:
-    """A method of the suite.
-
-    Args:
-        name: what tables call it.
-        layer: method, settings, plugins, federation, rounds and preset.
-        data: by dataset, what differs there.
-    """
-
-    name: str
-    layer: Layer
-    data: Mapping[str, Layer]
 
 
 @dataclass(frozen=True)
@@ -78,14 +61,9 @@ class Suite:
     data: tuple[str, ...]
     rows: tuple[Row, ...]
 
-    def experiment(self, row: Row, data: str, protocol: str, seed: int, rounds: int | None = None) -> Experiment:
-        """One run of the grid; `rounds` instead of what the suite says."""
-        layer = dict(merged([row.layer, row.data.get(data, {})]))
-        preset = layer.pop("preset", None)
-        found = {} if preset is None else preset_layer(str(layer["method"]), preset, data)
-        values = dict(merged([{"rounds": self.rounds}, found, layer]))
-        values |= {} if rounds is None else {"rounds": rounds}
-        made = {**values, "data": data, "protocol": protocol, "seed": seed}
+    def experiment(self, row: Row, data: str, protocol: str) -> Experiment:
+        """What a row asks for on some data under a protocol."""
+        made = {**row.on(data, self.rounds), "data": data, "protocol": protocol}
         experiment = Experiment.from_dict(made, f"suite {self.name}, row {row.name}")
         experiment.model()
         return experiment
@@ -101,12 +79,7 @@ def suites() -> list[Suite]:
 def load_suite(name: str) -> Suite:
     """A suite by name, or from a .toml file."""
     if name.endswith(".toml"):
-        try:
-            return parse(Path(name).read_text(encoding="utf-8"), Path(name).stem, name)
-        except FileNotFoundError:
-            raise SettingError(f"{name}: no such suite file") from None
-        except UnicodeDecodeError as error:
-            raise SettingError(f"{name}: not TOML, which is UTF-8 text: {error}") from None
+        return parse(toml_text(Path(name), "suite"), Path(name).stem, name)
     known = {suite.name: suite for suite in suites()}
     if name not in known:
         raise UnknownNameError("suite", name, [*known, "a .toml file"])
@@ -120,10 +93,7 @@ def parse(text: str, name: str, source: str) -> Suite:
         SettingError: not TOML, an unknown or missing entry, rows of one name, or names this version does not have (all
             of them are listed).
     """
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingError(f"{source}: not TOML: {error}") from None
+    values = parse_toml(text, source)
     check(values, _FILE, source)
     protocols, data = (_texts(values, key, source) for key in ("protocols", "data"))
     rows = tuple(_row(one, source, data) for one in values.get("rows", []))
@@ -142,11 +112,6 @@ def parse(text: str, name: str, source: str) -> Suite:
     return Suite(name, values.get("title", name), values.get("about", ""), rounds, seeds, protocols, data, rows)
 
 
-def preset_layer(method: str, name: str, data: str) -> Layer:
-    """What a preset decides of an experiment."""
-    return preset(method, name, data).experiment()
-
-
 def _row(values: Any, source: str, data: tuple[str, ...]) -> Row:
     check(values, _ROW, f"{source}: a row")
     method = values.get("method")
@@ -154,13 +119,9 @@ def _row(values: Any, source: str, data: tuple[str, ...]) -> Row:
         raise SettingError(f"{source}: a row has no method; expected method = 'pfedrec', say")
     plugins = [str(one.get("name", "")) if isinstance(one, Mapping) else str(one) for one in values.get("plugins", [])]
     name = values.get("name", " + ".join([Path(method).stem if method.endswith(".py") else method, *plugins]))
-    differing = values.get("data", {})
-    for label, layer in differing.items():
-        if label not in data:
-            raise SettingError(f"{source}: row {name}: the suite has no data {label!r}{suggestion(label, data)}")
-        check(layer, _LAYER, f"{source}: row {name}, data {label}")
-    layer = {key: value for key, value in values.items() if key not in ("name", "data")}
-    return Row(name, layer, differing)
+    row = Row(name, {key: values[key] for key in values if key in LAYER}, values.get("data", {}))
+    row.require_sound(data, "the suite", source)
+    return row
 
 
 def _texts(values: Layer, key: str, source: str) -> tuple[str, ...]:
@@ -172,20 +133,9 @@ def _texts(values: Layer, key: str, source: str) -> tuple[str, ...]:
 
 def _require_known(rows: tuple[Row, ...], source: str) -> None:
     """One error for everything this version does not have."""
-    lacking = [f"method {row.layer['method']!r}" for row in rows if not _is_method(str(row.layer["method"]))]
-    layers = [layer for row in rows for layer in (row.layer, *row.data.values())]
-    plugins = [one.get("name") for layer in layers for one in layer.get("plugins", []) if isinstance(one, Mapping)]
-    lacking += [f"plug-in {name!r}" for name in plugins if name not in PLUGINS]
-    if lacking:
-        listed = ", ".join(dict.fromkeys(lacking))
+    found = lacking(layer for row in rows for layer in (row.experiment, *row.data.values()))
+    if found:
+        listed = ", ".join(f"{kind} {name!r}" for kind, name in found)
         raise SettingError(
             f"{source}: this version does not have {listed}; leave those rows out (`ownview ls methods`)"
         )
-
-
-def _is_method(name: str) -> bool:
-    try:
-        find_model(name)
-    except UnknownNameError:
-        return False
-    return True

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from statistics import mean
-from typing import Any
+from dataclasses import dataclass, replace
 
-from ownview.evaluation.comparison import SIGNS, Mark
+from ownview.evaluation.comparison import SIGNS, Cell, Mark
 from ownview.evaluation.metrics import HEADLINE
+from ownview.runs.cells import CellKey, averaged
 from ownview.studies.bench.results import Document, Entry
 
 LEGEND = (
@@ -16,31 +15,6 @@ LEGEND = (
     "(paired over users, Wilcoxon's test, Holm's correction over the table). "
     "Neither stands where rows were made at different times."
 )
-
-_MARKS = {str(mark): f" {sign}" for mark, sign in SIGNS.items()}
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A metric over seeds.
-
-    Args:
-        mean: over seeds.
-        low: lower bound of the 95 % interval over users, of their means over seeds; where rows were not compared, the
-            mean of the seeds' own bounds.
-        high: the upper one.
-        seeds: how many.
-        mark: against the best of the column, where rows were compared.
-    """
-
-    mean: float
-    low: float
-    high: float
-    seeds: int
-    mark: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.mean:.3f}{_MARKS.get(self.mark, '')} ({self.low:.3f} to {self.high:.3f})"
 
 
 @dataclass(frozen=True)
@@ -59,7 +33,7 @@ class DataTable:
     data: str
     methods: tuple[str, ...]
     protocols: dict[str, str]
-    figures: dict[tuple[str, str, str], Figure]
+    figures: dict[CellKey, Cell]
     seeds: int
     warnings: dict[str, list[str]]
 
@@ -96,20 +70,20 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> DataTable:
     for method in methods:
         for protocol in protocols:
             same = [one for one in here if (one["method"], one["protocol"]) == (method, protocol)]
-            for metric in HEADLINE if same else ():
-                figures[method, protocol, metric] = _figure(same, metric, compared.get((method, protocol, metric)))
+            for key in [(method, protocol, metric) for metric in HEADLINE if same]:
+                figures[key] = _figure(key, same, compared.get(key))
     seeds = max((one.seeds for one in figures.values()), default=0)
     return DataTable(data, methods, protocols, figures, seeds, {name: _warnings(here, name) for name in protocols})
 
 
-def _figure(same: Sequence[dict[str, Any]], metric: str, compared: dict[str, Any] | None) -> Figure:
-    middle = mean(one["test"][metric] for one in same)
-    if compared is not None:
-        return Figure(middle, compared["low"], compared["high"], len(same), compared["mark"])
-    lows, highs = zip(*(one["interval_95"][metric] for one in same), strict=True)
-    return Figure(middle, mean(lows), mean(highs), len(same))
+def _figure(key: CellKey, same: Sequence[Entry], compared: Entry | None) -> Cell:
+    """Mean over seeds, with interval and mark of the comparison; where there is none, the seeds' own intervals."""
+    cell = averaged(key[0], same, key[2])
+    if compared is None:
+        return cell
+    return replace(cell, low=compared["low"], high=compared["high"], mark=Mark(compared["mark"]))
 
 
-def _warnings(runs: Sequence[dict[str, Any]], protocol: str) -> list[str]:
+def _warnings(runs: Sequence[Entry], protocol: str) -> list[str]:
     told = (found["sentence"] for one in runs if one["protocol"] == protocol for found in one["warnings"])
     return list(dict.fromkeys(told))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
-from ownview.base.errors import OutputError
+from ownview.evaluation.groups import ActivityRange
 from ownview.runs.batch import Task
+from ownview.runs.cells import OverSeeds
 from ownview.runs.folder import RunFolder
 from ownview.studies.reproduction.plan import Line, Status
 from ownview.studies.reproduction.published import Figure
@@ -34,29 +33,12 @@ _HELD_OUT = 2
 
 
 @dataclass(frozen=True)
-class Measure:
-    """A metric over seeds."""
-
-    values: tuple[float, ...]
-
-    @property
-    def mean(self) -> float:
-        """Over seeds."""
-        return mean(self.values)
-
-    @property
-    def spread(self) -> float | None:
-        """Standard deviation over seeds; None for one seed."""
-        return stdev(self.values) if len(self.values) > 1 else None
-
-
-@dataclass(frozen=True)
-class Comparison:
+class Reached:
     """A published figure, what it is here, and what the same settings reach under the honest protocol."""
 
     figure: Figure
-    here: Measure | None = None
-    honest: Measure | None = None
+    here: OverSeeds | None = None
+    honest: OverSeeds | None = None
 
     @property
     def difference(self) -> float | None:
@@ -71,7 +53,7 @@ class Result:
     line: Line
     status: Status
     reason: str
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[Reached, ...]
 
 
 def results(lines: Sequence[Line], failures: Mapping[Path, str]) -> list[Result]:
@@ -86,11 +68,11 @@ def results(lines: Sequence[Line], failures: Mapping[Path, str]) -> list[Result]
 
 def _result(line: Line, failures: Mapping[Path, str]) -> Result:
     if line.status is not Status.PLANNED:
-        return Result(line, line.status, line.reason, tuple(Comparison(figure) for figure in line.figures))
+        return Result(line, line.status, line.reason, tuple(Reached(figure) for figure in line.figures))
     failed = next((failures[folder] for _, folder in line.here if folder in failures), "")
     failed_honestly = next((failures[folder] for _, folder in line.honest if folder in failures), "")
     comparisons = tuple(
-        Comparison(
+        Reached(
             figure,
             None if failed else _measure(line, line.here, figure.metric),
             None if failed_honestly else _measure(line, line.honest, figure.metric),
@@ -106,29 +88,21 @@ def _result(line: Line, failures: Mapping[Path, str]) -> Result:
     return Result(line, Status.MEASURED, honestly, comparisons)
 
 
-def _measure(line: Line, runs: Sequence[Task], metric: str) -> Measure | None:
+def _measure(line: Line, runs: Sequence[Task], metric: str) -> OverSeeds | None:
     inactive = None if line.setup is None else line.setup.inactive
     values = [_value(RunFolder(folder), metric, inactive) for _, folder in runs]
     known = tuple(value for value in values if value is not None)
-    return Measure(known) if known and len(known) == len(values) else None
+    return OverSeeds(known) if known and len(known) == len(values) else None
 
 
-def _value(folder: RunFolder, metric: str, inactive: tuple[int, int] | None) -> float | None:
+def _value(folder: RunFolder, metric: str, inactive: ActivityRange | None) -> float | None:
     result = folder.read_result()
     if metric in _COSTS:
         unit, names = _COSTS[metric]
-        told = {**result.get("cost", {}), **_cost_file(folder)}
+        told = {**result.get("cost", {}), **folder.read_cost()}
         known = [value for name in names if (value := _at(told, name)) is not None]
         return float(known[0]) / unit if known else None
-    return float(result["test"][metric]) if inactive is None else _mean_of_group(folder.path, metric, inactive)
-
-
-def _cost_file(folder: RunFolder) -> dict[str, Any]:
-    path = folder.path / "cost.json"
-    try:
-        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
-    except (ValueError, TypeError) as error:
-        raise OutputError(f"{path}: is damaged: {error}; remove the run's folder to run it again") from None
+    return float(result["test"][metric]) if inactive is None else _mean_of_group(folder, metric, inactive)
 
 
 def _at(values: Any, name: str) -> Any:
@@ -138,13 +112,14 @@ def _at(values: Any, name: str) -> Any:
     return values
 
 
-def _mean_of_group(folder: Path, metric: str, inactive: tuple[int, int]) -> float | None:
-    """Mean over users with at least the first and fewer than the second number of interactions; None without any."""
-    low, high = inactive
-    with (folder / "users.csv").open(encoding="utf-8", newline="") as lines:
-        values = [
-            float(user[metric])
-            for user in csv.DictReader(lines)
-            if low <= int(user["training_interactions"]) + _HELD_OUT < high
-        ]
+def _mean_of_group(folder: RunFolder, metric: str, inactive: ActivityRange) -> float | None:
+    """Mean over users with so many interactions; None without any."""
+    fewest, below = inactive
+    users = folder.read_users()
+    trained = map(int, users["training_interactions"])
+    values = [
+        float(value)
+        for value, number in zip(users[metric], trained, strict=True)
+        if fewest <= number + _HELD_OUT < below
+    ]
     return mean(values) if values else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
@@ -11,10 +11,9 @@ from ownview.config.settings import declared
 from ownview.data.catalog import entry_of, find, how_to_get
 from ownview.evaluation.protocol import Protocol
 from ownview.federation.options import FederationOptions
-from ownview.registry import BASELINES, GATHERINGS, METHODS, PLUGINS
 from ownview.runs.batch import Task
-from ownview.runs.cache import folder_name
 from ownview.runs.experiment import Experiment
+from ownview.studies.grid import each_once, lacking, task
 from ownview.studies.reproduction.published import Figure
 from ownview.studies.reproduction.settings import PaperSettings, Setup
 
@@ -85,25 +84,21 @@ def plan(figures: Iterable[Figure], settings: PaperSettings, options: Options) -
     return [_line(tuple(group), settings.setup(group[0]), options) for group in grouped.values()]
 
 
-def tasks(lines: Sequence[Line]) -> list[Task]:
+def tasks(lines: Iterable[Line]) -> list[Task]:
     """Every run once, however many rows need it."""
-    return list({folder: (made, folder) for line in lines for made, folder in (*line.here, *line.honest)}.values())
+    return each_once(one for line in lines for one in (*line.here, *line.honest))
 
 
-def experiment(setup: Setup, protocol: Protocol, seed: int = 0) -> Experiment:
+def experiment(setup: Setup, protocol: Protocol) -> Experiment:
     """What a row asks for, as an experiment."""
-    made = Experiment.from_dict({**setup.experiment, "data": setup.dataset, "seed": seed}, "row")
+    made = Experiment.from_dict({**setup.experiment, "data": setup.dataset}, "row")
     return replace(made, protocol=protocol)
 
 
 def missing(setup: Setup) -> str:
     """What the row needs and this version does not have, in a few words; empty where it has everything."""
-    method = setup.experiment["method"]
-    if method not in {**METHODS, **GATHERINGS, **BASELINES}:
-        return f"method {method}"
-    for plugin in setup.experiment.get("plugins", []):
-        if plugin["name"] not in PLUGINS:
-            return f"plug-in {plugin['name']}"
+    if found := lacking([setup.experiment]):
+        return " ".join(found[0])
     options = {one.name for one in declared(FederationOptions)}
     return next(
         (f"federation setting {name}" for name in setup.experiment.get("federation", {}) if name not in options), ""
@@ -129,6 +124,5 @@ def _line(figures: tuple[Figure, ...], setup: Setup | None, options: Options) ->
 
 
 def _seeds(setup: Setup, protocol: Protocol, options: Options) -> tuple[Task, ...]:
-    made = [experiment(setup, protocol, seed) for seed in range(options.seeds)]
-    made = [replace(one, rounds=options.rounds or one.rounds, device=options.device) for one in made]
-    return tuple((one, options.runs / folder_name(one)) for one in made)
+    asked = experiment(setup, protocol)
+    return tuple(task(asked, options.runs, seed, options.rounds, options.device) for seed in range(options.seeds))

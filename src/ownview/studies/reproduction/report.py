@@ -13,8 +13,10 @@ from ownview.base.files import write_json, write_text
 from ownview.base.version import __version__
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.protocol import HONEST, Protocol
+from ownview.runs.cells import OverSeeds
 from ownview.runs.folder import RunFolder
-from ownview.studies.reproduction.outcome import Comparison, Measure, Result
+from ownview.studies.markdown import counted, table_lines
+from ownview.studies.reproduction.outcome import Reached, Result
 from ownview.studies.reproduction.plan import Options, Status
 from ownview.studies.reproduction.published import CITATIONS
 
@@ -24,7 +26,7 @@ LEAK = (
 )
 
 
-class Cells(NamedTuple):
+class LineTexts(NamedTuple):
     """A line of a table as texts; each of the last four holds one text a metric, or one for all."""
 
     method: str
@@ -57,7 +59,7 @@ class Report:
         """What marks a report that does not follow the paper; empty where it does."""
         seeds, rounds = self.options.seeds, self.options.rounds
         if self.quick:
-            return f"QUICK LOOK: {rounds} rounds and {_seeds(seeds)} only. These figures reproduce nothing."
+            return f"QUICK LOOK: {rounds} rounds and {counted(seeds, 'seed')} only. These figures reproduce nothing."
         return f"REDUCED: {rounds} rounds instead of the paper's." if rounds is not None else ""
 
     @property
@@ -104,11 +106,11 @@ def warnings(report: Report) -> dict[str, list[Finding]]:
     return {name: told for name, told in found.items() if told}
 
 
-def cells(result: Result) -> Cells:
+def line_texts(result: Result) -> LineTexts:
     """One line as texts."""
     made = result.comparisons
     known = result.status is Status.MEASURED
-    return Cells(
+    return LineTexts(
         result.line.one.method,
         tuple(f"{one.figure.value:.4f}" for one in made),
         tuple(_text(one.here) for one in made) if known else (str(result.status),),
@@ -130,12 +132,14 @@ def reasons(results: Sequence[Result]) -> list[str]:
 def markdown(report: Report) -> str:
     """The whole report for people."""
     options = report.options
+    revisions, devices = _provenance(report, "revision"), _provenance(report, "device")
     lines = [f"# {report.paper}: published figures, and the same runs here", ""]
     if report.warning:
         lines += [f"> **{report.warning}**", ""]
     lines += [
         f"Paper: {CITATIONS[report.paper]}.",
-        f"Made by `{report.command}` with {', '.join(_made_with(report))}; {_seeds(options.seeds)}"
+        f"Made by `{report.command}` with Ownview {__version__}, revision {' and '.join(revisions) or 'unknown'}, "
+        f"on {' and '.join(devices)}; {counted(options.seeds, 'seed')}"
         + (", mean ± standard deviation." if options.seeds > 1 else "."),
         "Difference: here minus published." + (f" {LEAK}" if report.honest else ""),
         "",
@@ -194,9 +198,9 @@ def _line(result: Result) -> dict[str, Any]:
             {
                 "metric": one.figure.metric,
                 "published": one.figure.value,
-                "here": _measure(one.here),
+                "here": one.here and one.here.to_dict(),
                 "difference": one.difference,
-                "honest": _measure(one.honest),
+                "honest": one.honest and one.honest.to_dict(),
             }
             for one in result.comparisons
         ],
@@ -216,22 +220,18 @@ def _experiment(result: Result) -> dict[str, Any] | None:
 
 
 def _markdown_table(results: Sequence[Result]) -> list[str]:
-    rows = [cells(result) for result in results]
-    return [
-        "| method | published | here | difference | honest |",
-        "| --- | --- | --- | --- | --- |",
-        *("| " + " | ".join([row.method, *(" / ".join(texts) for texts in row[1:])]) + " |" for row in rows),
-    ]
+    rows = [line_texts(result) for result in results]
+    texts = [[row.method, *(" / ".join(one) for one in row[1:])] for row in rows]
+    return table_lines(["method", "published", "here", "difference", "honest"], texts)
 
 
 def _settings_section(report: Report) -> list[str]:
-    lines = ["## Settings", "", "| data | method | settings |", "| --- | --- | --- |"]
-    for result in report.results:
-        values = _experiment(result)
-        if values is not None and result.line.here:
-            figure = result.line.one
-            lines.append(f"| {figure.data} | {figure.method} | {_words(values)} |")
-    return list(dict.fromkeys(lines))
+    rows = [
+        (result.line.one.data, result.line.one.method, _words(values))
+        for result in report.results
+        if result.line.here and (values := _experiment(result)) is not None
+    ]
+    return ["## Settings", "", *table_lines(["data", "method", "settings"], dict.fromkeys(rows))]
 
 
 def _words(values: dict[str, Any]) -> str:
@@ -260,11 +260,6 @@ def _protocols(report: Report) -> list[Protocol]:
     return list({protocol.name: protocol for protocol in asked}.values())
 
 
-def _made_with(report: Report) -> list[str]:
-    revisions, devices = _provenance(report, "revision"), _provenance(report, "device")
-    return [f"Ownview {__version__}", f"revision {' and '.join(revisions) or 'unknown'}", f"on {' and '.join(devices)}"]
-
-
 def _provenance(report: Report, name: str) -> list[str]:
     """Every value the runs have of it; more than one where runs of an earlier time were taken up."""
     folders = {folder for result in report.results for _, folder in (*result.line.here, *result.line.honest)}
@@ -280,21 +275,9 @@ def _chosen(folder: Path) -> int | None:
     return int(RunFolder(folder).read_result()["chosen_round"]) if RunFolder(folder).finished else None
 
 
-def _seeds(number: int) -> str:
-    return "1 seed" if number == 1 else f"{number} seeds"
+def _text(measure: OverSeeds | None) -> str:
+    return "-" if measure is None else str(measure)
 
 
-def _text(measure: Measure | None) -> str:
-    if measure is None:
-        return "-"
-    return f"{measure.mean:.4f}" + ("" if measure.spread is None else f" ± {measure.spread:.4f}")
-
-
-def _signed(one: Comparison) -> str:
+def _signed(one: Reached) -> str:
     return "-" if one.difference is None else f"{round(one.difference, 4) + 0.0:+.4f}"  # + 0.0: no -0.0000
-
-
-def _measure(measure: Measure | None) -> dict[str, Any] | None:
-    if measure is None:
-        return None
-    return {"mean": measure.mean, "standard_deviation": measure.spread, "values": list(measure.values)}

@@ -1,27 +1,25 @@
 """Which settings stand behind a published row: read from settings/PAPER.toml, where every choice has its reason.
 
-A row's experiment is made in layers: that of the row it is `like`, its own `experiment`, and what it says of one
-dataset under `data`. Tables of settings are merged, everything else is replaced.
+One grid a paper: `[[rows]]` name the row they are `like`, their own `experiment`, and what differs under `data`.
 """
 
 from __future__ import annotations
 
 import importlib.resources
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.config.layers import Layer, check, merged
+from ownview.config.layers import Layer, check
+from ownview.config.toml_files import parse_toml
 from ownview.data.catalog import catalog, min_interactions
+from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol, custom
+from ownview.studies.grid import Row
 from ownview.studies.reproduction.published import Figure, figures
 
-_LAYER: dict[str, type] = {
-    "method": str, "settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "inactive": str,
-}  # fmt: skip
 _ROW: dict[str, type] = {"tables": list, "method": str, "like": str, "experiment": Mapping, "data": Mapping}
 _FILE: dict[str, type] = {"rounds": int, "protocol": Mapping, "data": Mapping, "tables": Mapping, "rows": list}
 
@@ -35,17 +33,6 @@ class DataChoice:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One `[[rows]]` of a file: a method of the paper in one or more of its tables."""
-
-    tables: tuple[str, ...]
-    method: str
-    like: str | None
-    experiment: Layer
-    data: Mapping[str, Layer]
-
-
-@dataclass(frozen=True)
 class Setup:
     """What one published row needs on one dataset.
 
@@ -54,14 +41,14 @@ class Setup:
         dataset: its name in the catalogue.
         protocol: how the paper measured.
         honest: the honest protocol with the paper's filter of users.
-        inactive: the row is about users with at least the first and fewer than the second number of interactions.
+        inactive: the row is about users with so many interactions.
     """
 
     experiment: Layer
     dataset: str
     protocol: Protocol
     honest: Protocol
-    inactive: tuple[int, int] | None = None
+    inactive: ActivityRange | None = None
 
 
 @dataclass(frozen=True)
@@ -87,20 +74,22 @@ class PaperSettings:
         row = self.rows.get(figure.method)
         if row is None or figure.number not in row.tables:
             return None
-        layer = dict(self._layer(row, figure.data))
+        layer = dict(row.on(figure.data, self.rounds))
         choice = self.data[figure.data]
         inactive = layer.pop("inactive", None)
         return Setup(
-            experiment={"rounds": self.rounds, **layer},
+            experiment=layer,
             dataset=choice.dataset,
             protocol=_filtered(self.protocols[figure.number], choice),
             honest=_filtered(HONEST, choice),
-            inactive=None if inactive is None else _bounds(inactive, f"{self.source}: row {row.method}"),
+            inactive=None if inactive is None else self._inactive(inactive, row.name),
         )
 
-    def _layer(self, row: Row, label: str) -> Layer:
-        layers = [row.experiment, row.data.get(label, {})]
-        return merged([self._layer(self.rows[row.like], label), *layers] if row.like else layers)
+    def _inactive(self, text: str, row: str) -> ActivityRange:
+        try:
+            return ActivityRange.parse(text)
+        except SettingError as error:
+            raise SettingError(f"{self.source}: row {row}: {error}") from None
 
 
 @cache
@@ -116,10 +105,7 @@ def parse(text: str, source: str, published: Iterable[Figure]) -> PaperSettings:
     Raises:
         SettingError: not TOML, an unknown or missing entry, or a row that the paper does not have.
     """
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SettingError(f"{source}: not TOML: {error}") from None
+    values = parse_toml(text, source)
     check(values, _FILE, source)
     published = list(published)
     data = {label: _data_choice(label, choice, source) for label, choice in values.get("data", {}).items()}
@@ -129,7 +115,7 @@ def parse(text: str, source: str, published: Iterable[Figure]) -> PaperSettings:
     rows: dict[str, Row] = {}
     for one in values.get("rows", []):
         row = _row(one, source, published, rows)
-        rows[row.method] = row
+        rows[row.name] = row
     return PaperSettings(source, values.get("rounds", 100), _protocols(values, source, published), data, rows)
 
 
@@ -150,16 +136,13 @@ def _row(values: Layer, source: str, published: Iterable[Figure], before: Mappin
     like = values.get("like")
     if like is not None and like not in before:
         raise SettingError(f"{where}: like = {like!r} names no earlier row{suggestion(like, before)}")
-    experiment, data = values.get("experiment", {}), values.get("data", {})
-    labels = {figure.data for figure in published}
-    for label, layer in data.items():
-        if label not in labels:
-            raise SettingError(f"{where}: the paper has no data {label!r}{suggestion(label, labels)}")
-        check(layer, _LAYER, f"{where}, data {label}")
-    check(experiment, _LAYER, f"{where}, experiment")
+    experiment = values.get("experiment", {})
+    before_it = None if like is None else before[like]
+    row = Row(method, experiment, values.get("data", {}), before_it, tuple(values.get("tables", [])))
+    row.require_sound({figure.data for figure in published}, "the paper", source)
     if "method" not in experiment and like is None:
         raise SettingError(f"{where}: expected experiment = {{ method = ... }} or like = ...")
-    return Row(tuple(values.get("tables", [])), method, like, experiment, data)
+    return row
 
 
 def _data_choice(label: str, values: Any, source: str) -> DataChoice:
@@ -193,10 +176,3 @@ def _filtered(protocol: Protocol, choice: DataChoice) -> Protocol:
 
 def _usual_filter(dataset: str) -> int:
     return min_interactions(dataset) or 0
-
-
-def _bounds(text: str, where: str) -> tuple[int, int]:
-    low, colon, high = text.partition(":")
-    if not (colon and low.isdigit() and high.isdigit() and int(low) < int(high)):
-        raise SettingError(f"{where}: inactive = {text!r}: expected LOW:HIGH, as 20:30 for 20 to 29 interactions")
-    return int(low), int(high)

@@ -11,11 +11,9 @@ from ownview.base.errors import SettingError, suggestion
 from ownview.config.search import Space, parse_space
 from ownview.config.settings import Rule, Settings, Value, declared
 from ownview.federation.options import FederationOptions
-from ownview.registry import find_model, find_plugin
+from ownview.registry import find_model
 from ownview.runs.experiment import Experiment
-from ownview.seam.method import own_settings
-
-METHOD, FEDERATION = "method", "federation"
+from ownview.runs.named_settings import FEDERATION, METHOD, NamedSetting, named_settings
 
 
 @dataclass(frozen=True)
@@ -64,14 +62,12 @@ class Knob:
 
 def knobs(method: str, plugins: Sequence[str]) -> dict[str, Knob]:
     """Every setting of a method, of plug-ins around it and, if it is federated, of the federation."""
-    model = find_model(method)
-    found = _of(model, METHOD, own_settings(model))
-    if model.federated:
-        found |= _of(FederationOptions, FEDERATION, own_settings(FederationOptions))
-    for plugin in plugins:
-        cls = find_plugin(plugin)
-        found |= _of(cls, plugin, own_settings(cls), prefix=f"{plugin}.")
-    return found
+    federated = find_model(method).federated
+    return {
+        name: Knob(name, *one, _space(one))
+        for name, one in named_settings(method, plugins).items()
+        if federated or one.owner != FEDERATION
+    }
 
 
 def searched(method: str, plugins: Sequence[str], pinned: Iterable[str], asked: Sequence[str]) -> dict[str, Knob]:
@@ -130,6 +126,6 @@ def _asked(knob: Knob, text: str, space: str | None) -> Knob:
         raise SettingError(f"--search {text}: {error}") from None
 
 
-def _of(cls: type[Settings], owner: str, names: Iterable[str], prefix: str = "") -> dict[str, Knob]:
-    rules: dict[str, Rule] = {one.name: one.metadata["rule"] for one in declared(cls)}
-    return {prefix + own: Knob(prefix + own, owner, own, cls, rules[own].search) for own in names}
+def _space(one: NamedSetting) -> Space | None:
+    rule: Rule = next(field.metadata["rule"] for field in declared(one.cls) if field.name == one.own)
+    return rule.search

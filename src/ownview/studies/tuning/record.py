@@ -3,12 +3,10 @@
 question.json  everything that decides which trials come; the same question goes on, another one is refused
 trials.jsonl   one JSON object for every trial that ended
 best.toml      the best settings as an experiment for `ownview run --config`
-lock           held while a process works in the folder
 """
 
 from __future__ import annotations
 
-import fcntl
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError
-from ownview.base.files import write_json, write_text, writing
+from ownview.base.files import make_folder, write_json, write_text, writing
+from ownview.config.differences import differences
+from ownview.runs.lock import sole_worker
 
 COMPLETE, PRUNED, FAILED = "complete", "pruned", "failed"
 
@@ -60,29 +60,31 @@ class TuningFolder:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Make the folder if need be and keep other processes out of it; a killed process lets go of it."""
-        with writing(self.path):
-            self.path.mkdir(parents=True, exist_ok=True)
-            lock = (self.path / "lock").open("w")
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise OutputError(f"{self.path}: another process tunes here; choose another --out") from None
+        make_folder(self.path)
+        with sole_worker(self.path, patience=0.0, busy="another process tunes here; choose another --out"):
             yield
 
     def begin(self, question: Mapping[str, Any]) -> None:
         """Note the question, or find that it is the one this folder began with."""
         path = self.path / "question.json"
         if not path.is_file():
-            if any(one.name != "lock" and not one.name.startswith(".") for one in self.path.iterdir()):
+            if any(not one.name.startswith(".") for one in self.path.iterdir()):
                 raise OutputError(f"{self.path}: already exists and is no tuning; choose another --out")
             write_json(path, question)
             return
         try:
-            written = json.loads(path.read_text(encoding="utf-8"))
-        except (ValueError, UnicodeDecodeError) as error:
+            written = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
             raise OutputError(f"{path}: is damaged: {error}; choose another --out") from None
-        _require_same(written, json.loads(json.dumps(question)), self.path)
+        self._require_same(written, json.loads(json.dumps(question)))
+
+    def _require_same(self, written: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+        no_longer = ((name, here, None) for name, _, here in differences(asked, written))
+        for name, here, value in (*differences(written, asked), *no_longer):
+            raise OutputError(
+                f"{self.path}: this tuning began with {name}={here!r}, not {value!r}; "
+                "go on with the same options, or choose another --out"
+            )
 
     def trials(self) -> list[Trial]:
         """Every trial that ended; a line that a crash cut off is left out, and removed."""
@@ -118,14 +120,3 @@ class TuningFolder:
 
 def _line(trial: Trial) -> str:
     return json.dumps(asdict(trial), allow_nan=False) + "\n"
-
-
-def _require_same(written: Any, asked: Any, path: Path, where: str = "") -> None:
-    if isinstance(written, dict) and isinstance(asked, dict):
-        for name in dict.fromkeys([*asked, *written]):
-            _require_same(written.get(name), asked.get(name), path, f"{where}.{name}" if where else name)
-    elif written != asked:
-        raise OutputError(
-            f"{path}: this tuning began with {where}={written!r}, not {asked!r}; "
-            "go on with the same options, or choose another --out"
-        )

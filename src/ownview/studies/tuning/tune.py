@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OwnviewError, SettingError, suggestion
 from ownview.config.search import text_of
+from ownview.runs.best_round import Best
 from ownview.runs.experiment import Experiment
 from ownview.runs.provenance import method_fingerprint
-from ownview.runs.training import SELECTED_BY, Signals
+from ownview.runs.signals import Signals
 from ownview.studies.tuning.best import best_of, best_toml
 from ownview.studies.tuning.knobs import Knob, with_values
 from ownview.studies.tuning.optuna_study import Candidate, Study, require_pruner
@@ -96,7 +97,7 @@ def tune(
     study = Study(tuning.chosen, base.seed, tuning.pruner, base.rounds)
     validation = Validation.of(base, memory, data_dir)
     with folder.held(), Signals() as signals:
-        folder.begin(tuning.question(validation.split.data.fingerprint()))
+        folder.begin(tuning.question(validation.setup.split.data.fingerprint()))
         ended = folder.trials()
         while len(ended) < tuning.trials:
             candidate = study.ask(ended)
@@ -110,39 +111,19 @@ def tune(
     return ended
 
 
-@dataclass
-class _Progress:
-    """The metric after every round so far, and the round that `ownview run` would choose."""
-
-    metric: str
-    choose_last: bool
-    values: list[float] = field(default_factory=list)
-    score: tuple[float, ...] = ()
-    round: int = 0
-
-    @property
-    def value(self) -> float | None:
-        return self.values[self.round - 1] if self.round else None
-
-    def add(self, number: int, metrics: Mapping[str, float]) -> float:
-        self.values.append(metrics[self.metric])
-        score = tuple(metrics[name] for name in SELECTED_BY)
-        if self.choose_last or score > self.score:
-            self.score, self.round = score, number
-        return metrics[self.metric]
-
-
 def _carry_out(
     tuning: Tuning, candidate: Candidate, validation: Validation, signals: Signals, on_round: OnRound
 ) -> Trial | None:
     """Train one candidate; None where a signal came first."""
     start = time.perf_counter()
-    protocol = tuning.base.protocol
-    progress = _Progress(tuning.metric, choose_last=protocol.selection == "last")
+    last = tuning.base.protocol.selection == "last"
+    best, values = Best(), []
     state, reason = COMPLETE, ""
     try:
         for number, metrics in validation.rounds(with_values(tuning.base, tuning.chosen, candidate.values)):
-            value = progress.add(number, metrics)
+            best.offer(number, metrics, last=last)
+            value = metrics[tuning.metric]
+            values.append(value)
             on_round(candidate.number, number, value)
             if signals.received:
                 return None
@@ -156,9 +137,9 @@ def _carry_out(
         state=state,
         settings={name: text_of(value) for name, value in candidate.values.items()},
         params=candidate.params,
-        value=None if state == FAILED else progress.value,
-        round=0 if state == FAILED else progress.round,
-        values=progress.values,
+        value=None if state == FAILED else best.metrics.get(tuning.metric),
+        round=0 if state == FAILED else best.round,
+        values=values,
         seconds=round(time.perf_counter() - start, 3),
         reason=reason,
         marks=candidate.marks,
@@ -170,5 +151,5 @@ def _write_best(tuning: Tuning, ended: Sequence[Trial], validation: Validation, 
     values = {name: tuning.chosen[name].read(text) for name, text in best.settings.items()}
     experiment = with_values(tuning.base, tuning.chosen, values)
     resolved = replace(experiment.resolved(experiment.model()), device="auto")
-    about = validation.provenance(resolved)
+    about = validation.setup.provenance(resolved.method)
     folder.write_best(best_toml(resolved, best, ended, tuning.metric, about))

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import mean
 
 from ownview.runs.folder import RunFolder
-from ownview.studies.bench.plan import Planned
+from ownview.studies.grid import Planned
 
 Kind = tuple[str, str]
 """Row and data: runs that differ only in seed and protocol take about as long."""

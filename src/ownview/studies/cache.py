@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ownview.base.files import writing
+from ownview.base.files import make_folder
 from ownview.runs.batch import Progress, Task, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
@@ -21,16 +21,9 @@ from ownview.runs.lock import sole_worker
 
 
 def folder_name(asked: Experiment) -> str:
-    """Words for people and ten digits for the machine: equal settings, defaults included, give equal names.
-
-    The device is left out: it is no part of what was asked.
-    """
-    model = asked.model()
-    values = asked.resolved(model).to_dict()
-    values = {name: value for name, value in values.items() if name != "device"}
-    values["rounds"] = asked.rounds_of(model)
+    """Words for people and ten digits for the machine: equal experiments have equal names."""
     words = f"{asked.label()}-{asked.data_label()}-{asked.protocol.name}-seed{asked.seed}"
-    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{fingerprint(values)}"
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{fingerprint(asked.identity())}"
 
 
 def fingerprint(values: Mapping[str, Any]) -> str:
@@ -64,8 +57,7 @@ def carry_out(
     """
     failures: dict[Path, str] = {}
     place = work[0][1].parent
-    with writing(place):
-        place.mkdir(parents=True, exist_ok=True)
+    make_folder(place)
     with sole_worker(place):
         run_all(
             work, jobs=jobs, memory=memory, data_dir=data_dir, on_round=on_round, on_failure=failures.__setitem__,

@@ -1,0 +1,126 @@
+"""The end of a run: the chosen round on test, and every file that a finished run has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ownview.data.interactions import IntArray
+from ownview.data.splits import Split
+from ownview.evaluation.groups import ActivityRange, by_activity, summary
+from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, means, per_user
+from ownview.evaluation.ranking import Ranker
+from ownview.evaluation.statistics import bootstrap_interval
+from ownview.federation.cost import Cost, cost_of
+from ownview.runs.best_round import Best
+from ownview.runs.experiment import Experiment
+from ownview.runs.folder import RunFolder
+from ownview.runs.recommended import recommended
+from ownview.runs.trainers import FederatedTrainer, Trainer
+from ownview.runs.watching import Watch
+
+_TRAFFIC = ("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client")
+
+
+@dataclass(frozen=True, eq=False)
+class Finishing:
+    """Looks at test, once, and writes down what it sees.
+
+    Args:
+        experiment: as it is written, every setting named.
+        split: its data.
+        ranker: of test.
+        trainer: of the model; it goes back to the chosen round.
+        watch: clients that are watched.
+    """
+
+    experiment: Experiment
+    split: Split
+    ranker: Ranker
+    trainer: Trainer
+    watch: Watch | None
+
+    def write(self, best: Best, folder: RunFolder) -> None:
+        """Every file of a finished run; result.json comes last."""
+        self.trainer.unpack(best.packed)
+        standing = self.ranker.rank(self.trainer)
+        folder.write_tensors("model", best.packed, {"round": best.round})
+        folder.write_users(self._users(standing))
+        lists = self.ranker.top(self.trainer, 10)
+        watched = () if self.watch is None else self.watch.positions
+        folder.write_tensors("recommended", *recommended(self.split, standing.users, lists, watched))
+        if self.watch is not None:
+            folder.write_tensors("watched", self.watch.tensors(), {"round": best.round, **self.watch.about()})
+        cost = self._cost(best, folder)
+        if cost is not None:
+            folder.write_cost(cost.to_dict())
+        folder.write_result(self._result(best, standing, lists, folder, cost))
+        folder.drop_tensors("checkpoint")
+
+    def _users(self, standing: Standing) -> dict[str, list[Any]]:
+        trained = self.split.train.lengths.numpy()
+        columns: dict[str, list[Any]] = {
+            "user": self.split.data.users[standing.users].tolist(),
+            "training_interactions": trained[standing.users].tolist(),
+            "held_out": self.split.data.items[self.split.test[standing.users]].tolist(),
+            "better": standing.better.tolist(),
+            "tied": standing.tied.tolist(),
+            "candidates": standing.candidates.tolist(),
+        }
+        values = per_user(standing, self.experiment.protocol.cutoffs)
+        return columns | {name: np.round(column, 12).tolist() for name, column in values.items()}
+
+    def _cost(self, best: Best, folder: RunFolder) -> Cost | None:
+        """None for a model that is not federated."""
+        if not isinstance(self.trainer, FederatedTrainer):
+            return None
+        return cost_of(self.trainer.federation, best.round, folder.read_rounds())
+
+    def _by_activity(self, standing: Standing) -> dict[str, Any]:
+        interactions = self.split.data.counts[standing.users]
+        values = per_user(standing, self.experiment.protocol.cutoffs)
+        found: dict[str, Any] = {"groups": by_activity(interactions, values)}
+        if self.experiment.inactive:
+            asked = ActivityRange.parse(self.experiment.inactive)
+            found["inactive"] = summary(f"inactive {asked}", asked.members(interactions), interactions, values)
+        return found
+
+    def _result(
+        self, best: Best, standing: Standing, lists: IntArray, folder: RunFolder, cost: Cost | None
+    ) -> dict[str, Any]:
+        protocol = self.experiment.protocol
+        lines = folder.read_rounds()
+        values = per_user(standing, protocol.cutoffs)
+        return {
+            "method": self.experiment.label(),
+            "data": self.split.data.name,
+            "protocol": protocol.name,
+            "seed": self.experiment.seed,
+            "settings": self.experiment.to_dict()["settings"],
+            "rounds": self.experiment.rounds,
+            "chosen_round": best.round,
+            "chosen_on": protocol.selection,
+            "test": {
+                **means(standing, protocol.cutoffs),
+                "coverage@10": coverage(lists, self.split.num_items),
+                "Gini@10": gini(lists, self.split.num_items),
+            },
+            "interval_95": {name: bootstrap_interval(values[name]) for name in HEADLINE},
+            **self._by_activity(standing),
+            "validation" if protocol.selection != "test" else "test_at_choice": best.metrics,
+            "users_ranked": len(standing.users),
+            "tied_users": standing.tied_share,
+            "notes": list(self.split.notes),
+            "seconds": round(sum(sum(line["seconds"].values()) for line in lines), 3),
+            "peak_memory_bytes": max(line["peak_memory_bytes"] for line in lines),
+            **{name: _per_client(lines, name) for name in _TRAFFIC},
+            **({} if cost is None else {"cost": cost.summary()}),
+        }
+
+
+def _per_client(lines: list[dict[str, Any]], name: str) -> int:
+    """The mean over all rounds and their clients, rounded."""
+    clients = sum(int(line["clients"]) for line in lines)
+    return round(sum(int(line[name]) * int(line["clients"]) for line in lines) / max(clients, 1))

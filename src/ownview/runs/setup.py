@@ -1,0 +1,67 @@
+"""The set-up of an experiment: the machine, the data as its protocol splits it, and what is asked of a model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ownview.data.catalog import load, min_interactions
+from ownview.data.interactions import Interactions
+from ownview.data.splits import Split
+from ownview.engine.machine import Machine, machine
+from ownview.evaluation.ranking import Ranker, rankers
+from ownview.registry import Model
+from ownview.runs.experiment import Experiment
+from ownview.runs.provenance import provenance
+from ownview.runs.trainers import Trainer, trainer
+
+
+def load_data(experiment: Experiment, data_dir: Path | None = None) -> Interactions:
+    """The data an experiment names."""
+    return load(experiment.data, data_dir=data_dir, columns=experiment.columns)
+
+
+def split_data(experiment: Experiment, data: Interactions) -> Split:
+    """Filtered and split as the experiment's protocol says."""
+    return experiment.protocol.prepare(data, min_interactions(experiment.data))
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentSetup:
+    """Everything but the model.
+
+    Args:
+        machine: where training takes place.
+        split: of the data.
+        rankers: of validation and of test.
+    """
+
+    machine: Machine
+    split: Split
+    rankers: tuple[Ranker, Ranker]
+
+    @classmethod
+    def of(
+        cls,
+        experiment: Experiment,
+        *,
+        data: Interactions | None = None,
+        memory: str = "auto",
+        data_dir: Path | None = None,
+    ) -> ExperimentSetup:
+        """Set up what an experiment asks for; `data` where it was made in Python."""
+        place = machine(experiment.device, memory, experiment.engine)
+        split = split_data(experiment, load_data(experiment, data_dir) if data is None else data)
+        asked = rankers(experiment.protocol, split, experiment.seed, place.device, place.block_bytes)
+        return cls(place, split, asked)
+
+    def trainer(self, experiment: Experiment, model: Model) -> Trainer:
+        """A model of the experiment, ready for its first round."""
+        return trainer(
+            model, self.split, experiment.protocol, experiment.federation, experiment.seed, self.machine
+        )  # fmt: skip
+
+    def provenance(self, method: str) -> dict[str, Any]:
+        """Versions, revision, data and device, as a run notes them."""
+        return provenance(self.split, self.machine.device, method)

@@ -1,0 +1,123 @@
+"""The grid that every study is: rows of settings in layers, and the runs they ask for.
+
+A suite of `ownview bench` and the settings behind a paper's tables are two ways to write one down. A row's experiment
+is made in layers: that of the row it is like, its own, and what it says of one dataset. A preset lies under all of
+them. Tables of settings are merged, everything else is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ownview.base.errors import SettingError, UnknownNameError, suggestion
+from ownview.config.layers import Layer, check, merged
+from ownview.config.presets.loading import preset
+from ownview.registry import PLUGINS, find_model
+from ownview.runs.batch import Task
+from ownview.runs.experiment import Experiment
+from ownview.studies.cache import folder_name
+
+LAYER: dict[str, type] = {
+    "method": str, "settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "inactive": str,
+    "preset": str,
+}  # fmt: skip
+"""What a layer may say, and the kinds of values."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table.
+
+    Args:
+        name: what the table calls it.
+        experiment: its own layer.
+        data: by dataset, what differs there.
+        like: the row whose layers lie under these.
+        tables: of a paper that have the row; a suite is one table and names none.
+    """
+
+    name: str
+    experiment: Layer
+    data: Mapping[str, Layer]
+    like: Row | None = None
+    tables: tuple[str, ...] = ()
+
+    def layer(self, data: str) -> Layer:
+        """All layers on one dataset, merged."""
+        below = {} if self.like is None else self.like.layer(data)
+        return merged([below, self.experiment, self.data.get(data, {})])
+
+    def on(self, data: str, rounds: int) -> Layer:
+        """What an experiment file would say; `rounds` where no layer says other."""
+        layer = dict(self.layer(data))
+        name = layer.pop("preset", None)
+        found = {} if name is None else preset(str(layer["method"]), name, data).experiment()
+        return merged([{"rounds": rounds}, found, layer])
+
+    def require_sound(self, labels: Collection[str], owner: str, source: str) -> None:
+        """Refuse layers that say unknown things, or are about data that `owner` ("the suite") does not have."""
+        where = f"{source}: row {self.name}"
+        check(self.experiment, LAYER, f"{where}, experiment")
+        for label, layer in self.data.items():
+            if label not in labels:
+                raise SettingError(f"{where}: {owner} has no data {label!r}{suggestion(label, labels)}")
+            check(layer, LAYER, f"{where}, data {label}")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run of a grid: the row it belongs to, and what to do where."""
+
+    row: str
+    experiment: Experiment
+    folder: Path
+
+    @property
+    def data(self) -> str:
+        """What tables call the data."""
+        return self.experiment.data_label()
+
+    @property
+    def protocol(self) -> str:
+        """The protocol's name."""
+        return self.experiment.protocol.name
+
+    @property
+    def seed(self) -> int:
+        """Of the run."""
+        return self.experiment.seed
+
+    @property
+    def task(self) -> Task:
+        """For whoever carries it out."""
+        return self.experiment, self.folder
+
+
+def task(asked: Experiment, runs: Path, seed: int, rounds: int | None, device: str) -> Task:
+    """One seed of what is asked for, kept under its configuration in `runs`; `rounds` instead of its own."""
+    made = replace(asked, seed=seed, rounds=rounds or asked.rounds, device=device)
+    return made, runs / folder_name(made)
+
+
+def each_once(every: Iterable[Task]) -> list[Task]:
+    """Every run once, however many rows need it."""
+    return list({folder: (made, folder) for made, folder in every}.values())
+
+
+def lacking(layers: Iterable[Layer]) -> list[tuple[str, str]]:
+    """Kind and name of methods and plug-ins that the layers name and this version does not have, each once."""
+    every = list(layers)
+    methods = [("method", str(layer["method"])) for layer in every if "method" in layer]
+    plugins = [one.get("name") for layer in every for one in layer.get("plugins", []) if isinstance(one, Mapping)]
+    found = [one for one in methods if not _is_method(one[1])]
+    return list(dict.fromkeys([*found, *(("plug-in", str(name)) for name in plugins if name not in PLUGINS)]))
+
+
+def _is_method(name: str) -> bool:
+    try:
+        find_model(name)
+    except UnknownNameError:
+        return False
+    return True
