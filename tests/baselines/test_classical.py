@@ -62,12 +62,12 @@ def test_itemknn_is_the_shrunk_cosine_of_the_nearest(split: Split) -> None:
     cosine = x.T @ x / (np.outer(norms, norms) + 4.0)
     _, scores = fitted(ItemKNN(neighbours=split.num_items, shrinkage=4.0), split)
     np.fill_diagonal(cosine, 0)
-    assert scores == pytest.approx(x @ cosine, rel=1e-6)  # the package takes its norms in single precision
+    assert scores == pytest.approx(x @ cosine, rel=1e-5)  # the package takes its norms in single precision
     few, _ = fitted(ItemKNN(neighbours=5, shrinkage=4.0), split)
     kept = few["weights.values"] != 0
     assert torch.bincount(few["weights.rows"][kept], minlength=split.num_items).tolist() == [5] * split.num_items
     nearest = np.sort(cosine, axis=1)[:, -5:].sum()
-    assert float(few["weights.values"].sum()) == pytest.approx(nearest, rel=1e-6)
+    assert float(few["weights.values"].sum()) == pytest.approx(nearest, rel=1e-5)
 
 
 def test_rp3beta_is_the_walk_with_popularity_played_down(split: Split) -> None:
@@ -78,7 +78,7 @@ def test_rp3beta_is_the_walk_with_popularity_played_down(split: Split) -> None:
     weights = to_user @ to_item / np.maximum(users_of, 1) ** 0.4
     _, scores = fitted(RP3Beta(neighbours=split.num_items, beta=0.4), split)
     ratio = scores[x @ weights > 0] / (x @ weights)[x @ weights > 0]
-    assert ratio == pytest.approx(np.full(len(ratio), ratio[0]), rel=1e-6)
+    assert ratio == pytest.approx(np.full(len(ratio), ratio[0]), rel=1e-5)
 
 
 def test_slim_cannot_be_improved(split: Split) -> None:
