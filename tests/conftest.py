@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 from hypothesis import settings
 
 from ownview.cli.main import entry
+from ownview.data import Interactions, load
 from tests.outcome import Outcome
 
 # A deadline would measure the machine, not the code; the same examples every time make a failure repeat everywhere.
@@ -29,6 +31,12 @@ def real_data_dir() -> Path:
         if place and all((Path(place) / name / "interactions.csv.gz").is_file() for name in REAL):
             return Path(place)
     pytest.skip("the papers' datasets are not here: set OWNVIEW_DATA to a folder that holds " + ", ".join(REAL))
+
+
+@pytest.fixture(scope="session")
+def real_data(real_data_dir: Path) -> Callable[[str], Interactions]:
+    """The papers' datasets by name, each read once."""
+    return cache(lambda name: load(name, data_dir=real_data_dir))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
-from ownview.data import Interactions, load
+from ownview.data import Interactions
 from ownview.data.catalog import Entry, PaperCounts, entry_of
 from ownview.data.describe import describe
 
@@ -88,8 +88,8 @@ RAW_COUNTS = {
 
 @pytest.mark.realdata
 @pytest.mark.parametrize("name", RAW_COUNTS)
-def test_raw_and_filtered_counts_are_the_papers(real_data_dir: Path, name: str) -> None:
-    found = describe(load(name, data_dir=real_data_dir), entry_of(name))
+def test_raw_and_filtered_counts_are_the_papers(real_data: Callable[[str], Interactions], name: str) -> None:
+    found = describe(real_data(name), entry_of(name))
     assert (found.users, found.items, found.rows) == RAW_COUNTS[name]
     assert found.papers, "the catalogue knows what the papers print"
     for check in found.papers:
@@ -97,12 +97,12 @@ def test_raw_and_filtered_counts_are_the_papers(real_data_dir: Path, name: str) 
 
 
 @pytest.mark.realdata
-def test_known_flaws_of_the_papers_data_are_seen(real_data_dir: Path) -> None:
-    tags = describe(load("lastfm-2k-tags", data_dir=real_data_dir))
+def test_known_flaws_of_the_papers_data_are_seen(real_data: Callable[[str], Interactions]) -> None:
+    tags = describe(real_data("lastfm-2k-tags"))
     assert tags.rows - tags.repeated_rows == 71_064
     assert tags.times.distinct == 75
     assert tags.times.first is not None
     assert tags.times.first < 0
-    assert describe(load("filmtrust", data_dir=real_data_dir)).repeated_rows == 3
-    hundred = describe(load("ml-100k", data_dir=real_data_dir))
+    assert describe(real_data("filmtrust")).repeated_rows == 3
+    hundred = describe(real_data("ml-100k"))
     assert hundred.times.tied_rows == pytest.approx(0.758, abs=5e-4)

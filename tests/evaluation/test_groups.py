@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ownview.base.errors import SettingError
-from ownview.data import load
+from ownview.data import Interactions
 from ownview.data.catalog import min_interactions
 from ownview.evaluation.groups import ActivityRange, by_activity, quarters, summary
 from ownview.evaluation.metrics import Standing, means, per_user
@@ -96,10 +96,10 @@ def test_an_experiment_file_without_a_range_or_with_a_number_for_one() -> None:
     [("ml-100k", "20:30", 199, 943), ("ml-1m", "20:30", 751, 6040), ("lastfm-2k-tags", "5:20", 641, 1600)],
 )
 def test_inactive_users_are_as_many_as_in_the_paper(
-    name: str, asked: str, inactive: int, users: int, real_data_dir: Path
+    name: str, asked: str, inactive: int, users: int, real_data: Callable[[str], Interactions]
 ) -> None:
     """PFedRec's Table 9."""
-    data = load(name, data_dir=real_data_dir)
+    data = real_data(name)
     interactions = PAPER.prepare(data, min_interactions(name)).data.counts
     asked_range = ActivityRange.parse(asked)
     assert (len(asked_range.members(interactions)), len(interactions)) == (inactive, users)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,13 +11,13 @@ import torch
 from tests.outcome import Outcome
 
 from ownview.base.randomness import derive
-from ownview.data import Interactions, load
+from ownview.data import Interactions
 from ownview.data.catalog import min_interactions
 from ownview.data.negatives import NegativeSampler
-from ownview.evaluation.findings import Finding, selection_mark
+from ownview.data.splits import Split
+from ownview.evaluation.findings import selection_mark
 from ownview.evaluation.probes import _NegativeCounts, audit, duplicate_probe, leak_probe, time_probe
-from ownview.evaluation.protocol import HONEST, PAPER, custom
-from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.evaluation.protocol import HONEST, PAPER, Protocol, custom
 
 
 def _data(users: int = 150, items: int = 220, each: int = 20, *, times: str = "real") -> Interactions:
@@ -102,24 +101,22 @@ def test_audit_on_the_command_line(ownview: Callable[..., Outcome]) -> None:
 
 
 @pytest.mark.realdata
-def test_on_the_papers_data(real_data_dir: Path) -> None:
+def test_on_the_papers_data(real_data: Callable[[str], Interactions]) -> None:
     """ml-100k: the scorer that learns nothing reaches 1.000 / 0.978 under `paper` and chance under `honest`."""
 
-    def findings(name: str, protocol: str, rounds: int) -> dict[str, Finding]:
-        asked = protocol_by_name(protocol)
-        split = asked.prepare(load(name, data_dir=real_data_dir), min_interactions(name))
-        return {one.probe: one for one in audit(split, asked, rounds=rounds)}
+    def prepared(name: str, protocol: Protocol) -> Split:
+        return protocol.prepare(real_data(name), min_interactions(name))
 
-    paper = findings("ml-100k", "paper", 100)
+    paper = {one.probe: one for one in audit(prepared("ml-100k", PAPER), PAPER, rounds=100)}
     assert paper["leak"].fires
     assert paper["leak"].values["HR@10"] >= 0.99
-    assert not paper["duplicates"].fires
-    honest = findings("ml-100k", "honest", 30)["leak"]
+    assert not any(finding.fires for name, finding in paper.items() if name.startswith(("sanity", "duplicates")))
+    honest = leak_probe(prepared("ml-100k", HONEST), HONEST, rounds=30, seed=0)
     assert not honest.fires
     assert float(honest.values["low"]) <= float(honest.values["chance"]) <= float(honest.values["high"])
-    tags = findings("lastfm-2k-tags", "paper", 1)
+    tags = {one.probe: one for one in audit(prepared("lastfm-2k-tags", PAPER), PAPER, rounds=1)}
     assert tags["duplicates"].fires
     assert tags["duplicates"].values["share"] > 0.2
-    assert not findings("lastfm-2k-tags", "honest", 1)["duplicates"].fires
-    assert not any(finding.fires for name, finding in (paper | tags).items() if name.startswith("sanity"))
-    assert findings("filmtrust", "honest", 1)["time"].fires
+    assert not any(finding.fires for name, finding in tags.items() if name.startswith("sanity"))
+    assert not duplicate_probe(prepared("lastfm-2k-tags", HONEST)).fires
+    assert time_probe(prepared("filmtrust", HONEST)).fires

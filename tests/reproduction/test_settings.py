@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ownview.base.errors import SettingError
-from ownview.data.catalog import catalog, load, min_interactions
+from ownview.data import Interactions
+from ownview.data.catalog import catalog, min_interactions
 from ownview.evaluation.protocol import HONEST, PAPER
 from ownview.studies.reproduction.plan import experiment, missing
 from ownview.studies.reproduction.published import CITATIONS, Figure, figures, select
@@ -86,15 +88,15 @@ def test_a_filter_that_is_not_the_usual_one_makes_protocols_of_their_own() -> No
 
 @pytest.mark.realdata
 @pytest.mark.parametrize("paper", CITATIONS)
-def test_filters_leave_the_users_items_and_rows_the_paper_counts(paper: str, real_data_dir: Path) -> None:
+def test_filters_leave_the_users_items_and_rows_the_paper_counts(
+    paper: str, real_data_dir: Path, real_data: Callable[[str], Interactions]
+) -> None:
     checked = 0
     for label, choice in settings_of(paper).data.items():
         counts = [c for c in catalog()[choice.dataset].counts if paper in c.papers]
         if (real_data_dir / choice.dataset).is_dir():
             setup = next(setup for figure, setup in setups(paper) if figure.data == label)
-            split = setup.protocol.prepare(
-                load(choice.dataset, data_dir=real_data_dir), min_interactions(choice.dataset)
-            )
+            split = setup.protocol.prepare(real_data(choice.dataset), min_interactions(choice.dataset))
             (count,) = counts
             if users := COUNTED_OTHERWISE.get((paper, label)):
                 assert split.num_users == users < count.users
@@ -107,11 +109,13 @@ def test_filters_leave_the_users_items_and_rows_the_paper_counts(paper: str, rea
 
 @pytest.mark.realdata
 @pytest.mark.parametrize(("data", "users"), [("ml-100k", 199), ("ml-1m", 751), ("lastfm-2k-tags", 641)])
-def test_inactive_users_are_as_many_as_the_paper_counts(data: str, users: int, real_data_dir: Path) -> None:
+def test_inactive_users_are_as_many_as_the_paper_counts(
+    data: str, users: int, real_data: Callable[[str], Interactions]
+) -> None:
     setup = one("PFedRec", "10", data, "PFedRec inactive users")
     assert setup.inactive is not None
     low, high = setup.inactive
-    split = setup.protocol.prepare(load(data, data_dir=real_data_dir), min_interactions(data))
+    split = setup.protocol.prepare(real_data(data), min_interactions(data))
     interactions = split.train.lengths.numpy() + 2
     assert np.count_nonzero((interactions >= low) & (interactions < high)) == users
 
