@@ -18,7 +18,7 @@ from ownview.testing.worlds import block_world, federation
 _GROUPS, _USERS, _ITEMS, _PER_USER = 2, 20, 20, 12
 _TOP = 5
 _ENOUGH = 0.6
-"""Share of the own group's items among the first `_TOP` recommended. Chance is 0.29, and clients that share nothing
+"""Share of the own group's items among the first `_TOP` recommended. Chance is 1/3, and clients that share nothing
 stay below 0.45 however long they train."""
 _MOST_ROUNDS, _LOOK_EVERY = 60, 5
 """Rounds until a model must have got there, several times what any needs: how many it takes may hang on rounding."""
