@@ -8,15 +8,15 @@ time this machine needed.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 
 from ownview.engine.clock import clock_on
 from ownview.federation.aggregation import SumPartial
+from ownview.federation.clients import Clients
 from ownview.federation.declared_cost import DeclaredCost
-from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.federation.soundness import names_moved
 from ownview.seam.client import Reporting
@@ -137,15 +137,14 @@ def declared_cost(federation: Federation) -> DeclaredCost:
 
 def _first_upload(federation: Federation) -> int:
     """Bytes that a client which reports sends in its first round, the mean over all clients."""
-    fresh = Federation(
-        federation.method, federation.split, federation.excluded, FederationOptions(privacy=federation.options.privacy),
-        federation.seed, federation.machine,
-    )  # fmt: skip
-    sizes = []
-    for block in fresh.work.blocks(torch.arange(fresh.world.num_clients, device=fresh.machine.device)):
-        upload = fresh.work.do(fresh.work.samples(1, block), fresh.newest(block))
-        sizes.append(fresh.terms.sizes(upload))
-    return round(float(torch.cat(sizes).sum()) / fresh.world.num_clients)
+    home, world = federation.work.home, federation.world
+    everybody, timelines = home.clients.identities, home.clients.timelines
+    new = Clients(home.client.params, world.num_items, everybody, home.seed, home.machine, home.train, timelines)
+    work, sizes = federation.terms.work(replace(home, clients=new)), 0.0
+    for block in work.blocks(torch.arange(world.num_clients, device=home.machine.device)):
+        upload = work.do(work.samples(1, block), federation.newest(block))
+        sizes += float(federation.terms.sizes(upload).sum())
+    return round(sizes / world.num_clients)
 
 
 def _seconds_alone(federation: Federation, client: int, number: int) -> tuple[float, ...]:

@@ -73,8 +73,7 @@ class Federation:
     def __init__(
         self, method: Federated, split: Split, excluded: Ragged, options: FederationOptions, seed: int, machine: Machine
     ) -> None:
-        self.method, self.split, self.excluded, self.options = method, split, excluded, options
-        self.seed, self.machine = seed, machine
+        self.method, self.split, self.options, self.seed, self.machine = method, split, options, seed, machine
         self.world = World(split.num_users, split.num_items)
         self.terms = Terms.of(method, self.world, options, seed, machine)
         self.client = self.terms.client

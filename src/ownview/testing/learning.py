@@ -21,7 +21,7 @@ _ENOUGH = 0.6
 """Share of the own group's items among the first `_TOP` recommended. Chance is 1/3, and clients that share nothing
 stay below 0.45 however long they train."""
 _MOST_ROUNDS, _LOOK_EVERY = 60, 5
-"""Rounds until a model must have got there, several times what any needs: how many it takes may hang on rounding."""
+"""Rounds until a model must have got there; the slowest needed 25, and how many it takes may hang on rounding."""
 _FALLEN = 0.7
 """Share of the first round's loss that the training loss must fall below."""
 
@@ -37,18 +37,18 @@ def learns(method: Federated) -> None:
     one = federation(method, split, dtype=torch.float32)
     fits_alone = _fits_alone(one)
     first = one.round(1).loss
-    number, reached, loss = 1, 0.0, first
+    number, loss, fell = 1, first, first is None
     while number < (method.enough or _MOST_ROUNDS):
         number += 1
         loss = one.round(number).loss
         fell = loss is None or (first is not None and loss < _FALLEN * first)
         if fell and fits_alone:
             return
-        if fell and number % _LOOK_EVERY == 0 and (reached := _share(_scores(one), split)) >= _ENOUGH:
+        if fell and number % _LOOK_EVERY == 0 and _share(_scores(one), split) >= _ENOUGH:
             return
     reached = _share(_scores(one), split)
-    fallen = "" if loss is None or first is None else f"; the training loss went from {first:.3f} to {loss:.3f}"
-    assert reached >= _ENOUGH, f"after {number} rounds {reached:.0%} of the first {_TOP} are the group's{fallen}"
+    assert reached >= _ENOUGH, f"after {number} rounds {reached:.0%} of the first {_TOP} are the group's"
+    assert fell, f"the training loss went from {first:.3f} to {loss:.3f} only"
 
 
 def central_learns(model: Central) -> None:

@@ -67,7 +67,7 @@ def repeats_exactly(model: Model, device: str = "cpu") -> None:
     )
     assert torch.equal(first, again), "two runs with the same seed differ"
     if isinstance(model, Federated):
-        other = scores_of(trained(at_work(model, split, options, 1, device), 1, 1), split, device)
+        other = scores_of(trained(at_work(model, split, options, 1, device), 1, rounds), split, device)
         assert not torch.equal(first, other), "the seed changes nothing"
 
 
