@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import OneShot
+from ownview.baselines.central import Asked, OneShot
 from ownview.baselines.packages import one_thread, package, package_seed, training_matrix
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
@@ -60,6 +60,6 @@ class BPR(OneShot):
             made.fit(training_matrix(split).astype(np.float32), show_progress=False)
         return {"users": torch.from_numpy(made.user_factors), "items": torch.from_numpy(made.item_factors)}
 
-    def scores(self, learned: Params, users: Tensor) -> Tensor:
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] u . q_i + b_i."""
-        return learned["users"][users] @ learned["items"].T
+        return learned["users"][asked.users] @ learned["items"].T

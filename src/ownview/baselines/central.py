@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,7 +12,30 @@ from torch import Tensor
 from ownview.config.settings import Settings
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.data.timeline import Timeline
 from ownview.seam.training import Params
+
+
+class Asked(NamedTuple):
+    """Whom a model is asked about, and what is known of them.
+
+    Args:
+        users: [B] positions in `known`; in the training split too, unless they are strangers to it.
+        known: everybody's items that are known, oldest first.
+        as_trained: whether they are those that the model was trained on.
+    """
+
+    users: Tensor
+    known: Timeline
+    as_trained: bool = True
+
+    def history(self, num_items: int, like: Tensor) -> Tensor:
+        """[B, m] 1 where a user is known to have the item."""
+        items, real = self.known.items.padded(self.users)
+        taken = like.new_zeros((len(self.users), num_items))
+        row = torch.arange(len(self.users), device=self.users.device)[:, None].expand_as(items)
+        taken[row[real], items[real]] = 1
+        return taken
 
 
 @dataclass(frozen=True)
@@ -26,6 +49,8 @@ class Central(Settings):
     summary: ClassVar[str]
     paper: ClassVar[str]
     federated: ClassVar[bool] = False
+    by_history: ClassVar[bool] = False
+    """Whether it scores from what is known of a user, so that it can be asked about users it never saw."""
 
     def require_packages(self) -> None:
         """Raise `SettingError` where a package that training needs is not installed."""
@@ -35,8 +60,8 @@ class Central(Settings):
         return 0
 
     @abstractmethod
-    def scores(self, learned: Params, users: Tensor) -> Tensor:
-        """[B, m] scores of all items for `users` [B]."""
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
+        """[B, m] scores of all items for the users that are asked about."""
 
 
 @dataclass(frozen=True)

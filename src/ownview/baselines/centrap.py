@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from ownview.base.randomness import derive, generator
-from ownview.baselines.central import OneShot
+from ownview.baselines.central import Asked, OneShot
 from ownview.baselines.samples import Samples, labelled
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
@@ -88,10 +88,10 @@ class CentRAP(OneShot):
             "own": _own_scores(values),
         }
 
-    def scores(self, learned: Params, users: Tensor) -> Tensor:
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] w_u . d_ui + w_u . c_i + b_u."""
-        common = learned["weight"][users] @ learned["common"].T
-        return learned["own"][users] + common + learned["bias"][users, None]
+        common = learned["weight"][asked.users] @ learned["common"].T
+        return learned["own"][asked.users] + common + learned["bias"][asked.users, None]
 
     def _step(self, values: Params, samples: Samples, epoch: int) -> None:
         """One step of SGD, on the rows that the batch touches and nothing else."""

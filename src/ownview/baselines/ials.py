@@ -13,7 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import OneShot
+from ownview.baselines.central import Asked, OneShot
 from ownview.baselines.packages import one_thread, package, package_seed, training_matrix
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
@@ -36,6 +36,7 @@ class IALS(OneShot):
     title: ClassVar[str] = "iALS"
     summary: ClassVar[str] = "matrix factorisation of all pairs by alternating least squares"
     paper: ClassVar[str] = "Hu et al., ICDM 2008; Rendle et al., RecSys 2022"
+    by_history: ClassVar[bool] = True
 
     embedding_size: int = setting(64, "length of user and item vectors", low=1, search=OneOf((16, 32, 64, 128)))
     unobserved: float = setting(
@@ -73,6 +74,17 @@ class IALS(OneShot):
         users, items = made.get_user_embedding(), made.get_item_embedding()
         return {"users": torch.from_numpy(users.copy()), "items": torch.from_numpy(items.copy())}
 
-    def scores(self, learned: Params, users: Tensor) -> Tensor:
-        """[B, m] u . q_i."""
-        return learned["users"][users] @ learned["items"].T
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
+        """[B, m] u . q_i; where more, or somebody else, is known than was trained on, u is solved anew for it."""
+        items = learned["items"]
+        return (learned["users"][asked.users] if asked.as_trained else self._solved(items, asked)) @ items.T
+
+    def _solved(self, items: Tensor, asked: Asked) -> Tensor:
+        """[B, d] the vector that minimises the user's part of the loss, the items as they were learnt."""
+        history = asked.history(len(items), items)
+        weight = self.strength * (history.sum(1) + self.unobserved * len(items)) ** self.nu
+        every = torch.diag_embed(weight[:, None].expand(-1, items.shape[1])) + self.unobserved * items.T @ items
+        squares = (items[:, :, None] * items[:, None, :]).flatten(1)
+        gram = every + (history @ squares).reshape(-1, items.shape[1], items.shape[1])
+        vectors: Tensor = torch.linalg.solve(gram, history @ items)
+        return vectors

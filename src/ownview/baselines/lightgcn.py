@@ -15,7 +15,7 @@ from torch.nn.functional import embedding, pad, softplus
 
 from ownview.base.randomness import generator
 from ownview.baselines.adam import adam_step, with_memory
-from ownview.baselines.central import InEpochs, Lessons
+from ownview.baselines.central import Asked, InEpochs, Lessons
 from ownview.baselines.samples import paired_batches
 from ownview.baselines.sparse import compressed_rows
 from ownview.config.search import Between, OneOf
@@ -79,9 +79,9 @@ class LightGCN(InEpochs):
         users, items = torch.split(smoothed, [lessons.num_users, lessons.num_items])
         return {"users": users, "items": items}
 
-    def scores(self, learned: Params, users: Tensor) -> Tensor:
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] e_u . e_i."""
-        return learned["users"][users] @ learned["items"].T
+        return learned["users"][asked.users] @ learned["items"].T
 
 
 def adjacency(lessons: Lessons) -> Tensor:

@@ -15,7 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, embedding
 
 from ownview.base.randomness import generator
 from ownview.baselines.adam import adam_step, with_memory
-from ownview.baselines.central import InEpochs, Lessons
+from ownview.baselines.central import Asked, InEpochs, Lessons
 from ownview.baselines.samples import labelled_batches
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
@@ -68,6 +68,6 @@ class MF(InEpochs):
             count += len(users)
         return float(total) / count
 
-    def scores(self, learned: Params, users: Tensor) -> Tensor:
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] u . q_i."""
-        return learned["users"][users] @ learned["items"].T
+        return learned["users"][asked.users] @ learned["items"].T

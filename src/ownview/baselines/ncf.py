@@ -15,7 +15,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, embedding
 
 from ownview.base.randomness import generator
 from ownview.baselines.adam import adam_step, with_memory
-from ownview.baselines.central import InEpochs, Lessons
+from ownview.baselines.central import Asked, InEpochs, Lessons
 from ownview.baselines.samples import labelled_batches
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
@@ -84,11 +84,11 @@ class NCF(InEpochs):
             count += len(users)
         return float(total) / count
 
-    def scores(self, learned: Params, users: Tensor) -> Tensor:
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] MLP([u, q_i])."""
         # Each half of the first layer is the same for all pairs it stands in, so both are worked out once.
         upper, lower = torch.split(learned["weight0"], self.embedding_size)
         theirs = learned["items"] @ lower + learned["bias0"]
         at_once = max(1, _CELLS // theirs.numel())
-        mine = learned["users"][users] @ upper
+        mine = learned["users"][asked.users] @ upper
         return torch.cat([self.network.output(learned, part[:, None] + theirs) for part in torch.split(mine, at_once)])

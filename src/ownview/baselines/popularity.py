@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import OneShot
+from ownview.baselines.central import Asked, OneShot
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.seam.training import Params
@@ -22,12 +22,13 @@ class Popularity(OneShot):
     title: ClassVar[str] = "Popularity"
     summary: ClassVar[str] = "number of training interactions of an item, the same for everybody"
     paper: ClassVar[str] = "none: a control"
+    by_history: ClassVar[bool] = True
 
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Count."""
         counts = torch.bincount(split.train.values, minlength=split.num_items)
         return {"counts": counts.to(torch.float32)}
 
-    def scores(self, learned: Params, users: Tensor) -> Tensor:
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] the counts, for every user."""
-        return learned["counts"].expand(len(users), -1)
+        return learned["counts"].expand(len(asked.users), -1)

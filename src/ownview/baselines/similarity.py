@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import OneShot
+from ownview.baselines.central import Asked, OneShot
 from ownview.baselines.packages import one_thread, package, training_matrix
 from ownview.baselines.sparse import compressed_rows
 from ownview.data.ragged import Ragged
@@ -20,13 +20,14 @@ from ownview.seam.training import Params
 
 @dataclass(frozen=True)
 class ItemSimilarity(OneShot):
-    """score(u, i) = sum of W[j, i] over the training items j of user u.
+    """score(u, i) = sum of W[j, i] over the items j that user u is known to have.
 
     W comes from a recommender of irspack. None of these draws negatives, so a protocol's exclusions do not matter, nor
     does the seed.
     """
 
     uses: ClassVar[str] = "irspack"
+    by_history: ClassVar[bool] = True
 
     @abstractmethod
     def recommender(self, irspack: Any, matrix: Any) -> Any:
@@ -37,33 +38,26 @@ class ItemSimilarity(OneShot):
         package(self.uses, self.name)
 
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
-        """W as the package makes it: dense, or transposed as compressed rows; and everybody's training items."""
-        history = split.training_items()
+        """W as the package makes it: dense, or transposed as compressed rows."""
         made = self.recommender(package(self.uses, self.name), training_matrix(split))
         with one_thread():
             weights = made.learn().W
-        known = {"history.offsets": history.offsets, "history.items": history.values}
         if isinstance(weights, np.ndarray):
-            return {**known, "weights": torch.from_numpy(np.ascontiguousarray(weights))}
+            return {"weights": torch.from_numpy(np.ascontiguousarray(weights))}
         columns = weights.T.tocsr()
         columns.sort_indices()
         return {
-            **known,
             "weights.offsets": torch.from_numpy(columns.indptr.astype(np.int64)),
             "weights.rows": torch.from_numpy(columns.indices.astype(np.int64)),
             "weights.values": torch.from_numpy(columns.data),
         }
 
-    def scores(self, learned: Params, users: Tensor) -> Tensor:
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] X W."""
-        history = Ragged(learned["history.offsets"], learned["history.items"])
         dense = "weights" in learned
         values = learned["weights" if dense else "weights.values"]
         m = len(values) if dense else len(learned["weights.offsets"]) - 1
-        items, real = history.padded(users)
-        row = torch.arange(len(users), device=users.device)[:, None].expand_as(items)
-        taken = values.new_zeros((len(users), m))
-        taken[row[real], items[real]] = 1
+        taken = asked.history(m, values)
         if dense:
             return taken @ values
         transposed = compressed_rows(learned["weights.offsets"], learned["weights.rows"], values, (m, m))

@@ -152,6 +152,32 @@ class Interactions:
             _user_position={},
         )
 
+    def in_order_of_appearance(self) -> Interactions:
+        """The same rows, users and items numbered by their first row here: what was left out leaves no trace."""
+        first_row = np.full(self.num_items, np.iinfo(np.int64).max)
+        np.minimum.at(first_row, self.item, self.row)
+        users = np.argsort(np.minimum.reduceat(self.row, self.offsets[:-1]), kind="stable")
+        items = np.argsort(first_row, kind="stable")
+        rows = np.concatenate([np.arange(self.offsets[u], self.offsets[u + 1]) for u in users.tolist()])
+        place = np.empty(self.num_items, dtype=np.int64)
+        place[items] = np.arange(self.num_items)
+        return replace(
+            self,
+            users=self.users[users],
+            items=self.items[items],
+            offsets=np.concatenate([[0], np.cumsum(self.counts[users])]).astype(np.int64),
+            item=place[self.item[rows]],
+            row=self.row[rows],
+            rating=None if self.rating is None else self.rating[rows],
+            timestamp=None if self.timestamp is None else self.timestamp[rows],
+            titles=None if self.titles is None else tuple(self.titles[i] for i in items.tolist()),
+            _user_position={},
+        )
+
+    def with_items_of_at_least(self, interactions: int) -> Interactions:
+        """Keep items with at least so many rows; users left with no row disappear."""
+        return self.select((np.bincount(self.item, minlength=self.num_items) >= interactions)[self.item])
+
     def with_at_least(self, interactions: int) -> Interactions:
         """Keep users with at least so many rows (repeated pairs counted); items are not filtered."""
         return self.select(np.repeat(self.counts >= interactions, self.counts))

@@ -37,6 +37,11 @@ class Ragged:
         pair = np.unique(user * span + value)
         return cls.from_pairs(pair // span, pair % span, num_users)
 
+    @classmethod
+    def one(cls, values: Tensor) -> Ragged:
+        """The list of one user alone."""
+        return cls(torch.tensor([0, len(values)], device=values.device), values)
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import torch
 
 from ownview.base.errors import DataError
 from ownview.data.interactions import IntArray, Interactions
+from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.readers import read
-from ownview.data.splits import NONE, Split
+from ownview.data.splits import Split, distinct
 from ownview.data.timeline import Timeline, time_order
 
 _PARTS = ("train", "validation", "test")
+_UNKNOWN = -1
 
 
 def from_files(folder: Path, data: Interactions, *, ties: str, seed: int) -> Split:
@@ -35,24 +38,35 @@ def from_files(folder: Path, data: Interactions, *, ties: str, seed: int) -> Spl
     if len(untrained):
         raise DataError(f"{folder}: user {data.users[untrained[0]]} of {data.name} has no row in the train file")
     train = Ragged.from_pairs(user, item, data.num_users)
-    held = {part: _one_each(positions[part], data, _file(folder, part)) for part in _PARTS[1:]}
+    for part in _PARTS[1:]:
+        _require_one_each(positions[part], data, _file(folder, part))
     trained = set(zip(user.tolist(), item.tolist(), strict=True))
     for part in _PARTS[1:]:
         _require_unseen(positions[part], trained, data, _file(folder, part))
-    history = _history(parts["train"], positions["train"], train, ties, seed)
-    return Split(data, train, held["validation"], held["test"], (f"split from the files in {folder}",), history)
+    line = _timeline(parts["train"], positions["train"], train, ties, seed)
+    validation, test = (Ragged.from_pairs(*positions[part], data.num_users) for part in _PARTS[1:])
+    hidden = [distinct(train), Ragged.from_distinct_pairs(*_both(positions, "train", "validation"), data.num_users)]
+    order = "none" if line.times is None else "times"
+    questions = [Question(right, line, seen) for right, seen in zip((validation, test), hidden, strict=True)]
+    return Split(data, train, line, questions[0], questions[1], order, (f"split from the files in {folder}",))
 
 
-def _history(
+def _both(positions: dict[str, tuple[IntArray, IntArray]], *parts: str) -> tuple[IntArray, IntArray]:
+    user, item = (np.concatenate([positions[part][axis] for part in parts]) for axis in (0, 1))
+    return user, item
+
+
+def _timeline(
     rows: Interactions, positions: tuple[IntArray, IntArray], train: Ragged, ties: str, seed: int
-) -> Timeline | None:
-    """The rows of the train file in time order, or None without times; `positions` are theirs in the data."""
+) -> Timeline:
+    """The rows of the train file in time order, as they stand without times; `positions` are theirs in the data."""
     if rows.timestamp is None:
-        return None
+        return Timeline(train)
     user, item = positions
     order = time_order(rows, rows.timestamp, ties=ties, seed=seed)
     order = order[np.argsort(user[order], kind="stable")]  # the file may name its users in another order than the data
-    return Timeline(train.with_values(item[order]), train.with_values(rows.timestamp[order]))
+    now = torch.full((len(train),), int(rows.timestamp.max()))
+    return Timeline(train.with_values(item[order]), train.with_values(rows.timestamp[order]), now)
 
 
 def _require_unseen(
@@ -75,18 +89,14 @@ def _positions(part: Interactions, data: Interactions, path: Path) -> tuple[IntA
     items = {str(i): k for k, i in enumerate(data.items.tolist())}
     found = []
     for ids, known, kind in ((part.users, users, "user"), (part.items, items, "item")):
-        places = np.array([known.get(str(one), NONE) for one in ids.tolist()], dtype=np.int64)
-        if (places == NONE).any():
-            raise DataError(f"{path}: {kind} {ids[places == NONE][0]} does not occur in {data.name}")
+        places = np.array([known.get(str(one), _UNKNOWN) for one in ids.tolist()], dtype=np.int64)
+        if (places == _UNKNOWN).any():
+            raise DataError(f"{path}: {kind} {ids[places == _UNKNOWN][0]} does not occur in {data.name}")
         found.append(places)
     return found[0][part.user], found[1][part.item]
 
 
-def _one_each(positions: tuple[IntArray, IntArray], data: Interactions, path: Path) -> IntArray:
-    user, item = positions
-    often = np.bincount(user, minlength=data.num_users)
+def _require_one_each(positions: tuple[IntArray, IntArray], data: Interactions, path: Path) -> None:
+    often = np.bincount(positions[0], minlength=data.num_users)
     if (often > 1).any():
         raise DataError(f"{path}: user {data.users[often.argmax()]} has {often.max()} rows; expected at most one")
-    held = np.full(data.num_users, NONE, dtype=np.int64)
-    held[user] = item
-    return held

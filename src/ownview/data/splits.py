@@ -1,4 +1,4 @@
-"""From interactions to training, validation and test: one held-out item a user in each of the last two."""
+"""From interactions to what trains and what is asked: the latest item of every user held out."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
-from ownview.base.errors import DataError
-from ownview.data.interactions import IntArray, Interactions
+from ownview.data.interactions import IdArray, IntArray, Interactions
+from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline, hash_of_pairs, time_order
 
-NONE = -1
-"""In `validation` and `test`: this user has no such item and is not ranked."""
-
 FEWEST = 3
 """Interactions a user needs: one each to train on, validate and test."""
+
+RowMask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,18 +26,24 @@ class Split:
     Args:
         data: users and items that take part (positions below refer to it).
         train: every user's training positives in source order; repeats stand as often as the protocol keeps them.
-        validation: [n] held-out item of each user, or `NONE`.
-        test: [n] held-out item of each user, or `NONE`.
+        timeline: `train` in time order; where nothing is known of time, in source order without times.
+        validation: the question that chooses rounds and settings.
+        test: the question that is asked once.
+        order: what is known of the order of a user's items: "times", "rows" (the source's rows are in time order but
+            have no times) or "none".
         notes: sentences a reader of the results must know (what was dropped, collapsed or guessed).
-        history: `train` in time order, or None where nothing is known of time; read it through `timeline`.
+        earlier: where validation asks a model of its own, that was trained on less: the split of that model. Its `test`
+            is `validation` then.
     """
 
     data: Interactions
     train: Ragged
-    validation: IntArray
-    test: IntArray
+    timeline: Timeline
+    validation: Question
+    test: Question
+    order: str = "times"
     notes: tuple[str, ...] = ()
-    history: Timeline | None = None
+    earlier: Split | None = None
 
     @property
     def num_users(self) -> int:
@@ -49,100 +55,114 @@ class Split:
         """Items in the universe."""
         return self.data.num_items
 
-    def timeline(self) -> Timeline:
-        """Every user's training items, oldest first; where nothing is known of time, in source order without times."""
-        return self.history or Timeline(self.train, None)
-
     def training_items(self) -> Ragged:
         """Distinct training items of every user, ascending."""
-        lengths = self.train.lengths.numpy()
-        user = np.repeat(np.arange(self.num_users), lengths)
-        return Ragged.from_distinct_pairs(user, self.train.values.numpy(), self.num_users)
+        return distinct(self.train)
 
     def known_items(self) -> Ragged:
         """Distinct items each user ever interacted with, held-out ones included, ascending."""
         return Ragged.from_distinct_pairs(self.data.user, self.data.item, self.num_users)
 
+    def users_of(self, question: Question) -> IdArray:
+        """Ids of the users that a question's positions refer to."""
+        return self.data.users if question.strangers is None else question.strangers
 
-def leave_one_out(data: Interactions, *, ties: str, untimed: str, seed: int) -> Split:
+
+def leave_one_out(
+    data: Interactions, *, ties: str, untimed: str, seed: int, knows_validation: bool = False, moment: str = "last item"
+) -> Split:
     """Per user the latest row is the test item, the second latest the validation item, the rest trains.
 
     Args:
         data: every user has at least `FEWEST` rows.
         ties: which of equally timed rows is the latest, see `time_order`.
-        untimed: without timestamps "appearance" takes the order of first appearance of the item in the
-            file for time; "random" draws the held-out items by the seeded hash.
+        untimed: without timestamps "rows" takes the order of rows for time; "appearance" the order of first appearance
+            of the item in the file; "random" draws the held-out items by the seeded hash.
         seed: of the hash.
+        knows_validation: whether a client knows its validation item when test is asked.
+        moment: "last item" where a client takes the time of its last known item for now when it is asked, "asked" where
+            it knows the time of the held-out item.
     """
-    notes: list[str] = []
-    if data.timestamp is not None:
-        clock = data.timestamp
-    elif untimed == "appearance":
-        clock = data.item
-        notes.append("no timestamps: the order in which items first appear in the file stands for time")
-    else:
-        clock = hash_of_pairs(data, seed)
-        notes.append("no timestamps: the held-out items are drawn at random (seeded)")
-    order = time_order(data, clock, ties=ties, seed=seed)
+    order, known, notes = by_time(data, ties=ties, untimed=untimed, seed=seed)
     last = data.offsets[1:] - 1
     validation_row, test_row = order[last - 1], order[last]
     trains = np.ones(len(data), dtype=bool)
     trains[validation_row] = trains[test_row] = False
-    return _assemble(data, order, trains, (data.item[validation_row], data.item[test_row]), notes)
+    knows = trains.copy()
+    knows[validation_row] = knows_validation
+    asked = (validation_row, test_row) if moment == "asked" else (None, None)
+    train, timeline = training(data, order, trains)
+    questions = [
+        Question(
+            Ragged.from_pairs(data.user[row], data.item[row], data.num_users),
+            known_by(data, order, mask, now),
+            distinct_rows(data, trains if row is validation_row else ~_marked(data, test_row)),
+        )
+        for row, mask, now in ((validation_row, trains, asked[0]), (test_row, knows, asked[1]))
+    ]
+    return Split(data, train, timeline, questions[0], questions[1], known, notes)
 
 
-def global_time(data: Interactions, *, validation_from: float, test_from: float, seed: int) -> Split:
-    """Train before t1; each user's first item in [t1, t2) validates, the first from t2 on tests.
+def by_time(data: Interactions, *, ties: str, untimed: str, seed: int) -> tuple[IntArray, str, tuple[str, ...]]:
+    """[r] every row by user and time; what is known of the order (see `Split.order`); and what to tell of it."""
+    if data.timestamp is not None:
+        return time_order(data, data.timestamp, ties=ties, seed=seed), "times", ()
+    if untimed == "rows":
+        note = "no timestamps: the rows of the file are taken to be in time order"
+        return time_order(data, data.row, ties=ties, seed=seed), "rows", (note,)
+    if untimed == "appearance":
+        note = "no timestamps: the order in which items first appear in the file stands for time"
+        return time_order(data, data.item, ties=ties, seed=seed), "none", (note,)
+    note = (
+        "no timestamps: the held-out items are drawn at random (seeded); if a user's rows are in time order, say so "
+        "with the protocol setting untimed = rows"
+    )
+    return time_order(data, hash_of_pairs(data, seed), ties=ties, seed=seed), "none", (note,)
+
+
+def training(data: Interactions, order: IntArray, trains: RowMask) -> tuple[Ragged, Timeline]:
+    """The marked rows in source order, and in time order at the moment of the latest of all of them."""
+    train = Ragged.from_pairs(data.user[trains], data.item[trains], data.num_users)
+    line = known_by(data, order, trains)
+    if data.timestamp is None or not trains.any():
+        return train, line
+    latest = torch.full((data.num_users,), int(data.timestamp[trains].max()))
+    return train, Timeline(line.items, line.times, latest)
+
+
+def known_by(data: Interactions, order: IntArray, known: RowMask, asked: IntArray | None = None) -> Timeline:
+    """The marked rows in time order.
 
     Args:
-        data: with timestamps.
-        validation_from: t1 as a share of all rows in time order, such as 0.8.
-        test_from: t2 likewise, above `validation_from`.
-        seed: decides among equal timestamps.
-
-    Users with nothing before t1 are dropped; users with nothing in a window are not ranked there. Items nobody
-    interacted with before t1 stay in the universe: a real system would have to rank them too.
+        data: r rows.
+        order: [r] every row by user and time.
+        known: [r] rows that are known.
+        asked: [n] the rows whose time is now; None where now is the time of the last known item, 0 without any.
     """
-    timestamp = _times(data)
-    first, second = np.quantile(timestamp, [validation_from, test_from], method="lower")
-    trained = np.add.reduceat(timestamp < first, data.offsets[:-1]) > 0
-    if not trained.any():
-        raise DataError(f"{data.name}: no user has an interaction before {first}; raise validation_from")
-    dropped = int((~trained).sum())
-    notes = [f"global time split: training before {first}, validation before {second}, test from there"]
-    if dropped:
-        notes.append(f"{dropped} users have nothing before {first} and were dropped")
-        data = data.select(np.repeat(trained, data.counts))
-        timestamp = _times(data)
-    order = time_order(data, timestamp, ties="hash", seed=seed)
-    time = timestamp[order]
-    validation = _first_in_window(data, order, (time >= first) & (time < second))
-    test = _first_in_window(data, order, time >= second)
-    return _assemble(data, order, timestamp < first, (validation, test), notes)
-
-
-def _times(data: Interactions) -> IntArray:
+    rows = order[known[order]]
+    items = Ragged.from_pairs(data.user[rows], data.item[rows], data.num_users)
     if data.timestamp is None:
-        raise DataError(f"{data.name}: a global time split needs timestamps, and this data has none")
-    return data.timestamp
+        return Timeline(items)
+    times = items.with_values(data.timestamp[rows])
+    if asked is not None:
+        return Timeline(items, times, torch.from_numpy(data.timestamp[asked].copy()))
+    last = (items.offsets[1:] - 1).clamp(min=0)
+    now = times.values[last] if len(rows) else torch.zeros(data.num_users, dtype=torch.long)
+    return Timeline(items, times, torch.where(items.lengths > 0, now, 0))
 
 
-def _first_in_window(data: Interactions, order: IntArray, inside: npt.NDArray[np.bool_]) -> IntArray:
-    held = np.full(data.num_users, NONE, dtype=np.int64)
-    chosen = order[inside][::-1]  # reversed, so that the earliest row of a user is written last
-    held[data.user[chosen]] = data.item[chosen]
-    return held
+def distinct(lists: Ragged) -> Ragged:
+    """The same lists, each distinct and ascending."""
+    user = np.repeat(np.arange(len(lists)), lists.lengths.numpy())
+    return Ragged.from_distinct_pairs(user, lists.values.numpy(), len(lists))
 
 
-def _assemble(
-    data: Interactions,
-    order: IntArray,
-    trains: npt.NDArray[np.bool_],
-    held_out: tuple[IntArray, IntArray],
-    notes: list[str],
-) -> Split:
-    """The split whose training rows are the marked ones; `order` is every row by user and time."""
-    train = Ragged.from_pairs(data.user[trains], data.item[trains], data.num_users)
-    rows = order[trains[order]]
-    times = None if data.timestamp is None else train.with_values(data.timestamp[rows])
-    return Split(data, train, *held_out, tuple(notes), Timeline(train.with_values(data.item[rows]), times))
+def distinct_rows(data: Interactions, marked: RowMask) -> Ragged:
+    """Every user's items in the marked rows, distinct and ascending."""
+    return Ragged.from_distinct_pairs(data.user[marked], data.item[marked], data.num_users)
+
+
+def _marked(data: Interactions, rows: IntArray) -> RowMask:
+    mask = np.zeros(len(data), dtype=bool)
+    mask[rows] = True
+    return mask

@@ -14,15 +14,27 @@ from ownview.data.ragged import Ragged
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """Every user's training items, oldest first.
+    """Every user's items, oldest first.
 
     Args:
-        items: the items of `Split.train`, repeats as often as there, in time order inside each user.
+        items: in time order inside each user, repeats as often as they occurred.
         times: the source's timestamps, aligned with `items`, or None where the order does not come from timestamps.
+        now: [n] by each user's own clock, in the unit of `times`; None without times.
     """
 
     items: Ragged
-    times: Ragged | None
+    times: Ragged | None = None
+    now: torch.Tensor | None = None
+
+    def to(self, device: torch.device) -> Timeline:
+        """The same on a device."""
+        times = None if self.times is None else self.times.to(device)
+        return Timeline(self.items.to(device), times, None if self.now is None else self.now.to(device))
+
+    def of(self, user: int) -> Timeline:
+        """One user's alone."""
+        times = None if self.times is None else Ragged.one(self.times.of(user))
+        return Timeline(Ragged.one(self.items.of(user)), times, None if self.now is None else self.now[user : user + 1])
 
 
 def time_order(data: Interactions, clock: IntArray, *, ties: str, seed: int) -> IntArray:
@@ -32,10 +44,12 @@ def time_order(data: Interactions, clock: IntArray, *, ties: str, seed: int) -> 
         data: r rows.
         clock: [r] the timestamps, or what stands for them.
         ties: among equal times "file" takes the row that comes FIRST in the file for the latest (what
-            rank(method="first", ascending=False) does); "hash" decides by `hash_of_pairs`.
+            rank(method="first", ascending=False) does); "rows" takes the row that comes LAST, as in a file that grew
+            with time; "hash" decides by `hash_of_pairs`.
         seed: of the hash.
     """
-    breaker = -data.row if ties == "file" else hash_of_pairs(data, seed)
+    by_row = data.row if ties == "rows" else -data.row
+    breaker = hash_of_pairs(data, seed) if ties == "hash" else by_row
     return np.lexsort((breaker, clock, data.user))
 
 

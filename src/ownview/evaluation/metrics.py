@@ -1,12 +1,13 @@
-"""Metrics of one held-out item a user, computed from where it stands among its candidates.
+"""Metrics of what is right for a user, computed from where it stands among its candidates.
 
-A `Standing` keeps integers per user, so every metric is exact under either tie rule, and intervals, groups and
-paired tests can be made later without ranking again.
+A `Standing` keeps integers for every right answer, so every metric is exact under either tie rule, and intervals,
+groups and paired tests can be made later without ranking again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +20,16 @@ HEADLINE = ("HR@10", "NDCG@10")
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Where the held-out item of each ranked user stands.
+    """Where the right answers of each asked user stand.
 
     Args:
-        users: [k] positions of the ranked users.
-        better: [k] candidates with a higher score.
-        tied: [k] other candidates with the same score.
-        candidates: [k] candidates in all, the held-out item included.
-        ties: "expected": average over all orders of the tied block; "last": the held-out item comes last in it.
+        users: [k] positions of the users.
+        better: [p] for every right answer, user after user: candidates with a higher score, other right answers among
+            them.
+        tied: [p] other candidates with the same score, likewise.
+        candidates: [k] candidates in all, right answers included.
+        ties: "expected": average over all orders of the tied block; "last": right answers come last in it.
+        answers: [k] how many right answers each user has, at least 1; None for one each, p = k then.
     """
 
     users: IntArray
@@ -34,48 +37,129 @@ class Standing:
     tied: IntArray
     candidates: IntArray
     ties: str
+    answers: IntArray | None = None
+
+    @property
+    def single(self) -> bool:
+        """Whether everybody has one right answer."""
+        return self.answers is None
+
+    @cached_property
+    def owner(self) -> IntArray:
+        """[p] the place in `users` of every right answer's user."""
+        return (
+            np.arange(len(self.users)) if self.answers is None else np.repeat(np.arange(len(self.users)), self.answers)
+        )
+
+    @cached_property
+    def together(self) -> IntArray:
+        """[p] right answers of the same user in the same tied block, itself included."""
+        if self.single or not len(self.better):
+            return np.ones(len(self.better), dtype=np.int64)
+        block = self.owner * (int(self.better.max()) + 1) + self.better  # equal scores have equally many above them
+        _, place, count = np.unique(block, return_inverse=True, return_counts=True)
+        return np.asarray(count[place.reshape(-1)])
 
     @property
     def first(self) -> IntArray:
-        """[k] best rank the tie rule allows, from 1."""
-        return self.better + 1 + (self.tied if self.ties == "last" else 0)
+        """[p] best rank the tie rule allows, from 1."""
+        return self.better + 1 + (self.tied - (self.together - 1) if self.ties == "last" else 0)
 
     @property
     def last(self) -> IntArray:
-        """[k] worst rank the tie rule allows, from 1."""
+        """[p] worst rank the tie rule allows, from 1."""
         return self.better + 1 + self.tied
 
     @property
     def tied_share(self) -> float:
-        """Share of users whose held-out item is tied with another candidate."""
+        """Share of right answers that are tied with another candidate."""
         return float((self.tied > 0).mean()) if len(self.tied) else 0.0
+
+    def by_user(self, values: FloatArray) -> FloatArray:
+        """[k] sums of [p]."""
+        if self.single:
+            return values
+        return np.asarray(np.bincount(self.owner, weights=values, minlength=len(self.users)), dtype=np.float64)
+
+    @cached_property
+    def leading(self) -> IntArray:
+        """[k] the place in [p] of one of each user's best right answers."""
+        if self.answers is None:
+            return np.arange(len(self.users))
+        order = np.lexsort((self.better, self.owner))
+        return np.asarray(order[np.concatenate([[0], np.cumsum(self.answers)[:-1]]).astype(np.int64)])
 
 
 def hit_rate(standing: Standing, k: int) -> FloatArray:
-    """[users] HR@K: 1 if the held-out item is among the first K, else 0; the chance of it under expected ties."""
-    return _mean_over_block(standing, _prefix_sums(np.ones(k), standing))
+    """[users] HR@K: 1 if a right answer is among the first K, else 0; the chance of it under expected ties.
+
+    Of the first tied block that holds right answers, r of t, s = K - (candidates above it) are taken: the chance that
+    none of the r is among them is C(t - r, s) / C(t, s).
+    """
+    if standing.single:
+        return _mean_over_block(standing, _prefix_sums(np.ones(k), standing))
+    best = standing.leading
+    above, size, right = standing.better[best], standing.tied[best] + 1, standing.together[best]
+    if standing.ties == "last":
+        return np.asarray(above + size - right + 1 <= k, dtype=np.float64)
+    taken = np.clip(k - above, 0, size)
+    # C(t - r, s) / C(t, s) is the product over j < s of (t - r - j) / (t - j); s is at most K.
+    missed = np.ones(len(best))
+    for j in range(k):
+        missed *= np.where(j < taken, np.maximum(size - right - j, 0) / np.maximum(size - j, 1), 1.0)
+    return 1 - missed
 
 
 def ndcg(standing: Standing, k: int) -> FloatArray:
-    """[users] NDCG@K: 1 / log2(1 + rank) if rank <= K, else 0. One relevant item, so the ideal DCG is 1."""
-    return _mean_over_block(standing, _prefix_sums(1 / np.log2(np.arange(2, k + 2)), standing))
+    """[users] NDCG@K: sum over right answers of 1 / log2(1 + rank) where rank <= K, over its largest possible value.
+
+    With R right answers that is the sum of 1 / log2(1 + rank) over the ranks 1 to min(K, R); with one it is 1.
+    """
+    gain = 1 / np.log2(np.arange(2, k + 2))
+    reached = standing.by_user(_mean_over_block(standing, _prefix_sums(gain, standing)))
+    if standing.answers is None:
+        return reached
+    return np.asarray(reached / np.cumsum(gain)[np.minimum(standing.answers, k) - 1])
+
+
+def recall(standing: Standing, k: int) -> FloatArray:
+    """[users] recall@K: the share of a user's right answers among the first K."""
+    found = standing.by_user(_mean_over_block(standing, _prefix_sums(np.ones(k), standing)))
+    return found if standing.answers is None else found / standing.answers
 
 
 def reciprocal_rank(standing: Standing) -> FloatArray:
-    """[users] 1 / rank over all candidates; its mean is MRR."""
+    """[users] 1 / rank of the best right answer over all candidates; its mean is MRR.
+
+    Where r of t tied candidates are right, the first of them stands at place j with probability C(t - j, r - 1) /
+    C(t, r).
+    """
     longest = int(standing.last.max()) if len(standing.last) else 1
-    return _mean_over_block(standing, _prefix_sums(1 / np.arange(1, longest + 1), standing))
+    reached = _mean_over_block(standing, _prefix_sums(1 / np.arange(1, longest + 1), standing))
+    if standing.single:
+        return reached
+    best = standing.leading
+    values = reached[best]
+    if standing.ties == "last":
+        return np.asarray(1 / (standing.last[best] - standing.together[best] + 1))
+    for place in np.flatnonzero(standing.together[best] > 1):
+        one = best[place]
+        chance = _first_of(int(standing.together[one]), int(standing.tied[one]) + 1)
+        values[place] = (chance / (standing.better[one] + np.arange(1, len(chance) + 1))).sum()
+    return values
 
 
 def area_under_curve(standing: Standing) -> FloatArray:
-    """[users] AUC: share of the other candidates that the held-out item beats.
+    """[users] AUC: share of the candidates that are not right which a right answer beats, the mean over right answers.
 
-    A tie counts one half under expected ties and nothing under "last". With no other candidate: 0.5.
+    A tie counts one half under expected ties and nothing under "last". With nothing else to beat: 0.5.
     """
-    others = standing.candidates - 1
-    worse = others - standing.better - standing.tied
+    answers = np.ones(len(standing.users), dtype=np.int64) if standing.answers is None else standing.answers
+    others = (standing.candidates - answers)[standing.owner]
+    better, tied = standing.better - _right_above(standing), standing.tied - (standing.together - 1)
     half = 0.5 if standing.ties == "expected" else 0.0
-    return np.where(others > 0, (worse + half * standing.tied) / np.maximum(others, 1), 0.5)
+    each = np.where(others > 0, (others - better - tied + half * tied) / np.maximum(others, 1), 0.5)
+    return standing.by_user(each) / answers
 
 
 def per_user(standing: Standing, cutoffs: tuple[int, ...]) -> dict[str, FloatArray]:
@@ -84,6 +168,8 @@ def per_user(standing: Standing, cutoffs: tuple[int, ...]) -> dict[str, FloatArr
     for k in cutoffs:
         values[f"HR@{k}"] = hit_rate(standing, k)
         values[f"NDCG@{k}"] = ndcg(standing, k)
+        if not standing.single:
+            values[f"recall@{k}"] = recall(standing, k)
     values["MRR"] = reciprocal_rank(standing)
     values["AUC"] = area_under_curve(standing)
     return values
@@ -110,6 +196,29 @@ def gini(recommended: npt.NDArray[np.int64], num_items: int) -> float:
         return 0.0
     weights = 2 * np.arange(1, num_items + 1) - num_items - 1
     return float((weights * counts).sum() / (num_items * total))
+
+
+def _first_of(right: int, size: int) -> FloatArray:
+    """[t - r + 1] the chance of each place, from 1, to hold the first of r right ones among t in random order."""
+    chance = np.empty(size - right + 1)
+    missed = 1.0
+    for j in range(len(chance)):
+        chance[j] = missed * right / (size - j)
+        missed *= (size - right - j) / (size - j)
+    return chance
+
+
+def _right_above(standing: Standing) -> IntArray:
+    """[p] right answers of the same user with a higher score."""
+    if standing.single:
+        return np.zeros(len(standing.better), dtype=np.int64)
+    order = np.lexsort((standing.better, standing.owner))
+    owner, better = standing.owner[order], standing.better[order]
+    begins = np.searchsorted(owner, owner)  # where the user's answers begin
+    same = owner * (int(better.max()) + 1) + better
+    above = np.empty(len(order), dtype=np.int64)
+    above[order] = np.searchsorted(same, same) - begins
+    return above
 
 
 def _prefix_sums(gain: FloatArray, standing: Standing) -> FloatArray:

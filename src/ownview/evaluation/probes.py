@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from ownview.base.randomness import bits, derive, unit
 from ownview.data.negatives import NegativeSampler
-from ownview.data.splits import NONE, Split
+from ownview.data.splits import Split
 from ownview.evaluation.findings import Finding, selection_mark
 from ownview.evaluation.metrics import hit_rate, ndcg
 from ownview.evaluation.protocol import Protocol
@@ -94,8 +92,8 @@ def leak_probe(
 
 def duplicate_probe(split: Split) -> Finding:
     """Share of test pairs that stand in training too."""
-    train, has = split.training_items(), np.flatnonzero(split.test != NONE)
-    seen = np.mean([bool((train.of(int(u)) == int(split.test[u])).any()) for u in has])
+    train = split.training_items()
+    seen = np.mean([bool(torch.isin(split.test.relevant.of(u), train.of(u)).any()) for u in split.test.users.tolist()])
     sentence = (
         f"{seen:.1%} of the held-out pairs stand in training too; a model that repeats training finds them"
         if seen
@@ -126,8 +124,7 @@ def _some_users(ranker: Ranker, most: int, seed: int) -> Ranker:
         return ranker
     drawn = np.random.default_rng(derive(seed, "probed users")).choice(len(ranker.users), most, replace=False)
     chosen = torch.from_numpy(np.sort(drawn)).to(ranker.device)
-    sampled = None if ranker.sampled is None else ranker.sampled[chosen]
-    return replace(ranker, users=ranker.users[chosen], held_out=ranker.held_out[chosen], sampled=sampled)
+    return ranker.of(chosen)
 
 
 class _NegativeCounts:

@@ -1,4 +1,4 @@
-"""How results are measured: two named protocols, and custom ones that differ from them in what they say."""
+"""How results are measured: named protocols, and custom ones that differ from them in what they say."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ownview.base.errors import DataError, SettingError, UnknownNameError
 from ownview.config.settings import Settings, setting
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
-from ownview.data.split_files import from_files
-from ownview.data.splits import FEWEST, Split, global_time, leave_one_out
+from ownview.data.splits import FEWEST, Split
+from ownview.evaluation.splitting import CAUSAL, SPLITS
 
 
 @dataclass(frozen=True)
@@ -24,19 +24,39 @@ class Protocol(Settings):
     name: str = setting("honest", "what tables call it")
     min_interactions: int = setting(0, "drop users with fewer rows; 0 takes the papers' filter of the data", low=0)
     repeats: str = setting("collapse", "repeated (user, item) rows", choices=("collapse", "keep"))
-    split: str = setting("leave-one-out", "what is held out", choices=("leave-one-out", "global-time", "files"))
+    min_item_interactions: int = setting(0, "drop items with fewer rows, before users are counted", low=0)
+    split: str = setting(
+        "leave-one-out",
+        "what trains and what is asked, see docs/evaluation.md",
+        choices=tuple(SPLITS),
+    )
     split_ties: str = setting(
-        "hash", "which of equally timed rows is the latest: by seeded hash, or the first in the file",
-        choices=("hash", "file"),
+        "hash", "which of equally timed rows is the latest: by seeded hash, the first in the file, or the last (rows)",
+        choices=("hash", "file", "rows"),
     )  # fmt: skip
     untimed: str = setting(
-        "random", "without timestamps: random held-out items, or order of first appearance of the item",
-        choices=("random", "appearance"),
+        "random", "without timestamps: random held-out items, rows in time order, or first appearance of the item",
+        choices=("random", "rows", "appearance"),
     )  # fmt: skip
     split_seed: int = setting(0, "seed of the split; runs with other seeds share the split", low=0)
-    validation_from: float = setting(0.8, "global-time: share of rows before validation", above=0, high=1)
-    test_from: float = setting(0.9, "global-time: share of rows before test", above=0, high=1)
+    validation_from: float = setting(0.8, "cuts in time: share of rows before validation", above=0, high=1)
+    test_from: float = setting(0.9, "cuts in time: share of rows before test", above=0, high=1)
+    pause_days: float = setting(1.0, "days without anything, after which a sitting is over", above=0)
+    fewest_before: int = setting(3, "next-sitting: interactions before the cut that a user needs to be asked", low=1)
+    relevant: str = setting(
+        "all", "next-sitting: what is right, all new items of the sitting or the first alone", choices=("all", "first")
+    )
+    newcomers: float = setting(0.2, "new-users: share of the users that never takes part", above=0, high=0.5)
+    fold: int = setting(0, "new-users: which users those are, from 0", low=0)
     split_folder: str = setting("", "files: folder with train, validation and test files")
+    knows: str = setting(
+        "training", "what a client knows of its own when test is asked",
+        choices=("training", "training and validation"),
+    )  # fmt: skip
+    moment: str = setting(
+        "last item", "what time a client takes for now when it is asked: its last known item's, or that of the answer",
+        choices=("last item", "asked"),
+    )  # fmt: skip
     negatives_avoid: str = setting(
         "training", "items never drawn as training negatives: training positives, or all the user ever has",
         choices=("training", "known"),
@@ -63,10 +83,19 @@ class Protocol(Settings):
         super().__post_init__()
         if self.split == "files" and not self.split_folder:
             raise SettingError("protocol setting split=files: expected split_folder to name the folder")
-        if self.split == "global-time" and self.validation_from >= self.test_from:
+        if self.split in CAUSAL and self.validation_from >= self.test_from:
             raise SettingError(
                 f"protocol setting test_from={self.test_from}: expected more than validation_from, "
                 f"which is {self.validation_from}"
+            )
+        if self.split == "new-users" and (self.fold + 1) * self.newcomers > 1 + 1e-9:
+            raise SettingError(
+                f"protocol setting fold={self.fold}: expected less than {round(1 / self.newcomers)}, there are no more "
+                f"folds of {self.newcomers:g}"
+            )
+        if self.candidates and self.split in ("next-sitting", "new-users"):
+            raise SettingError(
+                f"protocol setting candidates={self.candidates}: split {self.split} ranks all items; expected 0"
             )
         if 10 not in self.cutoffs:
             raise SettingError(
@@ -78,10 +107,19 @@ class Protocol(Settings):
 
         Args:
             data: as read.
-            papers_filter: what `min_interactions = 0` stands for; None means as few as a split needs.
+            papers_filter: what `min_interactions = 0` stands for; None means as few as a split needs. Splits at a
+                moment drop nobody by number: who will be active later must not decide who trains.
         """
-        fewest = max(self.min_interactions or papers_filter or FEWEST, FEWEST)
+        if self.split in CAUSAL:
+            return SPLITS[self.split](self, data)
         notes: list[str] = []
+        if self.min_item_interactions:
+            popular = data.with_items_of_at_least(self.min_item_interactions)
+            gone = data.num_items - popular.num_items
+            if gone:
+                notes.append(f"{gone} items with fewer than {self.min_item_interactions} interactions dropped")
+            data = popular
+        fewest = max(self.min_interactions or papers_filter or FEWEST, FEWEST)
         kept = data.with_at_least(fewest)
         _note_dropped(notes, data, kept, f"with fewer than {fewest} interactions")
         repeated = int(kept.repeated_pairs().sum())
@@ -96,17 +134,13 @@ class Protocol(Settings):
         if not len(kept):
             advice = "; lower min_interactions" if fewest > FEWEST else ": one each to train on, validate and test"
             raise DataError(f"{data.name}: no user has {fewest} interactions or more{advice}")
-        split = self._split(kept)
+        split = SPLITS[self.split](self, kept)
         return replace(split, notes=(*notes, *split.notes))
 
-    def _split(self, data: Interactions) -> Split:
-        if self.split == "files":
-            return from_files(Path(self.split_folder), data, ties=self.split_ties, seed=self.split_seed)
-        if self.split == "global-time":
-            return global_time(
-                data, validation_from=self.validation_from, test_from=self.test_from, seed=self.split_seed
-            )
-        return leave_one_out(data, ties=self.split_ties, untimed=self.untimed, seed=self.split_seed)
+    @property
+    def knows_validation(self) -> bool:
+        """Whether a client knows its validation item when test is asked."""
+        return self.knows == "training and validation"
 
     def training_exclusions(self, split: Split) -> Ragged:
         """What is never drawn as a training negative."""
@@ -128,13 +162,51 @@ PAPER = Protocol(
 )
 """What the publications do, leak and all: held-out items never serve as training negatives."""
 
-PROTOCOLS = {protocol.name: protocol for protocol in (HONEST, PAPER)}
+NEXT_SITTING = Protocol(name="next-sitting", split="next-sitting", validation_from=0.7, test_from=0.8)
+"""What people take when they come back: a cut in time, nobody's later interactions trained on."""
+
+HONEST_TIME = Protocol(name="honest-time", split="global-time")
+"""One cut in time for everybody: train before it, ask for the first item of a later time."""
+
+SEQUENTIAL = Protocol(
+    name="sequential",
+    min_item_interactions=5,
+    min_interactions=5,
+    split_ties="rows",
+    untimed="rows",
+    knows="training and validation",
+)
+"""What central sequential papers ask: the next item in the source's own order, with validation known at test."""
+
+NEW_USERS = Protocol(name="new-users", split="new-users")
+"""Users who never took part, asked with their history alone."""
+
+PROTOCOLS = {one.name: one for one in (HONEST, PAPER, NEXT_SITTING, HONEST_TIME, SEQUENTIAL, NEW_USERS)}
+
+CUTS = (0.5, 0.6, 0.7, 0.8, 0.9)
+"""Where suites cut for `next-sitting`."""
+
+
+def at_cut(share: float) -> Protocol:
+    """`next-sitting` at another cut, named so; settings are chosen a tenth of the interactions earlier."""
+    if share == NEXT_SITTING.test_from:
+        return NEXT_SITTING
+    name = f"{NEXT_SITTING.name}@{share:g}"
+    if not 0.1 < share < 1:
+        raise SettingError(f"protocol {name}: expected a cut between 0.1 and 1, such as next-sitting@0.6")
+    return replace(NEXT_SITTING, name=name, validation_from=round(share - 0.1, 6), test_from=share)
 
 
 def protocol(name: str) -> Protocol:
-    """A protocol by name, or from a TOML file: `base = "honest"` and the settings that differ."""
+    """A protocol by name, `next-sitting@SHARE`, or from a TOML file: `base = "honest"` and the settings that differ."""
     if name in PROTOCOLS:
         return PROTOCOLS[name]
+    base, at, share = name.partition("@")
+    if at and base == NEXT_SITTING.name:
+        try:
+            return at_cut(float(share))
+        except ValueError:
+            raise SettingError(f"protocol {name}: expected a share behind the @, such as next-sitting@0.6") from None
     if not name.endswith(".toml"):
         raise UnknownNameError("protocol", name, [*PROTOCOLS, "a .toml file"])
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol as Interface
 
 import numpy as np
@@ -13,10 +13,14 @@ from torch import Tensor
 from ownview.base.errors import DataError, TrainingError
 from ownview.base.randomness import bits, derive, sort_keys
 from ownview.data.interactions import IdArray, IntArray
+from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import NONE, Split
+from ownview.data.splits import Split
 from ownview.evaluation.metrics import Standing
 from ownview.evaluation.protocol import Protocol
+
+NONE = -1
+"""In lists of recommended items: an empty place."""
 
 
 class Scorer(Interface):
@@ -28,13 +32,14 @@ class Scorer(Interface):
 
 @dataclass(frozen=True, eq=False)
 class Ranker:
-    """The fixed questions of a run: whom to ask, about which item, against which candidates.
+    """The fixed questions of a run: whom to ask, what is right, against which candidates.
 
     Args:
-        users: [k] users with a held-out item.
-        held_out: [k] the item.
-        sampled: [k, c] candidates besides it, or None to rank all items.
-        hidden: items of each user that are no candidates in full ranking and never recommended.
+        question: of everybody.
+        users: [k] users that are asked.
+        relevant: the right answers of each of them, k lists.
+        sampled: [k, c] candidates besides the one right answer, or None to rank all items.
+        hidden: items of every user that are no candidates in full ranking and never recommended.
         ties: the tie rule.
         num_items: size of the universe.
         ids: [n] of all users, for errors.
@@ -42,8 +47,9 @@ class Ranker:
         block: users at once.
     """
 
+    question: Question
     users: Tensor
-    held_out: Tensor
+    relevant: Ragged
     sampled: Tensor | None
     hidden: Ragged
     ties: str
@@ -53,13 +59,23 @@ class Ranker:
     block: int
 
     def rank(self, scorer: Scorer) -> Standing:
-        """Where each held-out item stands."""
+        """Where the right answers stand."""
         counted = [
             self._rank_all(scorer, part) if self.sampled is None else self._rank_sampled(scorer, part)
             for part in torch.split(torch.arange(len(self.users), device=self.device), self.block)
         ]
         better, tied, total = (torch.cat(column).cpu().numpy() for column in zip(*counted, strict=True))
-        return Standing(self.users.cpu().numpy(), better, tied, total, self.ties)
+        lengths = self.relevant.lengths.cpu().numpy()
+        answers = None if (lengths == 1).all() else lengths
+        return Standing(self.users.cpu().numpy(), better, tied, total, self.ties, answers)
+
+    def of(self, chosen: Tensor) -> Ranker:
+        """The same questions to some of the users, by place among `users`."""
+        lists = [self.relevant.of(int(place)) for place in chosen]
+        offsets = torch.cumsum(self.relevant.lengths[chosen], 0)
+        relevant = Ragged(torch.cat([offsets.new_zeros(1), offsets]), torch.cat(lists))
+        sampled = None if self.sampled is None else self.sampled[chosen]
+        return replace(self, users=self.users[chosen], relevant=relevant, sampled=sampled)
 
     def top(self, scorer: Scorer, k: int) -> npt.NDArray[np.int64]:
         """[users, k] the best items that are not hidden, -1 where there are fewer; ties go to the lower position."""
@@ -73,15 +89,18 @@ class Ranker:
         return torch.nn.functional.pad(found, (0, k - found.shape[1]), value=NONE).cpu().numpy()
 
     def _rank_all(self, scorer: Scorer, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        scores, held_out = scorer.scores(self.users[part], None), self.held_out[part, None]
-        mine = scores.gather(1, held_out)
+        scores = scorer.scores(self.users[part], None)
+        right, real = self.relevant.padded(part)
+        right = torch.where(real, right, right[:, :1])
+        mine = scores.gather(1, right)
         # A protocol that keeps repeats may hold out an item that is also trained on and hence hidden.
-        scores = self._hide(scores, self.users[part]).scatter(1, held_out, mine)
-        return (scores > mine).sum(1), (scores == mine).sum(1) - 1, torch.isfinite(scores).sum(1)
+        scores = self._hide(scores, self.users[part]).scatter(1, right, mine)
+        better, level = _counts(scores, mine)
+        return better[real], level[real] - 1, torch.isfinite(scores).sum(1)
 
     def _rank_sampled(self, scorer: Scorer, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         assert self.sampled is not None
-        items = torch.cat([self.held_out[part, None], self.sampled[part]], dim=1)
+        items = torch.cat([self.relevant.values[part, None], self.sampled[part]], dim=1)
         scores = self._require_numbers(scorer.scores(self.users[part], items), self.users[part])
         mine, others = scores[:, :1], scores[:, 1:]
         total = torch.full_like(part, items.shape[1])
@@ -108,38 +127,39 @@ def rankers(protocol: Protocol, split: Split, seed: int, device: torch.device, m
 
     Args:
         protocol: which candidates, which tie rule.
-        split: the held-out items.
+        split: who is asked what.
         seed: of the run; sampled candidates are drawn once from it.
         device: where scores are made.
         memory: bytes a block of scores may take.
     """
-    block = max(1, min(4096, memory // (split.num_items * 64)))
-    avoid = split.known_items() if protocol.candidates_avoid == "known" else split.training_items()
     made = []
-    for stage, held, also in (
-        ("validation", split.validation, None),
-        ("test", split.test, split.validation),
+    for stage, question, here in (
+        ("validation", split.validation, split.earlier or split),
+        ("test", split.test, split),
     ):
-        hidden = _hidden(split, also)
-        users = np.flatnonzero(held != NONE)
+        users = question.users
         if not len(users):
-            raise DataError(f"{split.data.name}: no user has a {stage} item under this split")
+            raise DataError(f"{split.data.name}: nobody can be asked for {stage} under protocol {protocol.name}")
         sampled = None
         if protocol.candidates:
             purpose = "candidates" if protocol.same_candidates else f"candidates:{stage}"
-            pool = avoid if protocol.candidates_avoid == "known" else hidden
-            sampled = sample_candidates(derive(seed, purpose), users, held[users], pool, split, protocol.candidates)
+            pool = here.known_items() if protocol.candidates_avoid == "known" else question.hidden
+            held_out = question.relevant.values.numpy()
+            sampled = sample_candidates(derive(seed, purpose), users, held_out, pool, here, protocol.candidates)
+        lengths = question.relevant.lengths[torch.from_numpy(users)]
+        offsets = torch.cat([lengths.new_zeros(1), torch.cumsum(lengths, 0)])
         made.append(
             Ranker(
+                question,
                 torch.from_numpy(users).to(device),
-                torch.from_numpy(held[users]).to(device),
+                Ragged(offsets, question.relevant.values).to(device),
                 None if sampled is None else sampled.to(device),
-                hidden.to(device),
+                question.hidden.to(device),
                 protocol.ties,
-                split.num_items,
-                split.data.users,
+                here.num_items,
+                here.users_of(question),
                 device,
-                block,
+                max(1, min(4096, memory // (here.num_items * 64))),
             )
         )
     return made[0], made[1]
@@ -174,11 +194,10 @@ def _require_enough(keys: Tensor, users: Tensor, count: int, split: Split) -> No
         )
 
 
-def _hidden(split: Split, also: IntArray | None) -> Ragged:
-    train = split.training_items()
-    user = np.repeat(np.arange(split.num_users), train.lengths.numpy())
-    item = train.values.numpy()
-    if also is not None:
-        has = np.flatnonzero(also != NONE)
-        user, item = np.concatenate([user, has]), np.concatenate([item, also[has]])
-    return Ragged.from_distinct_pairs(user, item, split.num_users)
+def _counts(scores: Tensor, mine: Tensor) -> tuple[Tensor, Tensor]:
+    """[B, R] how many of the scores [B, m] are above, and how many equal to, each of `mine` [B, R]."""
+    if mine.shape[1] == 1:
+        return (scores > mine).sum(1, keepdim=True), (scores == mine).sum(1, keepdim=True)
+    rising = scores.sort(dim=1).values
+    above, below = (torch.searchsorted(rising, mine.contiguous(), right=right) for right in (True, False))
+    return scores.shape[1] - above, above - below

@@ -92,13 +92,7 @@ def shuffle_probe(ranker: Ranker, seed: int) -> Finding:
     scorer = _RandomScores(derive(seed, "sanity"), ranker.num_items)
     drawn = torch.from_numpy(np.random.default_rng(derive(seed, "sanity:order")).permutation(len(ranker.users)))
     order = drawn.to(ranker.device)
-    other = replace(
-        ranker,
-        users=ranker.users[order],
-        held_out=ranker.held_out[order],
-        sampled=None if ranker.sampled is None else ranker.sampled[order],
-        block=max(1, ranker.block // 2 + 1),
-    )
+    other = replace(ranker.of(order), block=max(1, ranker.block // 2 + 1))
     before, after = (per_user(one.rank(scorer), (_K,)) for one in (ranker, other))
     worst = max(float(np.abs(before[name][drawn.numpy()] - after[name]).max()) for name in before)
     fires = worst > _EXACT

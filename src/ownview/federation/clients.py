@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from math import prod
 
 import torch
@@ -76,6 +77,12 @@ class Clients:
                 self.tables[name] = personal_tables(len(identities), start, expected, machine.memory)
             else:
                 self.own[name] = start.repeat(len(identities), *[1] * start.dim())
+
+    def knowing(self, train: Ragged, timelines: Timelines) -> Clients:
+        """The same clients, values and all, that know other items of their own."""
+        other = copy(self)
+        other.timelines, other.histories = timelines, replace(self.histories, train=train)
+        return other
 
     @property
     def row_names(self) -> frozenset[str]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
+from ownview.data.timeline import Timeline
 from ownview.federation.clients import Clients
 from ownview.federation.messages import Download
 from ownview.federation.scoring import ClientScorer
@@ -33,15 +34,13 @@ class OwnData:
         identity: its stable identity, which keys its randomness.
         train: [k] its training items, in source order.
         excluded: [e] items that are never drawn as training negatives, distinct and ascending.
-        timeline: [k] its training items, oldest first.
-        times: [k] their times; None where the data has none.
+        timeline: its training items, oldest first, and their times.
     """
 
     identity: int
     train: Tensor
     excluded: Tensor
-    timeline: Tensor
-    times: Tensor | None
+    timeline: Timeline
 
 
 class Device:
@@ -55,15 +54,14 @@ class Device:
 
     def __init__(self, terms: Terms, data: OwnData, file: Path) -> None:
         self.terms, self.file, plan = terms, file, terms.plan
-        train, items = _list(data.train), plan.world.num_items
-        times = None if data.times is None else _list(data.times)
-        timelines = Timelines(_list(data.timeline), times, items, plan.machine.dtype)
+        train, items = Ragged.one(data.train), plan.world.num_items
+        timelines = Timelines(data.timeline, items, plan.machine.dtype)
         identity = torch.tensor([data.identity])
         self.clients = Clients(terms.client.params, items, identity, plan.seed, plan.machine, train, timelines)
         users = np.array([data.identity])
         self.work = terms.work(
             Household(
-                plan.name, terms.client, self.clients, plan.world, train, _list(data.excluded), users,
+                plan.name, terms.client, self.clients, plan.world, train, Ragged.one(data.excluded), users,
                 plan.seed, plan.machine,
             )
         )  # fmt: skip
@@ -126,8 +124,3 @@ class Device:
         packed = {name: value.contiguous() for name, value in self.clients.pack().items()}
         packed[_RECEIVED] = torch.from_numpy(np.frombuffer(self.received, dtype=np.uint8).copy())
         write_whole(self.file, lambda temporary: save_file(packed, temporary))
-
-
-def _list(values: Tensor) -> Ragged:
-    """One client's list."""
-    return Ragged(torch.tensor([0, len(values)]), values)

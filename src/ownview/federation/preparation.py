@@ -37,7 +37,7 @@ class Preparation:
         self.engine.recorder.renew()
         blocks = self.work.blocks(torch.unique(clients))
         trained = [self._train(block) for block in blocks]
-        where = torch.empty(self.work.home.world.num_clients, dtype=torch.long, device=clients.device)
+        where = torch.empty(len(self.work.home.train), dtype=torch.long, device=clients.device)
         where[torch.cat(list(blocks))] = torch.arange(sum(map(len, blocks)), device=clients.device)
         return {name: torch.cat([values[name] for values in trained])[where[clients]] for name in self.moved}
 

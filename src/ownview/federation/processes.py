@@ -95,7 +95,7 @@ class ProcessFederation:
         machine: Machine,
         folder: Path,
     ) -> None:
-        self.world = World(split.num_users, split.num_items)
+        self.world = World(split.num_users, split.num_items, split.order)
         self.terms = Terms.of(method, self.world, options, seed, machine)
         self.server = AggregationServer(self.terms.plan)
         self.homes = [
@@ -219,9 +219,7 @@ def can_travel(method: object) -> bool:
 
 def own_data(split: Split, excluded: Ragged, client: int) -> OwnData:
     """What one client of a split knows."""
-    line = split.timeline()
-    times = None if line.times is None else line.times.of(client)
-    return OwnData(client, split.train.of(client), excluded.of(client), line.items.of(client), times)
+    return OwnData(client, split.train.of(client), excluded.of(client), split.timeline.of(client))
 
 
 def _live(home: Home, connection: Connection) -> None:

@@ -74,14 +74,13 @@ class Federation:
         self, method: Federated, split: Split, excluded: Ragged, options: FederationOptions, seed: int, machine: Machine
     ) -> None:
         self.method, self.split, self.options, self.seed, self.machine = method, split, options, seed, machine
-        self.world = World(split.num_users, split.num_items)
+        self.world = World(split.num_users, split.num_items, split.order)
         self.terms = Terms.of(method, self.world, options, seed, machine)
         self.client = self.terms.client
         self._require_memory()
         self.server = AggregationServer(self.terms.plan)
-        timeline, train = split.timeline(), split.train.to(machine.device)
-        times = None if timeline.times is None else timeline.times.to(machine.device)
-        timelines = Timelines(timeline.items.to(machine.device), times, split.num_items, machine.dtype)
+        train = split.train.to(machine.device)
+        timelines = Timelines(split.timeline.to(machine.device), split.num_items, machine.dtype)
         everybody = torch.arange(split.num_users)
         params = self.client.params
         self.clients = Clients(params, split.num_items, everybody, seed, machine, train, timelines)

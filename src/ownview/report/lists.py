@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from ownview.data.interactions import FloatArray, IntArray
-from ownview.data.splits import NONE
+from ownview.evaluation.ranking import NONE
 from ownview.report.reading import SeenRun
+from ownview.runs.recommended import answers
 
 BANDS = (0.01, 0.05, 0.2, 0.5, 1.0)
 """Items by popularity: the top 1 %, the next up to 5 %, 20 %, 50 %, and the rest."""
@@ -79,7 +80,8 @@ def people(runs: Mapping[str, SeenRun], titles: Titles) -> list[dict[str, Any]]:
             named = {int(item): title for item, title in about["titles"].items()}
             person = found.setdefault(sample["user"], _person(sample, named, titles))
             items = tensors["lists"][sample["row"]].tolist()
-            person["lists"][label] = [[titles.place(named[i]), int(i == sample["test"])] for i in items if i != NONE]
+            right = answers(sample, "test")
+            person["lists"][label] = [[titles.place(named[i]), int(i in right)] for i in items if i != NONE]
     return sorted(found.values(), key=lambda person: (-len(person["lists"]), person["known"]))
 
 
@@ -90,7 +92,7 @@ def _person(sample: dict[str, Any], named: Mapping[int, str], titles: Titles) ->
         "user": sample["user"],
         "known": len(sample["history"]),
         "history": [titles.place(named[item]) for item in recent],
-        "test": None if sample["test"] == NONE else titles.place(named[sample["test"]]),
+        "test": [titles.place(named[item]) for item in answers(sample, "test")],
         "lists": {},
     }
 

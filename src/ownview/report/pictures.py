@@ -14,6 +14,7 @@ import numpy as np
 from ownview.data.interactions import FloatArray, IntArray
 from ownview.report.projection import has_tsne, project
 from ownview.report.reading import SeenRun
+from ownview.runs.recommended import answers
 
 MOST_TSNE = 16
 """Tables of a report that t-SNE lays out, those of variants with several tables first; it takes about a second each."""
@@ -169,7 +170,7 @@ def _marks(run: SeenRun, user: str) -> IntArray | None:
         return None
     marks = np.zeros(len(tensors["popularity"]), np.int64)
     marks[sample["history"]] = INTERACTED
-    held_out = [item for item in (sample["validation"], sample["test"]) if item >= 0]
+    held_out = [*answers(sample, "validation"), *answers(sample, "test")]
     marks[held_out] = HELD_OUT
     return marks
 

@@ -18,7 +18,7 @@ from ownview.runs.best_round import Best
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.recommended import recommended
-from ownview.runs.trainers import FederatedTrainer, Trainer
+from ownview.runs.trainers import Trainer
 from ownview.runs.watching import Watch
 
 _TRAFFIC = ("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client")
@@ -45,12 +45,13 @@ class Finishing:
     def write(self, best: Best, folder: RunFolder) -> None:
         """Every file of a finished run; result.json comes last."""
         self.trainer.unpack(best.packed)
-        standing = self.ranker.rank(self.trainer)
+        scorer = self.trainer.asked(self.ranker.question)
+        standing = self.ranker.rank(scorer)
         folder.write_tensors("model", best.packed, {"round": best.round})
         folder.write_users(self._users(standing))
-        lists = self.ranker.top(self.trainer, 10)
+        lists = self.ranker.top(scorer, 10)
         watched = () if self.watch is None else self.watch.positions
-        folder.write_tensors("recommended", *recommended(self.split, standing.users, lists, watched))
+        folder.write_tensors("recommended", *recommended(self.split, self.ranker.question, lists, watched))
         if self.watch is not None:
             folder.write_tensors("watched", self.watch.tensors(), {"round": best.round, **self.watch.about()})
         cost = self._cost(best, folder)
@@ -60,13 +61,13 @@ class Finishing:
         folder.drop_tensors("checkpoint")
 
     def _users(self, standing: Standing) -> dict[str, list[Any]]:
-        trained = self.split.train.lengths.numpy()
+        question, items = self.ranker.question, self.split.data.items
         columns: dict[str, list[Any]] = {
-            "user": self.split.data.users[standing.users].tolist(),
-            "training_interactions": trained[standing.users].tolist(),
-            "held_out": self.split.data.items[self.split.test[standing.users]].tolist(),
-            "better": standing.better.tolist(),
-            "tied": standing.tied.tolist(),
+            "user": self.split.users_of(question)[standing.users].tolist(),
+            "training_interactions": self._interactions(standing.users).tolist(),
+            "held_out": _joined(items[question.relevant.values.numpy()].tolist(), standing),
+            "better": _joined(standing.better.tolist(), standing),
+            "tied": _joined(standing.tied.tolist(), standing),
             "candidates": standing.candidates.tolist(),
         }
         values = per_user(standing, self.experiment.protocol.cutoffs)
@@ -74,12 +75,18 @@ class Finishing:
 
     def _cost(self, best: Best, folder: RunFolder) -> Cost | None:
         """None for a model that is not federated."""
-        if not isinstance(self.trainer, FederatedTrainer):
-            return None
-        return cost_of(self.trainer.federation, best.round, folder.read_rounds())
+        federation = self.trainer.federation
+        return None if federation is None else cost_of(federation, best.round, folder.read_rounds())
+
+    def _interactions(self, users: IntArray) -> IntArray:
+        """[k] what trains of the users, or what is known of those who do not train."""
+        question = self.ranker.question
+        lists = self.split.train if question.strangers is None else question.known.items
+        return np.asarray(lists.lengths.numpy()[users])
 
     def _by_activity(self, standing: Standing) -> dict[str, Any]:
-        interactions = self.split.data.counts[standing.users]
+        strangers = self.ranker.question.strangers is not None
+        interactions = self._interactions(standing.users) if strangers else self.split.data.counts[standing.users]
         values = per_user(standing, self.experiment.protocol.cutoffs)
         found: dict[str, Any] = {"groups": by_activity(interactions, values)}
         if self.experiment.inactive:
@@ -118,6 +125,14 @@ class Finishing:
             **{name: _per_client(lines, name) for name in _TRAFFIC},
             **({} if cost is None else {"cost": cost.summary()}),
         }
+
+
+def _joined(values: list[Any], standing: Standing) -> list[Any]:
+    """[p] values of right answers as [k], one a user; several of one user are parted by semicolons."""
+    if standing.answers is None:
+        return values
+    ends = np.cumsum(standing.answers).tolist()
+    return [";".join(map(str, values[end - count : end])) for end, count in zip(ends, standing.answers, strict=True)]
 
 
 def _per_client(lines: list[dict[str, Any]], name: str) -> int:

@@ -15,8 +15,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from ownview.data.interactions import IntArray
-from ownview.data.splits import NONE, Split
+from ownview.data.interactions import IdArray, IntArray
+from ownview.data.questions import Question
+from ownview.data.splits import Split
+from ownview.evaluation.ranking import NONE
 
 SAMPLES = 24
 """Users whose history is kept beside their list."""
@@ -28,36 +30,38 @@ _OFTEN = 20
 """Most recommended items that keep their title, whoever they were recommended to."""
 
 
-def sample_users(split: Split, ranked: IntArray, watched: Sequence[int] = ()) -> list[int]:
-    """Positions of the watched users and of `SAMPLES` ranked ones.
+def sample_users(ids: IdArray, asked: IntArray, watched: Sequence[int] = ()) -> list[int]:
+    """Positions of the watched users and of `SAMPLES` asked ones.
 
     Chosen by a hash of the user's id, so that every method, seed and protocol on the same data has the same ones.
     """
-    by_hash = sorted(ranked.tolist(), key=lambda user: hashlib.sha256(str(split.data.users[user]).encode()).digest())
+    by_hash = sorted(asked.tolist(), key=lambda user: hashlib.sha256(str(ids[user]).encode()).digest())
     return list(dict.fromkeys([*watched, *by_hash[:SAMPLES]]))
 
 
 def recommended(
-    split: Split, ranked: IntArray, lists: npt.NDArray[np.int64], watched: Sequence[int] = ()
+    split: Split, question: Question, lists: npt.NDArray[np.int64], watched: Sequence[int] = ()
 ) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Tensors and description of `recommended.safetensors`.
 
     Args:
         split: the data as used.
-        ranked: [k] positions of the ranked users, in the order of users.csv.
+        question: whose k users are asked, in the order of users.csv.
         lists: [k, K] what each of them is recommended, best first; -1 for empty places.
         watched: positions of users whose clients are watched.
 
     Returns:
         `lists` [k, K] item positions, `popularity` [m] training rows of each item; and a description with, for every
-        sample user, the distinct training items in time order (source order without times), and held-out items.
+        sample user, the distinct known items in time order (source order without times), and what would be right.
     """
     popularity = np.bincount(split.train.values.numpy(), minlength=split.num_items)
-    samples = [_sample(split, user, ranked) for user in sample_users(split, ranked, watched)]
+    asked, ids = question.users, split.users_of(question)
+    chosen = sample_users(ids, asked, watched if question.strangers is None else ())
+    samples = [_sample(split, question, user) for user in chosen]
     named: set[int] = set(_most_recommended(lists, split.num_items))
     for sample in samples:
         row = sample["row"]
-        named |= {*sample["history"][-_TITLED:], sample["validation"], sample["test"]}
+        named |= {*sample["history"][-_TITLED:], *sample["validation"], *sample["test"]}
         named |= set() if row is None else set(lists[row].tolist())
     about = {
         "samples": samples,
@@ -68,20 +72,21 @@ def recommended(
     return tensors, about
 
 
-def _sample(split: Split, user: int, ranked: IntArray) -> dict[str, Any]:
-    rows = split.data.of(user)
-    items = split.data.item[rows]
-    if split.data.timestamp is not None:
-        items = items[np.argsort(split.data.timestamp[rows], kind="stable")]
-    trained = set(split.train.of(user).tolist())
-    place = np.flatnonzero(ranked == user)
+def _sample(split: Split, question: Question, user: int) -> dict[str, Any]:
+    place = np.flatnonzero(question.users == user)
     return {
-        "user": str(split.data.users[user]),
+        "user": str(split.users_of(question)[user]),
         "row": int(place[0]) if len(place) else None,
-        "history": [item for item in dict.fromkeys(items.tolist()) if item in trained],
-        "validation": int(split.validation[user]),
-        "test": int(split.test[user]),
+        "history": list(dict.fromkeys(question.known.items.of(user).tolist())),
+        "validation": [] if split.earlier is not None else split.validation.answers(user),
+        "test": question.answers(user),
     }
+
+
+def answers(sample: dict[str, Any], stage: str) -> list[int]:
+    """A sample user's right answers; runs of earlier versions noted a single number, -1 for none."""
+    noted = sample[stage]
+    return noted if isinstance(noted, list) else [noted] * (noted != NONE)
 
 
 def _most_recommended(lists: npt.NDArray[np.int64], num_items: int) -> list[int]:

@@ -16,8 +16,8 @@ from ownview.base.errors import OutputError, SettingError
 from ownview.baselines.central import Central
 from ownview.config.differences import differences
 from ownview.data.interactions import Interactions
-from ownview.data.splits import NONE
 from ownview.evaluation.groups import ActivityRange
+from ownview.evaluation.ranking import NONE
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.finishing import Finishing
@@ -25,7 +25,7 @@ from ownview.runs.folder import RunFolder
 from ownview.runs.lock import sole_worker
 from ownview.runs.provenance import method_fingerprint
 from ownview.runs.setup import ExperimentSetup
-from ownview.runs.trainers import FederatedTrainer, Trainer
+from ownview.runs.trainers import Trainer
 from ownview.runs.training import Training
 from ownview.runs.watching import Watch
 
@@ -71,13 +71,14 @@ class Run:
         _require_unchanged(self.folder, here, setup)
         trainer = setup.trainer(here, self.model or here.model())
         trainer.unpack(self.folder.read_tensors("model")[0])
-        names = setup.split.data
+        names, ranker = setup.split.data, setup.rankers[1]
         position = names.position_of_user(user)
         users = torch.tensor([position], device=setup.machine.device)
-        best = replace(setup.rankers[1], users=users).top(trainer, k)[0]
-        scores = trainer.scores(users, None)[0]
+        scorer = trainer.asked(ranker.question)
+        best, scores = replace(ranker, users=users).top(scorer, k)[0], scorer.scores(users, None)[0]
+        right = ranker.question.answers(position)
         return [
-            Recommendation(names.items[i], names.title(i), float(scores[i]), i == int(setup.split.test[position]))
+            Recommendation(names.items[i], names.title(i), float(scores[i]), i in right)
             for i in best.tolist()
             if i != NONE
         ]
@@ -194,8 +195,9 @@ class _Work:
     @classmethod
     def of(cls, experiment: Experiment, model: Model, data: Interactions | None, setup: ExperimentSetup) -> _Work:
         if experiment.inactive:  # a range nobody is in is better said now than after training
-            ranked = setup.split.data.counts[setup.rankers[1].users.cpu().numpy()]
-            ActivityRange.parse(experiment.inactive).members(ranked)
+            question = setup.rankers[1].question
+            counts = setup.split.data.counts if question.strangers is None else question.known.items.lengths.numpy()
+            ActivityRange.parse(experiment.inactive).members(counts[question.users])
         at_work = setup.trainer(experiment, model)
         rounds = experiment.rounds_of(model)
         written = replace(experiment.resolved(model), device=str(setup.machine.device), rounds=rounds)
@@ -240,7 +242,7 @@ def _require_unchanged(folder: RunFolder, experiment: Experiment, setup: Experim
 def _watch(at_work: Trainer, experiment: Experiment) -> Watch | None:
     if not experiment.watch:
         return None
-    if not isinstance(at_work, FederatedTrainer):
+    if at_work.federation is None:
         method = experiment.method
         raise SettingError(f"setting watch={list(experiment.watch)}: {method} has no clients; nothing to watch")
     return Watch.of(at_work.federation, experiment.watch)

@@ -5,19 +5,24 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Protocol as Interface
 
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Central, InEpochs, Lessons, OneShot
+from ownview.base.errors import SettingError
+from ownview.baselines.central import Asked, Central, InEpochs, Lessons, OneShot
+from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
 from ownview.evaluation.protocol import Protocol
+from ownview.evaluation.ranking import Scorer
+from ownview.federation.asking import asked
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation, RoundReport
-from ownview.federation.scoring import scorer_of
 from ownview.registry import Model
 from ownview.seam.training import Params
 
@@ -25,11 +30,15 @@ from ownview.seam.training import Params
 class Trainer(Interface):
     """A model at work."""
 
+    @property
+    def federation(self) -> Federation | None:
+        """Clients and server, where it has any."""
+
     def round(self, number: int) -> RoundReport:
         """Train one round."""
 
-    def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
-        """[B, C] scores of `items` for `users`, of all items where `items` is None."""
+    def asked(self, question: Question) -> Scorer:
+        """Scores given what is known when the question is asked; for as long as the model does not train."""
 
     def pack(self) -> dict[str, Tensor]:
         """Everything needed to go on, and to predict."""
@@ -41,8 +50,22 @@ class Trainer(Interface):
 def trainer(
     model: Model, split: Split, protocol: Protocol, options: FederationOptions, seed: int, machine: Machine
 ) -> Trainer:
-    """The trainer of a federated method, or of a central model."""
+    """The trainer of a federated method, or of a central model; of two where validation asks one of its own."""
+    made = _trainer(model, split, protocol, options, seed, machine)
+    if split.earlier is None:
+        return made
+    return TwinTrainer(made, _trainer(model, split.earlier, protocol, options, seed, machine), split.validation)
+
+
+def _trainer(
+    model: Model, split: Split, protocol: Protocol, options: FederationOptions, seed: int, machine: Machine
+) -> Trainer:
     excluded = protocol.training_exclusions(split)
+    if isinstance(model, Central) and split.test.strangers is not None and not model.by_history:
+        raise SettingError(
+            f"{model.name} learns values for every user and has none for users that never took part; under protocol "
+            f"{protocol.name} take a model that scores by history, such as ease, or a federated method"
+        )
     if isinstance(model, InEpochs):
         return EpochTrainer(model, split, excluded, seed, machine)
     if isinstance(model, OneShot):
@@ -57,15 +80,14 @@ class FederatedTrainer:
 
     def __init__(self, federation: Federation) -> None:
         self.federation = federation
-        self.scorer = scorer_of(federation)
 
     def round(self, number: int) -> RoundReport:
         """Train one round."""
         return self.federation.round(number)
 
-    def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
-        """[B, C] scores by the users' clients."""
-        return self.scorer.scores(users, items)
+    def asked(self, question: Question) -> Scorer:
+        """Scores by the users' clients, or by clients of users who come for the first time."""
+        return asked(self.federation, question)
 
     def pack(self) -> dict[str, Tensor]:
         """Clients' and server's values."""
@@ -76,6 +98,44 @@ class FederatedTrainer:
         self.federation.unpack(packed)
 
 
+class TwinTrainer:
+    """Two models of the same settings that train side by side, one on less.
+
+    Args:
+        main: is tested.
+        earlier: answers `question` alone, which chooses the round for both.
+        question: of validation.
+    """
+
+    def __init__(self, main: Trainer, earlier: Trainer, question: Question) -> None:
+        self.main, self.earlier, self.question = main, earlier, question
+
+    @property
+    def federation(self) -> Federation | None:
+        """Of the model that is tested."""
+        return self.main.federation
+
+    def round(self, number: int) -> RoundReport:
+        """Train one round of both; the report is that of the model that is tested, the seconds those of both."""
+        earlier, report = self.earlier.round(number), self.main.round(number)
+        seconds = {part: value + earlier.seconds.get(part, 0.0) for part, value in report.seconds.items()}
+        return replace(report, seconds=seconds)
+
+    def asked(self, question: Question) -> Scorer:
+        """Scores by the model that the question is for."""
+        return (self.earlier if question is self.question else self.main).asked(question)
+
+    def pack(self) -> dict[str, Tensor]:
+        """Everything of both."""
+        return self.main.pack() | {f"earlier.{name}": value for name, value in self.earlier.pack().items()}
+
+    def unpack(self, packed: Mapping[str, Tensor]) -> None:
+        """Restore both."""
+        earlier = {name: value for name, value in packed.items() if name.startswith("earlier.")}
+        self.main.unpack({name: value for name, value in packed.items() if name not in earlier})
+        self.earlier.unpack({name.removeprefix("earlier."): value for name, value in earlier.items()})
+
+
 class CentralTrainer(ABC):
     """A central model and its values."""
 
@@ -83,9 +143,14 @@ class CentralTrainer(ABC):
         needed = model.standing_bytes(split.num_users, split.num_items)
         advice = "raise --memory" + (" or lower embedding_size" if "embedding_size" in model.values() else "")
         machine.require(needed, f"{model.name}'s standing values", advice)
-        self.central, self.num_users, self.device = model, split.num_users, machine.device
+        self.central, self.split, self.device = model, split, machine.device
         self.values: Params = {}
         self.learned: Params = {}
+
+    @property
+    def federation(self) -> None:
+        """There is none."""
+        return None
 
     @abstractmethod
     def train(self, number: int) -> float | None:
@@ -100,14 +165,14 @@ class CentralTrainer(ABC):
         start = time.perf_counter()
         loss = self.train(number)
         self.learned = {}
-        return RoundReport(number, self.num_users, loss, {"train": time.perf_counter() - start})
+        return RoundReport(number, self.split.num_users, loss, {"train": time.perf_counter() - start})
 
-    def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
-        """[B, C] scores."""
+    def asked(self, question: Question) -> Scorer:
+        """Scores by what was learnt and what is known."""
         if not self.learned:  # worked out once for all blocks of users that are ranked after a round
             self.learned = self.predicting()
-        every = self.central.scores(self.learned, users)
-        return every if items is None else every.gather(1, items)
+        same = question.strangers is None and torch.equal(question.known.items.lengths, self.split.train.lengths)
+        return CentralScorer(self.central, self.learned, question.known.to(self.device), as_trained=same)
 
     def pack(self) -> dict[str, Tensor]:
         """What was learnt, and what an optimiser remembers."""
@@ -119,12 +184,31 @@ class CentralTrainer(ABC):
         self.learned = {}
 
 
+class CentralScorer:
+    """Scores by a central model.
+
+    Args:
+        model: its settings.
+        learned: what it learnt.
+        known: of every user.
+        as_trained: whether that is what it was trained on.
+    """
+
+    def __init__(self, model: Central, learned: Params, known: Timeline, *, as_trained: bool) -> None:
+        self.model, self.learned, self.known, self.as_trained = model, learned, known, as_trained
+
+    def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
+        """[B, C] scores of `items` for `users`, of all items where `items` is None."""
+        every = self.model.scores(self.learned, Asked(users, self.known, self.as_trained))
+        return every if items is None else every.gather(1, items)
+
+
 class OneShotTrainer(CentralTrainer):
     """A model that is fitted in its only round."""
 
     def __init__(self, model: OneShot, split: Split, excluded: Ragged, seed: int, machine: Machine) -> None:
         super().__init__(model, split, machine)
-        self.model, self.split, self.excluded, self.seed = model, split, excluded, seed
+        self.model, self.excluded, self.seed = model, excluded, seed
 
     def train(self, number: int) -> None:
         """Fit."""

@@ -104,7 +104,7 @@ class Training:
     def _measure(self, number: int) -> dict[str, float]:
         ranker = self.rankers[1 if self._stage() == "test" else 0]
         try:
-            return means(ranker.rank(self.trainer), self.protocol.cutoffs)
+            return means(ranker.rank(self.trainer.asked(ranker.question)), self.protocol.cutoffs)
         except TrainingError as error:
             raise TrainingError(f"after round {number} {error}; lower the learning rate") from error
 

@@ -190,7 +190,10 @@ def timeline() -> Param:
     """The client's training items, oldest first; a repeated item stands as often as it occurred.
 
     The client sees NAME.rows [L], the row of each in the tables at hand; NAME.times [L], the data's timestamps, or
-    0, 1, 2, ... where the data has none; and NAME.mask [L], 1 for an item and 0 for padding behind the last.
+    0, 1, 2, ... where the data has none; NAME.mask [L], 1 for an item and 0 for padding behind the last; and NAME.now
+    [], what the client's clock says, or the number of its items where the data has no times. While it works that is the
+    latest time in anybody's training items, the moment of the round; when it is asked, what the protocol lets it know:
+    its last item's time or the moment it is asked.
     """
     return Param((), TIMELINE, initial=_ZERO)
 
@@ -205,7 +208,7 @@ def visible(params: Mapping[str, Param]) -> dict[str, Param]:
     seen: dict[str, Param] = {}
     for name, param in params.items():
         if param.role is TIMELINE:
-            seen |= dict.fromkeys((f"{name}.rows", f"{name}.times", f"{name}.mask"), param)
+            seen |= dict.fromkeys((f"{name}.rows", f"{name}.times", f"{name}.mask", f"{name}.now"), param)
         elif param.role is not HELD:
             tables = (name, *param.tables_beside)
             seen |= dict.fromkeys(tables, param)

@@ -16,10 +16,18 @@ Params = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class World:
-    """What a method may know of the data when it declares parameters and phases."""
+    """What a method may know of the data when it declares parameters and phases.
+
+    Args:
+        num_clients: n.
+        num_items: m.
+        order: what is known of the order of a client's items: "times" where they have timestamps, "rows" where the rows
+            of the data are in time order but have no times, "none".
+    """
 
     num_clients: int
     num_items: int
+    order: str = "times"
 
 
 ANY_WORLD = World(num_clients=2, num_items=4)

@@ -50,7 +50,7 @@ def trained(one: Trainer, first: int, last: int) -> Trainer:
 
 def scores_of(one: Trainer, split: Split, device: str = "cpu") -> Tensor:
     """[n, m] of everybody."""
-    return one.scores(torch.arange(split.num_users, device=device), None).cpu()
+    return one.asked(split.test).scores(torch.arange(split.num_users, device=device), None).cpu()
 
 
 def rounds_of(model: Model, wanted: int) -> int:

@@ -34,7 +34,7 @@ class Validation:
         at_work, (ranker, _) = self.setup.trainer(experiment, model), self.setup.rankers
         for number in range(1, experiment.rounds_of(model) + 1):
             at_work.round(number)
-            yield number, means(ranker.rank(at_work), experiment.protocol.cutoffs)
+            yield number, means(ranker.rank(at_work.asked(ranker.question)), experiment.protocol.cutoffs)
 
 
 def require_blind(protocol: Protocol) -> None:

@@ -1,0 +1,218 @@
+"""Splits at a moment: what came before it trains, whoever's it is; what comes after it is asked and nothing else.
+
+Users and items that nobody had met before the moment are not there for the model: changing, adding or removing rows
+after it changes no model and no score, only who is asked and what is right. The moment itself is given as a time, or
+found as a share of all rows in time order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from ownview.base.errors import DataError
+from ownview.data.interactions import IntArray, Interactions
+from ownview.data.questions import Question
+from ownview.data.ragged import Ragged
+from ownview.data.splits import Split, distinct_rows, known_by, training
+from ownview.data.timeline import Timeline, time_order
+
+DAY = 86_400
+"""Seconds: timestamps are in seconds."""
+
+
+def moment_at(data: Interactions, share: float, protocol: str) -> int:
+    """The time before which this share of all rows lies."""
+    if data.timestamp is None:
+        raise DataError(
+            f"{data.name}: protocol {protocol} asks at a moment in time, and this data has no times; expected a column "
+            "of timestamps, or another protocol: honest, or sequential where rows are in time order"
+        )
+    return int(np.quantile(data.timestamp, share, method="lower"))
+
+
+@dataclass(frozen=True, eq=False)
+class Past:
+    """The data cut at a moment.
+
+    Args:
+        data: rows before it, by the users and items that have any, each in order of first appearance among these rows.
+        later: positions in the source of the rows from the moment on.
+        user: [l] of each later row, its user's position in `data`; -1 where that user was not there before.
+        item: [l] its item's likewise.
+        times: [l] its time.
+    """
+
+    data: Interactions
+    later: IntArray
+    user: IntArray
+    item: IntArray
+    times: IntArray
+
+    @classmethod
+    def before(cls, source: Interactions, moment: int) -> Past:
+        """Cut; a pair that stands repeatedly before the moment counts once, at its first row."""
+        assert source.timestamp is not None
+        before = source.timestamp < moment
+        if not before.any():
+            raise DataError(f"{source.name}: nothing happened before {moment}; expected a later moment")
+        past = source.select(before).in_order_of_appearance()
+        data = past.without_repeats() if past.repeated_pairs().any() else past
+        later = np.flatnonzero(~before)
+        user, item = (
+            _positions(source_ids, own_ids)[of[later]]
+            for source_ids, own_ids, of in (
+                (source.users, data.users, source.user), (source.items, data.items, source.item)
+            )
+        )  # fmt: skip
+        return cls(data, later, user, item, source.timestamp[later])
+
+    def relevant(self, rows: IntArray) -> Ragged:
+        """Every user's new items in some later rows (positions among these); unknown users and items are left out."""
+        here = rows[(self.user[rows] >= 0) & (self.item[rows] >= 0)]
+        pair = self.user[here] * self.data.num_items + self.item[here]
+        had = np.isin(pair, self.data.user * self.data.num_items + self.data.item)
+        new = here[~had]
+        return Ragged.from_distinct_pairs(self.user[new], self.item[new], self.data.num_users)
+
+
+def next_sitting(
+    source: Interactions, *, moment: int, pause: int, fewest: int, relevant: str, ties: str, seed: int
+) -> Split:
+    """Everything before a moment trains; asked is who comes back after it and after a pause, about that sitting.
+
+    A sitting goes on as long as a user's interactions follow each other without a pause.
+
+    Args:
+        source: with timestamps.
+        moment: of the cut.
+        pause: seconds; longer gaps part sittings.
+        fewest: interactions before the moment that a user needs to be asked.
+        relevant: "all" new items of the sitting, or the "first" alone.
+        ties: which of equally timed rows is the later, see `time_order`.
+        seed: of the hash that decides them.
+
+    Returns:
+        a split whose validation is its test: give it an earlier one to choose by. A client that is asked knows that a
+        pause lies behind it, and not how long it was: its clock shows the moment of the cut, or a pause after its last
+        item where that is later.
+    """
+    past = Past.before(source, moment)
+    data = past.data
+    assert data.timestamp is not None
+    order = time_order(data, data.timestamp, ties=ties, seed=seed)
+    everything = np.ones(len(data), dtype=bool)
+    train, timeline = training(data, order, everything)
+    last = np.maximum.reduceat(data.timestamp, data.offsets[:-1])
+    rows = _first_sitting(past, _later_by_time(source, past, ties, seed), last, pause)
+    comes_back = data.counts[past.user[rows]] >= fewest
+    rows = rows[comes_back & (past.item[rows] >= 0)]
+    hidden = distinct_rows(data, everything)
+    right = _first_new(past, rows, hidden) if relevant == "first" else past.relevant(rows)
+    known = known_by(data, order, everything)
+    assert known.times is not None
+    now = torch.from_numpy(np.maximum(last + pause + 1, moment))
+    question = Question(right, Timeline(known.items, known.times, now), hidden)
+    notes = (
+        f"next sitting: everything before {moment} trains; {len(question.users)} users come back after it and after a "
+        f"pause of {pause / DAY:g} days, with {int(question.relevant.lengths.sum())} new items",
+    )
+    return Split(data, train, timeline, question, question, "times", notes)
+
+
+def global_time(
+    source: Interactions, *, first: int, second: int, ties: str, seed: int, knows_validation: bool = False
+) -> Split:
+    """Train before t1; each user's first new item in [t1, t2) validates, the first from t2 on tests.
+
+    Args:
+        source: with timestamps.
+        first: t1.
+        second: t2, later.
+        ties: which of equally timed rows is the later, see `time_order`.
+        seed: of the hash that decides them.
+        knows_validation: whether a client knows what it had in [t1, t2) when test is asked.
+
+    Users with nothing before t1 are not there; users with nothing new in a window are not asked there.
+    """
+    past = Past.before(source, first)
+    data = past.data
+    assert data.timestamp is not None
+    order = time_order(data, data.timestamp, ties=ties, seed=seed)
+    everything = np.ones(len(data), dtype=bool)
+    train, timeline = training(data, order, everything)
+    later = _later_by_time(source, past, ties, seed)
+    later = later[(past.user[later] >= 0) & (past.item[later] >= 0)]
+    inside = later[past.times[later] < second]
+    hidden = distinct_rows(data, everything)
+    known = known_by(data, order, everything)
+    validation = Question(_first_new(past, inside, hidden), known, hidden)
+    between = _with(hidden, past.user[inside], past.item[inside])
+    at_test = _extended(known, past, inside) if knows_validation else known
+    test = Question(_first_new(past, later[past.times[later] >= second], between), at_test, between)
+    unseen = int((past.user < 0).sum())
+    notes = [f"global time: training before {first}, validation before {second}, test from there"]
+    if unseen:
+        notes.append(f"{unseen} of {len(past.later)} later rows are of users who had nothing before {first}: not asked")
+    return Split(data, train, timeline, validation, test, "times", tuple(notes))
+
+
+def _positions(source_ids: IntArray, own_ids: IntArray) -> IntArray:
+    """[source] where each id stands among one's own; -1 where it does not."""
+    place = {one: k for k, one in enumerate(own_ids.tolist())}
+    return np.array([place.get(one, -1) for one in source_ids.tolist()], dtype=np.int64)
+
+
+def _later_by_time(source: Interactions, past: Past, ties: str, seed: int) -> IntArray:
+    """[l] positions among the later rows, by user of the source and time; rows of unknown users too."""
+    assert source.timestamp is not None
+    order = time_order(source, source.timestamp, ties=ties, seed=seed)
+    place = np.full(len(source), -1, dtype=np.int64)
+    place[past.later] = np.arange(len(past.later))
+    return place[order][place[order] >= 0]
+
+
+def _first_sitting(past: Past, rows: IntArray, last: IntArray, pause: int) -> IntArray:
+    """Later rows that belong to the first sitting of a user who comes back after a pause; `rows` by user and time."""
+    rows = rows[past.user[rows] >= 0]
+    user, time = past.user[rows], past.times[rows]
+    begins = np.ones(len(rows), dtype=bool)
+    begins[1:] = user[1:] != user[:-1]
+    previous = np.concatenate([[0], time[:-1]])
+    gap = time - np.where(begins, last[user], previous)
+    # A user's first later row counts 1 if it comes after a pause; every later pause makes another sitting.
+    sitting = np.cumsum(gap > pause)
+    before = np.maximum.accumulate(np.where(begins, sitting - (gap > pause), 0))
+    returned = np.zeros(len(last), dtype=bool)
+    returned[user[begins]] = gap[begins] > pause
+    return rows[(sitting - before == 1) & returned[user]]
+
+
+def _first_new(past: Past, rows: IntArray, had: Ragged) -> Ragged:
+    """Every user's first item in some later rows, in time order, that it did not have."""
+    m = past.data.num_items
+    held = np.repeat(np.arange(len(had)), had.lengths.numpy()) * m + had.values.numpy()
+    new = rows[~np.isin(past.user[rows] * m + past.item[rows], held)]
+    first = new[np.unique(past.user[new], return_index=True)[1]]
+    return Ragged.from_pairs(past.user[first], past.item[first], past.data.num_users)
+
+
+def _with(lists: Ragged, user: IntArray, item: IntArray) -> Ragged:
+    """Distinct lists with further items."""
+    mine = np.repeat(np.arange(len(lists)), lists.lengths.numpy())
+    both = np.concatenate([mine, user]), np.concatenate([lists.values.numpy(), item])
+    return Ragged.from_distinct_pairs(*both, len(lists))
+
+
+def _extended(known: Timeline, past: Past, rows: IntArray) -> Timeline:
+    """A timeline that goes on with some later rows, which are by user and time; what a user had stands once."""
+    assert known.times is not None
+    n, m = len(known.items), past.data.num_items
+    user = np.repeat(np.arange(n), known.items.lengths.numpy())
+    new = rows[~np.isin(past.user[rows] * m + past.item[rows], user * m + known.items.values.numpy())]
+    users = np.concatenate([user, past.user[new]])
+    items = Ragged.from_pairs(users, np.concatenate([known.items.values.numpy(), past.item[new]]), n)
+    times = Ragged.from_pairs(users, np.concatenate([known.times.values.numpy(), past.times[new]]), n)
+    return Timeline(items, times, times.values[items.offsets[1:] - 1])

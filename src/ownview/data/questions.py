@@ -1,0 +1,42 @@
+"""A question to a model: who is asked, what is right, and what is known by then."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ownview.data.interactions import IdArray, IntArray
+from ownview.data.ragged import Ragged
+from ownview.data.timeline import Timeline
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What n users are asked.
+
+    Args:
+        relevant: every user's right answers, distinct; who has none is not asked.
+        known: what every user's client knows when it is asked, oldest first.
+        hidden: every user's items that are no candidates and are never recommended, distinct and ascending.
+        strangers: ids of the n users where they never took part in training; None where they are those of the split.
+    """
+
+    relevant: Ragged
+    known: Timeline
+    hidden: Ragged
+    strangers: IdArray | None = None
+
+    @property
+    def users(self) -> IntArray:
+        """[k] positions of the users that are asked, ascending."""
+        return np.flatnonzero(self.relevant.lengths.numpy())
+
+    @property
+    def single(self) -> bool:
+        """Whether everybody has one right answer at most."""
+        return not len(self.relevant) or int(self.relevant.lengths.max()) <= 1
+
+    def answers(self, user: int) -> list[int]:
+        """One user's right answers."""
+        return [int(item) for item in self.relevant.of(user).tolist()]

@@ -1,0 +1,69 @@
+"""The kinds of splits that a protocol may name, each from the protocol's settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ownview.data.causal_splits import DAY, global_time, moment_at, next_sitting
+from ownview.data.interactions import Interactions
+from ownview.data.newcomers import held_out_users
+from ownview.data.split_files import from_files
+from ownview.data.splits import Split, leave_one_out
+
+if TYPE_CHECKING:
+    from ownview.evaluation.protocol import Protocol
+
+
+def _latest_item(protocol: Protocol, data: Interactions) -> Split:
+    return leave_one_out(
+        data, ties=protocol.split_ties, untimed=protocol.untimed, seed=protocol.split_seed,
+        knows_validation=protocol.knows_validation, moment=protocol.moment,
+    )  # fmt: skip
+
+
+def _global_time(protocol: Protocol, data: Interactions) -> Split:
+    first, second = (moment_at(data, share, protocol.name) for share in (protocol.validation_from, protocol.test_from))
+    return global_time(
+        data, first=first, second=second, ties=protocol.split_ties, seed=protocol.split_seed,
+        knows_validation=protocol.knows_validation,
+    )  # fmt: skip
+
+
+def _next_sitting(protocol: Protocol, data: Interactions) -> Split:
+    """The split at the later cut, with that at the earlier one to choose by."""
+    earlier, split = (
+        next_sitting(
+            data, moment=moment_at(data, share, protocol.name), pause=round(protocol.pause_days * DAY),
+            fewest=protocol.fewest_before, relevant=protocol.relevant, ties=protocol.split_ties,
+            seed=protocol.split_seed,
+        )
+        for share in (protocol.validation_from, protocol.test_from)
+    )  # fmt: skip
+    return replace(split, validation=earlier.test, earlier=earlier)
+
+
+def _new_users(protocol: Protocol, data: Interactions) -> Split:
+    return held_out_users(
+        data, share=protocol.newcomers, fold=protocol.fold, ties=protocol.split_ties, untimed=protocol.untimed,
+        seed=protocol.split_seed, knows_validation=protocol.knows_validation, moment=protocol.moment,
+    )  # fmt: skip
+
+
+def _files(protocol: Protocol, data: Interactions) -> Split:
+    return from_files(Path(protocol.split_folder), data, ties=protocol.split_ties, seed=protocol.split_seed)
+
+
+SPLITS: dict[str, Callable[[Protocol, Interactions], Split]] = {
+    "leave-one-out": _latest_item,
+    "global-time": _global_time,
+    "next-sitting": _next_sitting,
+    "new-users": _new_users,
+    "files": _files,
+}
+"""By the value of the protocol setting `split`."""
+
+CAUSAL = frozenset({"global-time", "next-sitting"})
+"""Splits at a moment in time."""

@@ -1,0 +1,69 @@
+"""What clients score by when they are asked a question: what they hold, and what they know by then.
+
+Users who never took part get clients too. Such a client receives what anybody receives who comes for the first time,
+and fits its own values to its history, a few rounds long, without sending anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from ownview.data.interactions import IdArray
+from ownview.data.questions import Question
+from ownview.data.splits import distinct
+from ownview.data.timeline import Timeline
+from ownview.federation.clients import Clients
+from ownview.federation.messages import Download
+from ownview.federation.round import Federation
+from ownview.federation.scoring import ClientScorer
+from ownview.federation.timelines import Timelines
+from ownview.federation.work import Household, Work
+
+FOLD_IN = 5
+"""Rounds that a client of a newcomer trains at home before it is asked."""
+
+
+def asked(federation: Federation, question: Question) -> ClientScorer:
+    """Scores by the clients of everybody that a question is about."""
+    known = question.known.to(federation.machine.device)
+    if question.strangers is not None:
+        return newcomers(federation, known, question.strangers)
+    home = federation.work.home
+    # Where nothing but training items are known their order is kept, so that what is drawn for them stays the same.
+    more = not torch.equal(known.items.lengths, home.train.lengths)
+    train = known.items if more else home.train
+    timelines = Timelines(known, federation.world.num_items, federation.machine.dtype)
+    there = replace(home, clients=home.clients.knowing(train, timelines), train=train)
+    return ClientScorer(federation.terms.work(there), federation.newest)
+
+
+def newcomers(federation: Federation, known: Timeline, ids: IdArray) -> ClientScorer:
+    """Scores by clients of users who never took part, from what is known of them alone."""
+    machine, world, old = federation.machine, federation.world, federation.work.home
+    first = torch.arange(world.num_clients, world.num_clients + len(ids))
+    timelines = Timelines(known, world.num_items, machine.dtype)
+    clients = Clients(old.client.params, world.num_items, first, federation.seed, machine, known.items, timelines)
+    excluded = distinct(known.items.to(torch.device("cpu"))).to(machine.device)
+    home = Household(
+        old.name, old.client, clients, world, known.items, excluded, ids, federation.seed, machine
+    )  # fmt: skip
+    work = federation.terms.work(home)
+    nobody = torch.arange(0, device=machine.device)
+    download = Download(federation.done, federation.newest(nobody).values)
+    _fold_in(work, download, torch.arange(len(ids), device=machine.device))
+    return ClientScorer(work, lambda clients, names: download)
+
+
+def _fold_in(work: Work, download: Download, everybody: Tensor) -> None:
+    """Fit what is the clients' own; who has no history cannot, and keeps the initial values."""
+    some = everybody[work.home.train.lengths > 0]
+    if work.home.client.phases:
+        work.home.clients.begin(download, some)
+        for visit in range(FOLD_IN):
+            for block in work.blocks(some):
+                work.do(work.samples(download.round + visit, block), download)
+            work.loss(download.round)
+    work.after_round(download, some)
