@@ -7,9 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ownview.data.causal_splits import DAY, global_time, moment_at, next_sitting
+from ownview.data.causal_splits import global_time, moment_at, next_sitting
 from ownview.data.interactions import Interactions
 from ownview.data.newcomers import held_out_users
+from ownview.data.sittings import DAY
 from ownview.data.split_files import from_files
 from ownview.data.splits import Split, leave_one_out
 
