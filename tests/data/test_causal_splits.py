@@ -121,7 +121,7 @@ def test_hidden_is_what_a_user_had() -> None:
     assert items[split.test.hidden.of(place).numpy()].tolist() == ["p", "r"]
     assert (
         split.train.of(place).tolist() == split.test.known.items.of(place).tolist()[::-1]
-    )  # r stands first in the file
+    )
 
 
 def test_users_and_items_are_numbered_by_what_came_before() -> None:
