@@ -42,6 +42,7 @@ class Past:
         item: [l] its item's likewise; from the number of items on where that item was not there before.
         times: [l] its time.
         unmet: ids of the items that were not there before.
+        last: [n] the latest time before the moment at which each user did anything, repeats included.
     """
 
     data: Interactions
@@ -50,6 +51,7 @@ class Past:
     item: IntArray
     times: IntArray
     unmet: IdArray
+    last: IntArray
 
     @classmethod
     def before(cls, source: Interactions, moment: int) -> Past:
@@ -65,7 +67,10 @@ class Past:
         known = _positions(source.items, data.items)
         unmet = np.flatnonzero(known < 0)
         known[unmet] = data.num_items + np.arange(len(unmet))
-        return cls(data, later, user, known[source.item[later]], source.timestamp[later], source.items[unmet])
+        assert past.timestamp is not None
+        last = np.maximum.reduceat(past.timestamp, past.offsets[:-1])
+        item = known[source.item[later]]
+        return cls(data, later, user, item, source.timestamp[later], source.items[unmet], last)
 
     def relevant(self, rows: IntArray) -> Ragged:
         """Every user's new items in some later rows (positions among these)."""
@@ -97,7 +102,7 @@ def next_sitting(
     Returns:
         a split whose validation is its test: give it an earlier one to choose by. A client that is asked knows that a
         pause lies behind it, and not how long it was: its clock shows the moment of the cut, or a pause after its last
-        item where that is later.
+        interaction where that is later.
     """
     past = Past.before(source, moment)
     data = past.data
@@ -105,15 +110,14 @@ def next_sitting(
     order = time_order(data, data.timestamp, ties=ties, seed=seed)
     everything = np.ones(len(data), dtype=bool)
     train, timeline = training(data, order, everything)
-    last = np.maximum.reduceat(data.timestamp, data.offsets[:-1])
-    rows = _first_sitting(past, _later_by_time(source, past, ties, seed), last, pause)
+    rows = _first_sitting(past, _later_by_time(source, past, ties, seed), pause)
     comes_back = data.counts[past.user[rows]] >= fewest
     rows = rows[comes_back]
     hidden = distinct_rows(data, everything)
     right = _first_new(past, rows, hidden) if relevant == "first" else past.relevant(rows)
     known = known_by(data, order, everything)
     assert known.times is not None
-    now = torch.from_numpy(np.maximum(last + pause + 1, moment))
+    now = torch.from_numpy(np.maximum(past.last + pause + 1, moment))
     question = Question(right, Timeline(known.items, known.times, now), hidden, past.unmet, _when(past, rows))
     notes = (
         f"next sitting: everything before {moment} trains; {len(question.users)} users come back after it and after a "
@@ -176,18 +180,18 @@ def _later_by_time(source: Interactions, past: Past, ties: str, seed: int) -> In
     return place[order][place[order] >= 0]
 
 
-def _first_sitting(past: Past, rows: IntArray, last: IntArray, pause: int) -> IntArray:
+def _first_sitting(past: Past, rows: IntArray, pause: int) -> IntArray:
     """Later rows that belong to the first sitting of a user who comes back after a pause; `rows` by user and time."""
     rows = rows[past.user[rows] >= 0]
     user, time = past.user[rows], past.times[rows]
     begins = np.ones(len(rows), dtype=bool)
     begins[1:] = user[1:] != user[:-1]
     previous = np.concatenate([[0], time[:-1]])
-    gap = time - np.where(begins, last[user], previous)
+    gap = time - np.where(begins, past.last[user], previous)
     # A user's first later row counts 1 if it comes after a pause; every later pause makes another sitting.
     sitting = np.cumsum(gap > pause)
     before = np.maximum.accumulate(np.where(begins, sitting - (gap > pause), 0))
-    returned = np.zeros(len(last), dtype=bool)
+    returned = np.zeros(past.data.num_users, dtype=bool)
     returned[user[begins]] = gap[begins] > pause
     return rows[(sitting - before == 1) & returned[user]]
 
@@ -220,7 +224,9 @@ def _extended(known: Timeline, past: Past, rows: IntArray) -> Timeline:
     assert known.times is not None
     n, rows = len(known.items), rows[past.item[rows] < past.data.num_items]
     user = np.repeat(np.arange(n), known.items.lengths.numpy())
-    new = rows[~past.had(rows, user, known.items.values.numpy())]
+    once = np.zeros(len(rows), dtype=bool)
+    once[np.unique(past.user[rows] * past.data.num_items + past.item[rows], return_index=True)[1]] = True
+    new = rows[once & ~past.had(rows, user, known.items.values.numpy())]
     users = np.concatenate([user, past.user[new]])
     items = Ragged.from_pairs(users, np.concatenate([known.items.values.numpy(), past.item[new]]), n)
     times = Ragged.from_pairs(users, np.concatenate([known.times.values.numpy(), past.times[new]]), n)

@@ -43,7 +43,7 @@ _SURE = 0.01
 
 def time_probes(split: Split, protocol: Protocol, ranker: Ranker, seed: int) -> list[Finding]:
     """Those that the data allows; `ranker` asks the split's test."""
-    if split.order != "times":
+    if split.order != "times" or split.test.when is None:
         return []
     found = [sitting_probe(split)]
     if protocol.split == "leave-one-out":
