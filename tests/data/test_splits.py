@@ -31,7 +31,7 @@ def named(split: Split) -> dict[str, tuple[list[str], str | None, str | None]]:
     """By user id: training items, validation item and test item, as ids."""
 
     def of(item: int) -> str | None:
-        return None if item == NOBODY else str(split.data.items[item])
+        return None if item == NOBODY else str(split.items_of(split.test)[item])
 
     return {
         str(user): (
@@ -179,13 +179,13 @@ def by_shares(rows: list[Row], first: float, second: float, seed: int = 0) -> Sp
     return global_time(data, first=moments[0], second=moments[1], ties="hash", seed=seed)
 
 
-def test_global_time_takes_the_first_known_and_new_item_of_each_window() -> None:
-    """Items that nobody met before the first window are not there: neither for the model nor for the question."""
+def test_global_time_takes_the_first_new_item_of_each_window() -> None:
+    """Items that nobody met before the first window are not there for the model; asked for they are."""
     rows = [("a", f"i{t}", t) for t in range(10)] + [("b", f"i{t}", t) for t in (0, 2, 9)] + [("c", "i2", 2)]
     rows += [("c", "i1", 4), ("b", "i1", 7), ("c", "i0", 8), ("c", "i1", 7)]
     split = by_shares(rows, 0.4, 0.7)
     assert named(split) == {
-        "a": (["i0", "i1", "i2"], None, None),
+        "a": (["i0", "i1", "i2"], "i3", "i7"),
         "b": (["i0", "i2"], None, "i1"),
         "c": (["i2"], "i1", "i0"),
     }
@@ -209,14 +209,14 @@ def test_global_time_never_trains_on_the_future(rows: list[Row], first: float, s
         with pytest.raises(DataError, match="nothing happened before"):
             by_shares(rows, first, second, seed)
         return
-    found, met = named(by_shares(rows, first, second, seed)), {item for _, item, time in rows if time < start}
+    found = named(by_shares(rows, first, second, seed))
     assert set(found) == trained
     for user, (train, validation, test) in found.items():
         own = [(item, time) for name, item, time in rows if name == user]
         assert train == list(dict.fromkeys(item for item, time in own if time < start))
         for held, low, high in ((validation, start, end), (test, end, 99)):
             had = {item for item, time in own if time < low}
-            window = [(time, item) for item, time in own if low <= time < high and item in met - had]
+            window = [(time, item) for item, time in own if low <= time < high and item not in had]
             earliest = {item for time, item in window if time == min(window)[0]}
             assert held in earliest if window else held is None
 

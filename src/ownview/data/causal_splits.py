@@ -157,7 +157,8 @@ def global_time(
     between = _with(hidden, past.user[met], past.item[met])
     at_test = _extended(known, past, inside) if knows_validation else known
     after = later[past.times[later] >= second]
-    test = Question(_first_new(past, after, between), at_test, between, past.unmet, _when(past, after))
+    had = _with(hidden, past.user[inside], past.item[inside])
+    test = Question(_first_new(past, after, had), at_test, between, past.unmet, _when(past, after))
     unseen = int((past.user < 0).sum())
     notes = [f"global time: training before {first}, validation before {second}, test from there"]
     if unseen:
