@@ -23,7 +23,9 @@ def _worlds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     rows = []
     for user in range(20):
         items = chance.sample(range(40), 12)
-        rows += [(f"u{user}", f"i{item}", (place // 2 * 10 + chance.random()) * DAY) for place, item in enumerate(items)]
+        rows += [
+            (f"u{user}", f"i{item}", (place // 2 * 10 + chance.random()) * DAY) for place, item in enumerate(items)
+        ]
     Path("world.csv").write_text("user,item,timestamp\n" + "".join(f"{u},{i},{int(t)}\n" for u, i, t in rows))
     Path("untimed.csv").write_text("user,item\n" + "".join(f"{u},{i}\n" for u, i, _ in rows))
 
@@ -42,14 +44,20 @@ def assert_refused(outcome: Outcome, *facts: str) -> None:
 @pytest.mark.parametrize("method", ["popularity", "fedmf"])
 def test_a_moment_needs_times(ownview: Callable[..., Outcome], method: str, protocol: str) -> None:
     refused = ownview("run", method, "--data", "untimed.csv", "--protocol", protocol, "--out", "out")
-    facts = (f"untimed: protocol {protocol} asks at a moment in time", "has no times", "expected a column of timestamps")
+    facts = (
+        f"untimed: protocol {protocol} asks at a moment in time",
+        "has no times",
+        "expected a column of timestamps",
+    )
     assert_refused(refused, *facts, "another protocol: honest, or sequential")
 
 
 @pytest.mark.parametrize("protocol", ["next-sitting@", "next-sitting@2", "next-sittin"])
 def test_a_name_that_is_none_is_refused(ownview: Callable[..., Outcome], protocol: str) -> None:
     refused = ownview("run", "popularity", "--data", "world.csv", "--protocol", protocol, "--out", "out")
-    assert_refused(refused, f"protocol {protocol}" if "@" in protocol else f"'{protocol}'; did you mean 'next-sitting'?")
+    assert_refused(
+        refused, f"protocol {protocol}" if "@" in protocol else f"'{protocol}'; did you mean 'next-sitting'?"
+    )
 
 
 def test_values_of_every_user_say_nothing_about_newcomers(ownview: Callable[..., Outcome]) -> None:

@@ -119,9 +119,7 @@ def test_hidden_is_what_a_user_had() -> None:
     split = at_ten(build(rows))
     items, place = split.data.items, split.data.position_of_user("a")
     assert items[split.test.hidden.of(place).numpy()].tolist() == ["p", "r"]
-    assert (
-        split.train.of(place).tolist() == split.test.known.items.of(place).tolist()[::-1]
-    )
+    assert split.train.of(place).tolist() == split.test.known.items.of(place).tolist()[::-1]
 
 
 def test_users_and_items_are_numbered_by_what_came_before() -> None:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.questions import single
 
 from ownview.base.errors import OwnviewError, SettingError
 from ownview.data import Interactions
 from ownview.evaluation.protocol import (
-    CUTS, HONEST, HONEST_TIME, NEW_USERS, NEXT_SITTING, PROTOCOLS, SEQUENTIAL, Protocol, at_cut, custom, protocol,
+    CUTS,
+    HONEST,
+    HONEST_TIME,
+    NEW_USERS,
+    NEXT_SITTING,
+    PROTOCOLS,
+    SEQUENTIAL,
+    Protocol,
+    at_cut,
+    custom,
+    protocol,
 )  # fmt: skip
-from tests.questions import single
 
 
 def differs(one: Protocol) -> dict[str, object]:

@@ -87,7 +87,9 @@ def test_newcomers_are_recommended_to_and_members_are_refused(data: Interactions
     split = NEW_USERS.prepare(data)
     assert [found.item for found in one.recommend(newcomer)] == split.data.items[lists].tolist()
     member = str(split.data.users[0])
-    with pytest.raises(UnknownNameError, match=f"unknown user of sittings who never took part '{member}'; did you mean"):
+    with pytest.raises(
+        UnknownNameError, match=f"unknown user of sittings who never took part '{member}'; did you mean"
+    ):
         one.recommend(member)
     assert {sample["user"] for sample in about["samples"]} <= set(one.folder.read_users()["user"])
 
