@@ -17,10 +17,13 @@ from ownview.baselines.ease import EASE
 from ownview.baselines.ials import IALS
 from ownview.baselines.itemknn import ItemKNN
 from ownview.baselines.lightgcn import LightGCN
+from ownview.baselines.markov import Markov
 from ownview.baselines.mf import MF
 from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
+from ownview.baselines.recent_popularity import RecentPopularity
 from ownview.baselines.rp3beta import RP3Beta
+from ownview.baselines.sitting_counts import LaterSittings, SittingStarts
 from ownview.baselines.slim import SLIM
 from ownview.methods.colr import CoLR
 from ownview.methods.fcf import FCF
@@ -52,7 +55,24 @@ _METHODS: tuple[type[Federated], ...] = (
 )  # fmt: skip
 METHODS: dict[str, type[Federated]] = {cls.name: cls for cls in _METHODS}
 BASELINES: dict[str, type[Central]] = {
-    cls.name: cls for cls in (BPR, CentRAP, EASE, IALS, ItemKNN, LightGCN, MF, NCF, Popularity, RP3Beta, SLIM)
+    cls.name: cls
+    for cls in (
+        BPR,
+        CentRAP,
+        EASE,
+        IALS,
+        ItemKNN,
+        LaterSittings,
+        LightGCN,
+        Markov,
+        MF,
+        NCF,
+        Popularity,
+        RecentPopularity,
+        RP3Beta,
+        SittingStarts,
+        SLIM,
+    )
 }
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)

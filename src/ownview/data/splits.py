@@ -65,6 +65,10 @@ class Split:
         """Distinct items each user ever interacted with, held-out ones included, ascending."""
         return Ragged.from_distinct_pairs(self.data.user, self.data.item, self.num_users)
 
+    def items_of(self, question: Question) -> IdArray:
+        """Ids of the items that a question's positions refer to, those that nobody had met included."""
+        return self.data.items if question.unmet is None else np.concatenate([self.data.items, question.unmet])
+
     def users_of(self, question: Question) -> IdArray:
         """Ids of the users that a question's positions refer to."""
         return self.data.users if question.strangers is None else question.strangers
@@ -108,6 +112,7 @@ def leave_one_out(
             Ragged.from_pairs(data.user[row], data.item[row], data.num_users),
             known_by(data, order, mask, now),
             distinct_rows(data, trains if row is validation_row else ~_marked(data, test_row)),
+            when=None if data.timestamp is None else data.timestamp[row],
         )
         for row, mask, now in ((validation_row, trains, asked[0]), (test_row, knows, asked[1]))
     ]

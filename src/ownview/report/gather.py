@@ -9,6 +9,7 @@ from typing import Any
 
 from ownview.base.errors import OutputError
 from ownview.base.version import __version__
+from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS, Protocol
 from ownview.report.against_papers import against_papers, published_papers
 from ownview.report.cells import PlainCells, cells
@@ -129,6 +130,7 @@ def _protocol(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> Model:
         "ranked": protocol.ranked_among,
         "chosen_on": protocol.selection,
         "findings": findings(protocol, name, runs),
+        "picture": picture(protocol),
         "notes": _distinct(note for run in runs for note in run.result["notes"]),
         "settings": protocol.plain(),
         "chosen": chosen(runs[0]),

@@ -61,7 +61,8 @@ class Finishing:
         folder.drop_tensors("checkpoint")
 
     def _users(self, standing: Standing) -> dict[str, list[Any]]:
-        question, items = self.ranker.question, self.split.data.items
+        question = self.ranker.question
+        items = self.split.items_of(question)
         columns: dict[str, list[Any]] = {
             "user": self.split.users_of(question)[standing.users].tolist(),
             "training_interactions": self._interactions(standing.users).tolist(),
