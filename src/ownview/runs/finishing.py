@@ -12,7 +12,7 @@ from ownview.data.splits import Split
 from ownview.evaluation.groups import ActivityRange, by_activity, summary
 from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, means, per_user
 from ownview.evaluation.ranking import Ranker
-from ownview.evaluation.statistics import bootstrap_interval
+from ownview.evaluation.statistics import mean_interval
 from ownview.federation.cost import Cost, cost_of
 from ownview.runs.best_round import Best
 from ownview.runs.experiment import Experiment
@@ -107,7 +107,7 @@ class Finishing:
                 "coverage@10": coverage(lists, self.split.num_items),
                 "Gini@10": gini(lists, self.split.num_items),
             },
-            "interval_95": {name: bootstrap_interval(values[name]) for name in HEADLINE},
+            "interval_95": {name: mean_interval(values[name]) for name in HEADLINE},
             **self._by_activity(standing),
             "validation" if protocol.selection != "test" else "test_at_choice": best.metrics,
             "users_ranked": len(standing.users),

@@ -69,7 +69,7 @@ class Comparison:
                     "users": cell.users,
                     "mark": str(cell.mark),
                     "against_best": None if cell.against_best is None else cell.to_dict()["against_best"],
-                    "p_holm": cell.p_holm,
+                    "p_corrected": cell.p_corrected,
                     "warnings": [finding.probe for finding in self.warnings(protocol)],
                     "chosen_on": self.chosen_on[protocol],
                     "ranked_among": self.ranked[protocol],

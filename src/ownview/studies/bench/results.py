@@ -78,7 +78,7 @@ def _compared(data: str, finished: Sequence[Planned]) -> list[Entry]:
     return [
         {
             **{"data": data, "protocol": protocol, "metric": metric, "method": method},
-            **{name: cell.to_dict()[name] for name in ("low", "high", "mark", "p_holm", "against_best")},
+            **{name: cell.to_dict()[name] for name in ("low", "high", "mark", "p_corrected", "against_best")},
         }
         for (method, protocol, metric), cell in compared(rows).items()
     ]

@@ -10,10 +10,14 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.cells import CellKey, averaged
 from ownview.studies.bench.results import Document, Entry
 
-LEGEND = (
+_LEGEND = (
     f"{SIGNS[Mark.LEVEL]}: cannot be told apart from the column's best, {SIGNS[Mark.BEST]} "
-    "(paired over users, Wilcoxon's test, Holm's correction over the table). "
-    "Neither stands where rows were made at different times."
+    "({how}). Neither stands where rows were made at different times."
+)
+_HOW = "paired over users, corrected for the choice of the best and for all columns"
+_HOW_BEFORE = (
+    "paired over users, Wilcoxon's test, Holm's correction over the table, recorded before the choice of the best was "
+    "corrected for and before intervals held near 0"
 )
 
 
@@ -28,6 +32,7 @@ class DataTable:
         figures: by method, protocol and metric; absent where a run failed or is not there.
         seeds: most that any row has.
         warnings: by protocol, what must be known to read its figures.
+        legend: what its marks mean, and how they were made.
     """
 
     data: str
@@ -36,6 +41,7 @@ class DataTable:
     figures: dict[CellKey, Cell]
     seeds: int
     warnings: dict[str, list[str]]
+    legend: str
 
     def columns(self) -> list[tuple[str, str]]:
         """(protocol, metric), protocols side by side."""
@@ -73,7 +79,8 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> DataTable:
             for key in [(method, protocol, metric) for metric in HEADLINE if same]:
                 figures[key] = _figure(key, same, compared.get(key))
     seeds = max((one.seeds for one in figures.values()), default=0)
-    return DataTable(data, methods, protocols, figures, seeds, {name: _warnings(here, name) for name in protocols})
+    warnings = {name: _warnings(here, name) for name in protocols}
+    return DataTable(data, methods, protocols, figures, seeds, warnings, _legend(list(compared.values())))
 
 
 def _figure(key: CellKey, same: Sequence[Entry], compared: Entry | None) -> Cell:
@@ -82,6 +89,11 @@ def _figure(key: CellKey, same: Sequence[Entry], compared: Entry | None) -> Cell
     if compared is None:
         return cell
     return replace(cell, low=compared["low"], high=compared["high"], mark=Mark(compared["mark"]))
+
+
+def _legend(compared: Sequence[Entry]) -> str:
+    """Records keep the marks they were made with; those of earlier versions have `p_holm`."""
+    return _LEGEND.format(how=_HOW_BEFORE if any("p_holm" in one for one in compared) else _HOW)
 
 
 def _warnings(runs: Sequence[Entry], protocol: str) -> list[str]:
