@@ -138,6 +138,18 @@ def test_tables_say_how_their_marks_were_made(copy: Path) -> None:
     assert now.figures == before.figures
 
 
+def test_tables_say_how_many_settings_were_tried(copy: Path) -> None:
+    found = read_all(copy / "results")["papers"]
+    by_data = {table.data: table for table in tables(found)}
+    assert by_data["ml-100k"].label("fedmf (tuned)") == "fedmf (tuned), 17 tried"
+    assert by_data["ml-100k"].label("fedmf (published)") == "fedmf (published)"
+    assert "10 for fedmf (tuned) (on ml-100k); not known for fedrap, " in by_data["lastfm-2k-artists"].settings()
+    assert by_data["filmtrust"].settings() in (copy / "docs" / "results.md").read_text(encoding="utf-8")
+    for entry in found["runs"]:
+        entry |= {"settings_tried": 5, "tried_on": entry["data"]}
+    assert tables(found)[0].label("fedmf (tuned)") == "fedmf (tuned), 5 tried", "what a record says counts"
+
+
 def test_one_dataset_of_a_suite_can_be_shown(copy: Path, ownview: Callable[..., Outcome]) -> None:
     place = copy / "one.md"
     place.write_text("<!-- results:papers/ml-100k -->\n<!-- end of results -->\n")

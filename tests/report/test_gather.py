@@ -73,6 +73,12 @@ class TestTheModel:
         assert (cell["low"], cell["high"]) == mean_interval(values)
         assert cell["low"] < cell["mean"] < cell["high"]
 
+    def test_settings_tried_are_told(self, data: dict[str, Any]) -> None:
+        numbers = {one["label"]: one["tried"] for one in data["variants"]}
+        assert numbers["popularity"] == 1
+        assert numbers["fedmf (learning_rate=0.1)"] is None
+        assert data["tried"].startswith("settings tried on validation: not known for ")
+
     def test_one_seed_has_no_spread(self, data: dict[str, Any]) -> None:
         assert data["results"]["honest"][place_of(data, "fedrap")]["cells"]["HR@10"]["spread"] is None
 

@@ -118,6 +118,7 @@ def _show(found: Document, folder: Path, as_json: bool) -> None:
         for protocol, told in table.warnings.items():
             for sentence in told:
                 console.print(f"! {protocol}: {sentence}", markup=False)
+        console.print(table.settings(), markup=False)
         console.print()
     legends = dict.fromkeys(table.legend for table in shown)
     about = "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users."

@@ -19,6 +19,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.recommended import recommended
 from ownview.runs.trainers import FederatedTrainer, Trainer
+from ownview.runs.tried import as_result, tried
 from ownview.runs.watching import Watch
 
 _TRAFFIC = ("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client")
@@ -99,6 +100,7 @@ class Finishing:
             "protocol": protocol.name,
             "seed": self.experiment.seed,
             "settings": self.experiment.to_dict()["settings"],
+            **as_result(tried(self.experiment)),
             "rounds": self.experiment.rounds,
             "chosen_round": best.round,
             "chosen_on": protocol.selection,

@@ -54,7 +54,7 @@ def section(values: Document) -> list[str]:
     for table in tables(values):
         lines += ["", f"### {table.data}", "", *markdown_table(table), "", *_warnings(table)]
         runs = [one for one in values["runs"] if one["data"] == table.data]
-        lines += [f"- {note}" for note in (*_notes(runs), table.legend)]
+        lines += [f"- {note}" for note in (*_notes(runs), table.settings(), table.legend)]
     failed = [f"{one['method']}, {one['data']}, {one['protocol']}, seed {one['seed']}" for one in values["failures"]]
     reasons = [one["reason"] for one in values["failures"]]
     return lines + [f"- failed: {who}: {why}" for who, why in zip(failed, reasons, strict=True)]
@@ -95,7 +95,7 @@ def _short(values: Document, chosen: Sequence[DataTable]) -> str:
     for table in chosen:
         runs = [one for one in values["runs"] if one["data"] == table.data]
         lines += [f"{table.data}: test, {_rounds(runs)}, {_seeds(runs)}, 95 % interval over users:", ""]
-        lines += [*markdown_table(table), "", *_warnings(table), f"- {table.legend}", ""]
+        lines += [*markdown_table(table), "", *_warnings(table), f"- {table.settings()}", f"- {table.legend}", ""]
     return "\n".join(["", *lines])
 
 

@@ -29,7 +29,7 @@ Entry = dict[str, Any]
 
 _FROM_RESULT = (
     *("rounds", "chosen_round", "chosen_on", "users_ranked", "tied_users", "test", "interval_95", "notes"),
-    *("bytes_down_per_client", "bytes_up_per_client"),
+    *("bytes_down_per_client", "bytes_up_per_client", "settings_tried", "tried_on"),
 )
 
 
