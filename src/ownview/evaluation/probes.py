@@ -14,7 +14,7 @@ from ownview.evaluation.metrics import hit_rate, ndcg
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.sanity import sanity_probes, standard_errors
-from ownview.evaluation.statistics import bootstrap_interval
+from ownview.evaluation.statistics import mean_interval
 from ownview.evaluation.time_probes import time_probes
 
 _NEGATIVES = 4
@@ -77,7 +77,7 @@ def leak_probe(
     test = ranker or rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)[1]
     standing = _some_users(test, most_users, seed).rank(_NegativeCounts(split, protocol, rounds, seed))
     hits = hit_rate(standing, 10)
-    low, high = bootstrap_interval(hits)
+    low, high = mean_interval(hits)
     odds = np.minimum(10 / standing.candidates, 1)
     chance, reached = float(odds.mean()), float(hits.mean())
     fires = low > chance and standard_errors(hits - odds, odds * (1 - odds)) > _CLEARLY

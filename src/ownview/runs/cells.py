@@ -61,7 +61,7 @@ def rows_of(runs: Iterable[tuple[RowKey, AnyRun]]) -> dict[RowKey, list[AnyRun]]
 
 
 def compared(rows: Mapping[RowKey, Sequence[Run]]) -> dict[CellKey, Cell]:
-    """Every row of one dataset compared with the best of its column, p corrected over the whole table (Holm).
+    """Every row of one dataset compared with the best of its column, p corrected over the whole table.
 
     The order is by column, then by row. Rows whose seeds ranked different users are left out.
     """

@@ -21,7 +21,7 @@ from ownview.studies.cache import folder_name
 
 LAYER: dict[str, type] = {
     "method": str, "settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "inactive": str,
-    "preset": str,
+    "preset": str, "settings_tried": int, "tried_on": str,
 }  # fmt: skip
 """What a layer may say, and the kinds of values."""
 
