@@ -43,6 +43,9 @@ class Mark(StrEnum):
 SIGNS = {Mark.BEST: "▲", Mark.LEVEL: "≈"}
 """What stands beside a figure in tables."""
 
+NOT_ABOVE = "○"
+"""Stands beside a figure that is not above the best yardstick of its column."""
+
 
 @dataclass(frozen=True, eq=False)
 class UserValues:
@@ -51,10 +54,12 @@ class UserValues:
     Args:
         asked: who was asked what, and how; rows are paired where all of it is the same.
         values: [seeds, users], from 0 to 1.
+        yardstick: whether the row counts and learns nothing of taste.
     """
 
     asked: tuple[str, ...]
     values: FloatArray
+    yardstick: bool = False
 
     @property
     def by_user(self) -> FloatArray:
@@ -101,6 +106,8 @@ class Cell:
         against_best: this row minus the best; None for the best itself and where users differ.
         p_corrected: that the row is as good as the best, corrected for the choice of the best among the column's rows
             and for all columns of the table; None where `against_best` is.
+        not_above: the best yardstick of the column, where the row is none itself and cannot be told to be above it
+            (paired, two-sided p below 0.05); empty elsewhere.
     """
 
     label: str
@@ -113,10 +120,15 @@ class Cell:
     mark: Mark
     against_best: PairedTest | None = None
     p_corrected: float | None = None
+    not_above: str = ""
+
+    @property
+    def signs(self) -> str:
+        """What stands beside the figure: where it stands against the best, and against the yardsticks."""
+        return SIGNS.get(self.mark, "") + NOT_ABOVE * bool(self.not_above)
 
     def __str__(self) -> str:
-        sign = f" {SIGNS[self.mark]}" if self.mark in SIGNS else ""
-        return f"{self.mean:.3f}{sign} ({self.low:.3f} to {self.high:.3f})"
+        return f"{self.mean:.3f}{' ' * bool(self.signs)}{self.signs} ({self.low:.3f} to {self.high:.3f})"
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
@@ -200,7 +212,18 @@ def _cell(label: str, row: UserValues, best: str, rows: Mapping[str, UserValues]
     spread = float(by_seed.std(ddof=1)) if len(by_seed) > 1 else None
     test = None if p is None else paired_test(values, rows[best].by_user)
     mark = Mark.BEST if label == best else _mark(test, p)
-    return Cell(label, float(values.mean()), spread, low, high, len(by_seed), len(values), mark, test, p)
+    below = _not_above(row, rows)
+    return Cell(label, float(values.mean()), spread, low, high, len(by_seed), len(values), mark, test, p, below)
+
+
+def _not_above(row: UserValues, rows: Mapping[str, UserValues]) -> str:
+    """The best yardstick that can be paired with a row, where the row is not above it; empty elsewhere."""
+    sticks = {label: one for label, one in rows.items() if one.yardstick and one.asked == row.asked}
+    if row.yardstick or not sticks:
+        return ""
+    best = max(sticks, key=lambda label: sticks[label].by_user.mean())
+    test = paired_test(row.by_user, sticks[best].by_user)
+    return "" if test.difference > 0 and test.p < LEVEL else best
 
 
 def _mark(test: PairedTest | None, p: float | None) -> Mark:
