@@ -27,7 +27,7 @@ def build(rows: list[Row]) -> Interactions:
 def right(split: Split, question: Question | None = None) -> dict[str, list[str]]:
     """By id of those who are asked: what is right."""
     one = question or split.test
-    ids, items = split.users_of(one), split.data.items
+    ids, items = split.users_of(one), split.items_of(one)
     return {str(ids[user]): [str(items[item]) for item in one.answers(int(user))] for user in one.users}
 
 
@@ -81,20 +81,20 @@ def test_a_repeat_shows_that_a_user_was_there() -> None:
     assert int(split.test.known.now[split.data.position_of_user("a")]) == round(10.9 * DAY) + 1
 
 
-def test_items_that_a_user_had_or_nobody_had_met_are_not_right() -> None:
+def test_items_that_a_user_had_are_not_right_and_those_nobody_had_met_cannot_be_found() -> None:
     rows = [*ALL, ("a", "p", 1), ("a", "p", 11), ("a", "new", 11.1), ("a", "q", 11.2), ("a", "q", 11.3)]
     rows += [("b", "p", 1), ("b", "p", 12), ("c", "p", 1), ("c", "new", 12), ("late", "p", 12)]
     split = at_ten(build(rows))
-    assert right(split) == {"a": ["q"]}
+    assert right(split) == {"a": ["q", "new"], "c": ["new"]}
     assert "new" not in split.data.items.tolist()
     assert split.data.users.tolist() == ["z", "a", "b", "c"]
 
 
 def test_the_first_new_item_of_the_sitting_alone() -> None:
     rows = [*ALL, ("a", "p", 1), ("a", "p", 11), ("a", "new", 11.1), ("a", "s", 11.2), ("a", "r", 11.3)]
-    assert right(at_ten(build(rows))) == {"a": ["r", "s"]}  # in order of items
-    assert right(at_ten(build(rows), relevant="first")) == {"a": ["s"]}
-    assert right(at_ten(build([*rows[:-2], ("a", "s", 13)]), relevant="first")) == {}, "the sitting brought nothing new"
+    assert right(at_ten(build(rows))) == {"a": ["r", "s", "new"]}  # in order of items
+    assert right(at_ten(build(rows), relevant="first")) == {"a": ["new"]}
+    assert right(at_ten(build([*rows[:-3], ("a", "s", 13)]), relevant="first")) == {}, "the sitting brought nothing new"
 
 
 def test_who_had_too_little_before_is_not_asked_but_trains() -> None:
