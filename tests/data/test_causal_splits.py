@@ -81,12 +81,12 @@ def test_a_repeat_shows_that_a_user_was_there() -> None:
     assert int(split.test.known.now[split.data.position_of_user("a")]) == round(10.9 * DAY) + 1
 
 
-def test_items_that_a_user_had_are_not_right_and_items_that_nobody_had_met_are() -> None:
+def test_items_that_a_user_had_are_not_right_and_those_nobody_had_met_cannot_be_found() -> None:
     rows = [*ALL, ("a", "p", 1), ("a", "p", 11), ("a", "new", 11.1), ("a", "q", 11.2), ("a", "q", 11.3)]
     rows += [("b", "p", 1), ("b", "p", 12), ("c", "p", 1), ("c", "new", 12), ("late", "p", 12)]
     split = at_ten(build(rows))
     assert right(split) == {"a": ["q", "new"], "c": ["new"]}
-    assert "new" not in split.data.items.tolist(), "for the model it is not there"
+    assert "new" not in split.data.items.tolist()
     assert split.data.users.tolist() == ["z", "a", "b", "c"]
 
 

@@ -98,7 +98,7 @@ def test_a_run_with_several_answers_notes_them_all(data: Interactions, tmp_path:
     one = finished("popularity", NEXT_SITTING, data, tmp_path)
     split, users = NEXT_SITTING.prepare(data), one.folder.read_users()
     for place, user in enumerate(split.test.users.tolist()):
-        answers = split.data.items[split.test.answers(user)].tolist()
+        answers = split.items_of(split.test)[split.test.answers(user)].tolist()
         assert users["user"][place] == split.data.users[user]
         assert users["held_out"][place] == ";".join(map(str, answers))
         assert len(users["better"][place].split(";")) == len(users["tied"][place].split(";")) == len(answers)
