@@ -20,6 +20,7 @@ from ownview.baselines.mf import MF
 from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.rp3beta import RP3Beta
+from ownview.baselines.sasrec import SASRec
 from ownview.baselines.slim import SLIM
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
@@ -37,6 +38,7 @@ from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.fedrecon import FedRecon
+from ownview.methods.fedsasrec import FedSASRec
 from ownview.methods.gpfedrec import GPFedRec
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.perfedrec import PerFedRec
@@ -60,6 +62,7 @@ from ownview.seam.optimizers import Adam, Sgd
 from ownview.seam.plugin import Plugin
 from ownview.seam.roles import (
     Param,
+    chance,
     fresh,
     held,
     history,
@@ -110,6 +113,7 @@ __all__ = [
     "FedNCF",
     "FedRAP",
     "FedRecon",
+    "FedSASRec",
     "Federated",
     "FederationOptions",
     "GPFedRec",
@@ -143,6 +147,7 @@ __all__ = [
     "ReportingMethod",
     "RowMean",
     "Run",
+    "SASRec",
     "Seen",
     "Server",
     "ServerStep",
@@ -156,6 +161,7 @@ __all__ = [
     "Uniform",
     "World",
     "__version__",
+    "chance",
     "compare",
     "cross_entropy",
     "fresh",

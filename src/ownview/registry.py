@@ -21,6 +21,7 @@ from ownview.baselines.mf import MF
 from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.rp3beta import RP3Beta
+from ownview.baselines.sasrec import SASRec
 from ownview.baselines.slim import SLIM
 from ownview.methods.colr import CoLR
 from ownview.methods.fcf import FCF
@@ -33,6 +34,7 @@ from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.fedrecon import FedRecon
+from ownview.methods.fedsasrec import FedSASRec
 from ownview.methods.gpfedrec import GPFedRec
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.perfedrec import PerFedRec
@@ -47,12 +49,12 @@ from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin
 
 _METHODS: tuple[type[Federated], ...] = (
-    CoLR, FCF, FedCIA, FedEASE, FedEM, FedFast, FedIALS, FedMF, FedNCF, FedRAP, FedRecon, GPFedRec, LocalOnly,
-    PerFedRec, PFedCLR, PFedGraph, PFedRec,
+    CoLR, FCF, FedCIA, FedEASE, FedEM, FedFast, FedIALS, FedMF, FedNCF, FedRAP, FedRecon, FedSASRec, GPFedRec,
+    LocalOnly, PerFedRec, PFedCLR, PFedGraph, PFedRec,
 )  # fmt: skip
 METHODS: dict[str, type[Federated]] = {cls.name: cls for cls in _METHODS}
 BASELINES: dict[str, type[Central]] = {
-    cls.name: cls for cls in (BPR, CentRAP, EASE, IALS, ItemKNN, LightGCN, MF, NCF, Popularity, RP3Beta, SLIM)
+    cls.name: cls for cls in (BPR, CentRAP, EASE, IALS, ItemKNN, LightGCN, MF, NCF, Popularity, RP3Beta, SASRec, SLIM)
 }
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)

@@ -165,7 +165,7 @@ def _client_bytes(federation: Federation, client: int) -> int:
     """Of what it predicts with, its data left out."""
     place = torch.tensor([client], device=federation.machine.device)
     values, _ = federation.predicting(place, None)
-    data = {n for n, param in visible(federation.client.params).items() if param.role.begins == "data"}
+    data = {n for n, param in visible(federation.client.params).items() if param.role.given}
     held = [value for name, value in values.items() if name not in data and not name.endswith(".outside")]
     return sum(value.numel() * value.element_size() for value in held)
 
