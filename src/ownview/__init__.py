@@ -22,6 +22,7 @@ from ownview.baselines.popularity import Popularity
 from ownview.baselines.rp3beta import RP3Beta
 from ownview.baselines.sasrec import SASRec
 from ownview.baselines.slim import SLIM
+from ownview.baselines.slist import SLIST
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.data import Interactions, load, read
@@ -89,6 +90,7 @@ __all__ = [
     "PAPER",
     "PLGC",
     "SLIM",
+    "SLIST",
     "Adam",
     "Arrived",
     "Batch",

@@ -23,6 +23,7 @@ from ownview.baselines.popularity import Popularity
 from ownview.baselines.rp3beta import RP3Beta
 from ownview.baselines.sasrec import SASRec
 from ownview.baselines.slim import SLIM
+from ownview.baselines.slist import SLIST
 from ownview.methods.colr import CoLR
 from ownview.methods.fcf import FCF
 from ownview.methods.fedcia import FedCIA
@@ -54,7 +55,8 @@ _METHODS: tuple[type[Federated], ...] = (
 )  # fmt: skip
 METHODS: dict[str, type[Federated]] = {cls.name: cls for cls in _METHODS}
 BASELINES: dict[str, type[Central]] = {
-    cls.name: cls for cls in (BPR, CentRAP, EASE, IALS, ItemKNN, LightGCN, MF, NCF, Popularity, RP3Beta, SASRec, SLIM)
+    cls.name: cls
+    for cls in (BPR, CentRAP, EASE, IALS, ItemKNN, LightGCN, MF, NCF, Popularity, RP3Beta, SASRec, SLIM, SLIST)
 }
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)

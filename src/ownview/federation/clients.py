@@ -108,12 +108,8 @@ class Clients:
         beside: Params = {}
         count = len(samples.clients)
         for name, param in self.params.items():
-            if param.role is TIMELINE:
-                values |= self.timelines.seen(name, samples.clients, samples.items, samples.real_rows)
-            elif param.role is HISTORY:  # padding repeats an item, and is no second one
-                values[name] = self.histories.take(samples.clients, samples.items) * samples.real_rows
-            elif param.role is CHANCE:
-                values[name] = self._chance(name, samples.clients, download)
+            if param.role.given:
+                values |= self._given(name, param, samples, download)
             elif name in self.tables and param.role is not KEPT:
                 values[name] = self.tables[name].take(samples.clients, samples.items)
             elif param.from_server and param.rows:
@@ -130,6 +126,15 @@ class Clients:
             if param.squares_outside:
                 self._leave_squares(values, name, samples, beside)
         return Opened(values, beside)
+
+    def _given(self, name: str, param: Param, samples: Samples, download: Download) -> Params:
+        """What clients find in their data or draw."""
+        if param.role is TIMELINE:
+            return self.timelines.seen(name, samples.clients, samples.items, samples.real_rows)
+        if param.role is CHANCE:
+            return {name: self._chance(name, samples.clients, download)}
+        # Padding repeats an item, and is no second one.
+        return {name: self.histories.take(samples.clients, samples.items) * samples.real_rows}
 
     def _chance(self, name: str, clients: Tensor, download: Download) -> Tensor:
         """[B] what keys the clients' own draws in the download's round."""

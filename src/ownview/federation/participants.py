@@ -29,8 +29,8 @@ def participants(chosen: Participation, seed: int, number: int, num_clients: int
 def in_turn(seed: int, number: int, num_clients: int, cohort: int, device: torch.device) -> Tensor:
     """Positions of the clients of round `number`, ascending: everybody once before anybody again, in a drawn order.
 
-    A pass over all clients takes `rounds_of_a_pass(num_clients, cohort)` rounds, the last of which may have fewer clients;
-    every pass has an order of its own.
+    A pass over all clients takes `rounds_of_a_pass(num_clients, cohort)` rounds, the last of which may have fewer
+    clients; every pass has an order of its own.
     """
     through, place = divmod(number - 1, rounds_of_a_pass(num_clients, cohort))
     everybody = torch.arange(num_clients, device=device)

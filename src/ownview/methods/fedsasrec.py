@@ -31,8 +31,8 @@ _GRADIENT = "gradient."
 class FedSASRec(SequenceSettings, ReportingMethod):
     """score = h . e_i, h what a causal transformer makes of the client's items in time order.
 
-    A client with k positions (items that come after others) sends k and g = d/dx sum of its k losses; the server moves x
-    by Adam on (sum of all g) / (sum of all k): the gradient of the mean loss over the positions of a batch of these
+    A client with k positions (items that come after others) sends k and g = d/dx sum of its k losses; the server moves
+    x by Adam on (sum of all g) / (sum of all k): the gradient of the mean loss over the positions of a batch of these
     clients' sequences. With several local steps x_0, x_1, ..., x_s on its own mean loss at rate r a client sends
     k (x_0 - x_s) / r instead, which is g where there is one step.
     """
@@ -44,7 +44,7 @@ class FedSASRec(SequenceSettings, ReportingMethod):
 
     local_steps: int = setting(1, "steps of a client in a round", low=1, high=100, search=OneOf((1, 2, 4, 8)))
     local_rate: float = setting(
-        1.0, "rate of a client's steps; one step alone does not depend on it", above=0, search=Between(0.1, 10, log=True)
+        1.0, "rate of a client's steps; one alone does not depend on it", above=0, search=Between(0.1, 10, log=True)
     )
 
     def params(self, world: World) -> dict[str, Param]:

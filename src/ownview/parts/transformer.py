@@ -1,8 +1,8 @@
 """A causal transformer over one client's items: from what it took so far to what it takes next.
 
 Kang and McAuley, "Self-Attentive Sequential Recommendation", ICDM 2018, with normalisation before every part of a block
-(Xiong et al., ICML 2020) and the loss over all items, or over some drawn ones. Everything is written for one sequence and
-maps over many.
+(Xiong et al., ICML 2020) and the loss over all items, or over some drawn ones. Everything is written for one sequence
+and maps over many.
 """
 
 from __future__ import annotations
@@ -64,9 +64,10 @@ def lesson(rows: Tensor, mask: Tensor, length: int) -> Lesson:
 class Transformer:
     """score of item i after items j_1 .. j_n = h_n . e_i, with n at most `length`.
 
-    x_t = sqrt(d) e_(j_t) + p_(n - t); in every block x <- x + attention(norm(x)), then x <- x + W2 relu(W1 norm(x) + b1) +
-    b2; h = norm(x). Attention looks back alone. Places are counted from the latest item, whose place is 0. While
-    training, dropout works on x before the first block and on what each part of a block adds.
+    x_t = sqrt(d) e_(j_t) + p_(n - t); in every block x <- x + attention(norm(x)), then
+    x <- x + W2 relu(W1 norm(x) + b1) + b2; h = norm(x). Attention looks back alone. Places are counted from the latest
+    item, whose place is 0. While training, dropout works on x before the first block and on what each part of a block
+    adds.
 
     Args:
         size: d, length of an item's vector e.
@@ -156,7 +157,9 @@ class Transformer:
         ahead = torch.ones(width, width, dtype=torch.bool, device=x.device).triu(1)
         near = query @ key.transpose(-1, -2) / math.sqrt(d // self.heads)
         weights = torch.softmax(torch.where(ahead, -torch.inf, near), -1)
-        return (weights @ value).transpose(0, 1).reshape(width, d) @ p[f"{name}.outward"]
+        mean = (weights @ value).transpose(0, 1).reshape(width, d)
+        outer: Tensor = mean @ p[f"{name}.outward"]
+        return outer
 
     def _dropped(self, x: Tensor, chance: Tensor | None, place: int, step: int) -> Tensor:
         """x with a share of its values 0 and the others larger by as much; the same however long the padding."""
@@ -181,4 +184,5 @@ def _normed(p: Params, name: str, x: Tensor) -> Tensor:
 
 def _forward(p: Params, name: str, x: Tensor) -> Tensor:
     inner = relu(_normed(p, name, x) @ p[f"{name}.inward"] + p[f"{name}.inward.bias"])
-    return inner @ p[f"{name}.outward"] + p[f"{name}.outward.bias"]
+    outer: Tensor = inner @ p[f"{name}.outward"] + p[f"{name}.outward.bias"]
+    return outer
