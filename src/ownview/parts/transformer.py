@@ -170,7 +170,8 @@ class Transformer:
         first = (step * (2 * self.blocks + 1) + place) * self.length * d
         counters = first + torch.arange(width * d, device=x.device).reshape(width, d)
         stays = (bits(_DROPOUT, chance, counters) >> (63 - _BITS)) >= threshold
-        return x * stays.to(x.dtype) / (1 - threshold / 2**_BITS)
+        left: Tensor = x * stays.to(x.dtype) / (1 - threshold / 2**_BITS)
+        return left
 
 
 def _norm(name: str, size: int, role: Role) -> dict[str, Param]:
