@@ -17,11 +17,14 @@ from ownview.baselines.ease import EASE
 from ownview.baselines.ials import IALS
 from ownview.baselines.itemknn import ItemKNN
 from ownview.baselines.lightgcn import LightGCN
+from ownview.baselines.markov import Markov
 from ownview.baselines.mf import MF
 from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
+from ownview.baselines.recent_popularity import RecentPopularity
 from ownview.baselines.rp3beta import RP3Beta
 from ownview.baselines.sasrec import SASRec
+from ownview.baselines.sitting_counts import LaterSittings, SittingStarts
 from ownview.baselines.slim import SLIM
 from ownview.baselines.slist import SLIST
 from ownview.methods.colr import CoLR
@@ -56,7 +59,25 @@ _METHODS: tuple[type[Federated], ...] = (
 METHODS: dict[str, type[Federated]] = {cls.name: cls for cls in _METHODS}
 BASELINES: dict[str, type[Central]] = {
     cls.name: cls
-    for cls in (BPR, CentRAP, EASE, IALS, ItemKNN, LightGCN, MF, NCF, Popularity, RP3Beta, SASRec, SLIM, SLIST)
+    for cls in (
+        BPR,
+        CentRAP,
+        EASE,
+        IALS,
+        ItemKNN,
+        LaterSittings,
+        LightGCN,
+        Markov,
+        MF,
+        NCF,
+        Popularity,
+        RecentPopularity,
+        RP3Beta,
+        SASRec,
+        SittingStarts,
+        SLIM,
+        SLIST,
+    )
 }
 PLUGINS: dict[str, type[Plugin]] = {
     cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)

@@ -51,6 +51,8 @@ class Central(Settings):
     federated: ClassVar[bool] = False
     by_history: ClassVar[bool] = False
     """Whether it scores from what is known of a user, so that it can be asked about users it never saw."""
+    yardstick: ClassVar[bool] = False
+    """Whether it counts and learns nothing of taste: what is not above it has not shown anything."""
 
     def require_packages(self) -> None:
         """Raise `SettingError` where a package that training needs is not installed."""

@@ -190,6 +190,8 @@ def _experiment(
     wrapped = {**dict(base.plugins if not plugins else ()), **{plugin: {} for plugin in plugins}}
     settings, of_plugins, federation = read_sets(name, list(wrapped), sets)
     changes = dict(asked)
+    if sets or plugins or name.lower() != base.method.lower():
+        changes["settings_tried"] = 0  # what a file says of its settings is not true of others
     if "protocol" in asked:
         changes["protocol"] = protocol_by_name(asked["protocol"])
     experiment = replace(

@@ -43,6 +43,9 @@ class Experiment:
         seed: of initial values, negatives, shuffles, participation and candidates.
         engine: vector or loop.
         device: cpu or cuda; auto is resolved when the run starts.
+        settings_tried: how many settings these were chosen from, themselves included; 0 where nothing is said. It
+            decides nothing of the result; see `runs.tried`.
+        tried_on: the data they were tried on; the experiment's own where empty.
     """
 
     method: str
@@ -59,13 +62,15 @@ class Experiment:
     seed: int = 0
     engine: str = "vector"
     device: str = "auto"
+    settings_tried: int = 0
+    tried_on: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", _located(self.method) if self.method.endswith(".py") else self.method)
         object.__setattr__(self, "data", self.data if find(self.data) else _located(self.data))
         if self.inactive:
             object.__setattr__(self, "inactive", str(ActivityRange.parse(self.inactive)))
-        for name, low in (("rounds", 1), ("measure_every", 1), ("seed", 0)):
+        for name, low in (("rounds", 1), ("measure_every", 1), ("seed", 0), ("settings_tried", 0)):
             value = getattr(self, name)
             if type(value) is not int or value < low:
                 raise SettingError(f"setting {name}={value!r}: expected a whole number at least {low}")
@@ -117,15 +122,16 @@ class Experiment:
             "columns": dict(self.columns),
             "protocol": self.protocol.plain(),
             "federation": self.federation.plain(),
+            **({"settings_tried": self.settings_tried, "tried_on": self.tried_on} if self.settings_tried else {}),
         }
 
     def identity(self) -> dict[str, Any]:
         """What decides the result, every default written out and the rounds those that are needed.
 
-        Two experiments are the same where this is. The device is no part of it.
+        Two experiments are the same where this is. The device is no part of it, nor what was tried before.
         """
         model = self.model()
-        values = self.resolved(model).to_dict() | {"rounds": self.rounds_of(model)}
+        values = replace(self, settings_tried=0).resolved(model).to_dict() | {"rounds": self.rounds_of(model)}
         del values["device"]
         return values
 

@@ -150,6 +150,11 @@ def _write_best(tuning: Tuning, ended: Sequence[Trial], validation: Validation, 
     best = best_of(ended)
     values = {name: tuning.chosen[name].read(text) for name, text in best.settings.items()}
     experiment = with_values(tuning.base, tuning.chosen, values)
-    resolved = replace(experiment.resolved(experiment.model()), device="auto")
+    resolved = replace(
+        experiment.resolved(experiment.model()),
+        device="auto",
+        settings_tried=len(ended),
+        tried_on=experiment.data_label(),
+    )
     about = validation.setup.provenance(resolved.method)
     folder.write_best(best_toml(resolved, best, ended, tuning.metric, about))
