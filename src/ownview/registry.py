@@ -23,8 +23,10 @@ from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.recent_popularity import RecentPopularity
 from ownview.baselines.rp3beta import RP3Beta
+from ownview.baselines.sasrec import SASRec
 from ownview.baselines.sitting_counts import LaterSittings, SittingStarts
 from ownview.baselines.slim import SLIM
+from ownview.baselines.slist import SLIST
 from ownview.methods.colr import CoLR
 from ownview.methods.fcf import FCF
 from ownview.methods.fedcia import FedCIA
@@ -36,6 +38,7 @@ from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.fedrecon import FedRecon
+from ownview.methods.fedsasrec import FedSASRec
 from ownview.methods.gpfedrec import GPFedRec
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.perfedrec import PerFedRec
@@ -50,8 +53,8 @@ from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin
 
 _METHODS: tuple[type[Federated], ...] = (
-    CoLR, FCF, FedCIA, FedEASE, FedEM, FedFast, FedIALS, FedMF, FedNCF, FedRAP, FedRecon, GPFedRec, LocalOnly,
-    PerFedRec, PFedCLR, PFedGraph, PFedRec,
+    CoLR, FCF, FedCIA, FedEASE, FedEM, FedFast, FedIALS, FedMF, FedNCF, FedRAP, FedRecon, FedSASRec, GPFedRec,
+    LocalOnly, PerFedRec, PFedCLR, PFedGraph, PFedRec,
 )  # fmt: skip
 METHODS: dict[str, type[Federated]] = {cls.name: cls for cls in _METHODS}
 BASELINES: dict[str, type[Central]] = {
@@ -70,8 +73,10 @@ BASELINES: dict[str, type[Central]] = {
         Popularity,
         RecentPopularity,
         RP3Beta,
+        SASRec,
         SittingStarts,
         SLIM,
+        SLIST,
     )
 }
 PLUGINS: dict[str, type[Plugin]] = {

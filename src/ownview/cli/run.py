@@ -20,6 +20,7 @@ from ownview.cli.options import (
     DataDir,
     Device,
     EngineName,
+    MeasureEvery,
     Memory,
     Privacy,
     Rounds,
@@ -62,6 +63,7 @@ def command(
     columns: Columns = None,
     protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
     rounds: Rounds = 100,
+    measure_every: MeasureEvery = 1,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal results.")] = 0,
     inactive: Inactive = "",
     watch: Watching = None,
@@ -81,8 +83,8 @@ def command(
     """Train a method and measure it; everything goes into a run folder."""
     given = {name for name in context.params if _on_command_line(context, name)}
     asked: dict[str, Any] = {
-        "data": data, "rounds": rounds, "seed": seed, "engine": engine, "device": device, "protocol": protocol,
-        "inactive": inactive, "watch": tuple((watch or "").split(",")),
+        "data": data, "rounds": rounds, "measure_every": measure_every, "seed": seed, "engine": engine,
+        "device": device, "protocol": protocol, "inactive": inactive, "watch": tuple((watch or "").split(",")),
     }  # fmt: skip
     sets = with_privacy(sets, privacy)
     asked = {name: value for name, value in asked.items() if name in given}
@@ -229,4 +231,4 @@ def _refuse(given: set[str], sets: Sequence[str]) -> None:
 
 
 def _words(metrics: dict[str, float]) -> str:
-    return f"HR@10 {metrics['HR@10']:.3f}"
+    return f"HR@10 {metrics['HR@10']:.3f}" if metrics else ""

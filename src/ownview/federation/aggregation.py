@@ -170,7 +170,7 @@ def require_declared(upload: Upload, declared: Mapping[str, Summand]) -> None:
             f"a client sends {sorted(upload.sums)}; declared as leaving the device is {sorted(declared)}"
         )
     for name, one in upload.sums.items():
-        size = one.left.shape[-1] * one.right.shape[-1] if isinstance(one, Product) else one[0].numel()
+        size = one.left.shape[-1] * one.right.shape[-1] if isinstance(one, Product) else one.shape[1:].numel()
         if size != torch.Size(declared[name].shape).numel():
             raise SettingError(
                 f"summand {name!r} came with {size} numbers; declared is the shape {declared[name].shape}"

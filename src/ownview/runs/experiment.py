@@ -38,6 +38,8 @@ class Experiment:
         watch: users whose clients are watched closely: watched.safetensors, and a part of every line of rounds.jsonl.
         federation: who takes part and how the server combines.
         rounds: of training at most, or epochs of a central model that trains in epochs; see `rounds_of`.
+        measure_every: rounds from one measurement of validation to the next, where a round is little; the last is
+            always measured, and rounds that are not measured cannot be chosen.
         seed: of initial values, negatives, shuffles, participation and candidates.
         engine: vector or loop.
         device: cpu or cuda; auto is resolved when the run starts.
@@ -56,6 +58,7 @@ class Experiment:
     watch: tuple[str, ...] = ()
     federation: FederationOptions = FederationOptions()
     rounds: int = 100
+    measure_every: int = 1
     seed: int = 0
     engine: str = "vector"
     device: str = "auto"
@@ -67,7 +70,7 @@ class Experiment:
         object.__setattr__(self, "data", self.data if find(self.data) else _located(self.data))
         if self.inactive:
             object.__setattr__(self, "inactive", str(ActivityRange.parse(self.inactive)))
-        for name, low in (("rounds", 1), ("seed", 0), ("settings_tried", 0)):
+        for name, low in (("rounds", 1), ("measure_every", 1), ("seed", 0), ("settings_tried", 0)):
             value = getattr(self, name)
             if type(value) is not int or value < low:
                 raise SettingError(f"setting {name}={value!r}: expected a whole number at least {low}")
@@ -108,6 +111,7 @@ class Experiment:
             "method": self.method,
             "data": self.data,
             "rounds": self.rounds,
+            "measure_every": self.measure_every,
             "seed": self.seed,
             "inactive": self.inactive,
             "watch": list(self.watch),

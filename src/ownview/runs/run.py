@@ -213,6 +213,7 @@ class _Work:
             self.setup.machine.device,
             on_round or (lambda number, metrics: None),
             self.watch,
+            self.experiment.measure_every,
         )
 
     def finish(self, training: Training) -> Run:
