@@ -10,16 +10,15 @@ from typing import Any
 import tomli_w
 
 from ownview.base.errors import SettingError
-from ownview.baselines.central import OneShot
+from ownview.baselines.central import Central
 from ownview.config.settings import Value, own_settings
 from ownview.config.toml_files import parse_toml, toml_text
 from ownview.data.storage import find
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.federation.options import FederationOptions
-from ownview.registry import Model, build
+from ownview.registry import Model, build, enough_rounds
 from ownview.runs.experiment_file import arguments
-from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin
 
 
@@ -91,10 +90,9 @@ class Experiment:
 
     def rounds_of(self, model: Model) -> int:
         """The same for a model that was made in Python and has no registered name."""
-        if isinstance(model, OneShot):
-            return 1
-        enough = model.enough if isinstance(model, Federated) and self.federation.clients == "all" else None
-        return min(self.rounds, enough or self.rounds)
+        if not isinstance(model, Central) and self.federation.clients != "all":
+            return self.rounds
+        return min(self.rounds, enough_rounds(model) or self.rounds)
 
     def label(self) -> str:
         """What tables call the model: its name, or that of its file, and its plug-ins."""
