@@ -13,6 +13,8 @@ from safetensors import safe_open
 
 from ownview.base.errors import SettingError
 from ownview.evaluation.protocol import Protocol, protocol
+from ownview.report.curves import curve
+from ownview.report.reading import read_run
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, resume, run
 
@@ -150,3 +152,6 @@ def test_rounds_between_measurements_are_not_measured_and_not_chosen(world: Path
     assert [line["loss"] for line in sparse.rounds] == [line["loss"] for line in every]
     assert sparse.result["chosen_round"] == model_round(sparse) == best_of(measured, "validation")
     assert told == {number: number in (3, 6, 8) for number in range(1, 9)}
+    shown = curve([read_run(tmp_path / "sparse")])
+    assert shown is not None
+    assert (shown["rounds"], shown["stage"]) == ([3, 6, 8], "validation")
