@@ -51,7 +51,7 @@ from ownview.runs.api import compare, run
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, open_run, resume
 from ownview.runs.skew import skew
-from ownview.seam.client import Client, Product, Reporting, Summand, Summands, Training
+from ownview.seam.client import Client, Patch, Product, Reporting, Summand, Summands, Training
 from ownview.seam.cohorts import Cohort, Seen
 from ownview.seam.initial import Constant, Normal, Orthonormal, Uniform
 from ownview.seam.method import Federated, Method, ReportingMethod, cross_entropy
@@ -132,6 +132,7 @@ __all__ = [
     "PFedRec",
     "Param",
     "Params",
+    "Patch",
     "PerFedRec",
     "Phase",
     "Plugin",
