@@ -35,6 +35,7 @@ from ownview.methods.fedfast import FedFast
 from ownview.methods.fedials import FedIALS
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
+from ownview.methods.fednext import FedNext
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.fedrecon import FedRecon
 from ownview.methods.gpfedrec import GPFedRec
@@ -108,6 +109,7 @@ __all__ = [
     "FedIALS",
     "FedMF",
     "FedNCF",
+    "FedNext",
     "FedRAP",
     "FedRecon",
     "Federated",

@@ -55,7 +55,7 @@ class ClientScorer:
         return torch.cat(parts)
 
     def _by_length(self, users: Tensor, work: ReportingWork) -> Tensor:
-        """[B, m] scores of clients that look at timelines: those of like length side by side, so that few are padded."""
+        """[B, m] scores of clients that look at timelines; those of like length side by side need little padding."""
         places = torch.arange(len(users), device=users.device)
         lengths = self.home.clients.timelines.line.items.lengths[users]
         machine = self.home.machine

@@ -1,9 +1,9 @@
 """FedEASE: EASE^R from a sum over clients, exact in one round, with time where a client has it.
 
 Steck, "Embarrassingly Shallow Autoencoders for Sparse Data", WWW 2019. The model needs of the data only the Gram matrix
-X^T X, whose entry (i, j) counts the users that have both items: a sum of one small matrix per user. Here such a pair may
-count the less the further apart a user had the two, and a user's items the less the longer ago they were: the order of a
-history is used at home and stays there.
+X^T X, whose entry (i, j) counts the users that have both items: a sum of one small matrix per user. Here a pair may
+count the less the further apart a user had the two, and a user's items the less the longer ago they were: the order of
+a history is used at home and stays there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.places import faded, latest, nearness, reach
-from ownview.parts.positive_definite import inverse
+from ownview.parts.positive_definite import ease_weights
 from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
 from ownview.seam.initial import Constant
 from ownview.seam.method import ReportingMethod
@@ -74,8 +74,8 @@ class FedEASE(ReportingMethod):
         if world.order != "none" or (math.isinf(self.nearness) and math.isinf(self.recency)):
             return ()
         return (
-            f"fedease: the data has no order in time; nearness={self.nearness:g} and recency={self.recency:g} are taken "
-            "as infinite, which is EASE^R",
+            f"fedease: the data has no order in time; nearness={self.nearness:g} and recency={self.recency:g} are "
+            "taken as infinite, which is EASE^R",
         )
 
     def client(self, world: World) -> Client:
@@ -105,11 +105,7 @@ class FedEASE(ReportingMethod):
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
         """Add to G and solve, in float64; noise may have made the sum lopsided, so both halves are averaged."""
         gram = values["gram"] + (sums["pairs"] + sums["pairs"].T) / 2
-        ridged = gram.to(torch.float64, copy=True)
-        ridged.diagonal().add_(self.regularization)
-        weights = inverse(ridged)
-        weights /= -weights.diagonal().clone()
-        return {"gram": gram, "weights": weights.fill_diagonal_(0.0)}
+        return {"gram": gram, "weights": ease_weights(gram, self.regularization)}
 
     def scores(self, p: Params) -> Tensor:
         """[m] x_u B, of the rows of B that the client's items have."""

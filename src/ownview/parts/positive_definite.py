@@ -16,3 +16,12 @@ def solution(matrix: Tensor, right: Tensor) -> Tensor:
     """[n, k] X with matrix X = right, likewise."""
     factor, failed = torch.linalg.cholesky_ex(matrix)
     return torch.linalg.solve(matrix, right) if bool(failed) else torch.cholesky_solve(right, factor)
+
+
+def ease_weights(gram: Tensor, regularization: float) -> Tensor:
+    """[m, m] EASE^R's B = I - P / diag(P) of a Gram matrix, P = (G + lambda I)^-1, in float64."""
+    ridged = gram.to(torch.float64, copy=True)
+    ridged.diagonal().add_(regularization)
+    weights = inverse(ridged)
+    weights /= -weights.diagonal().clone()
+    return weights.fill_diagonal_(0.0)
