@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.parts.places import faded, latest, nearness, reach
+from ownview.parts.places import faded, latest, nearness, numbers_held, reach, weighed_rows
 from ownview.parts.positive_definite import ease_weights
 from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
 from ownview.seam.initial import Constant
@@ -92,7 +92,7 @@ class FedEASE(ReportingMethod):
         """B serves predictions alone, so clients receive it after the round."""
 
         def working(length: int) -> int:
-            return max(8 * length**2, 2 * min(length, reach(self.recency)) * world.num_items)
+            return max(8 * length**2, numbers_held(min(length, reach(self.recency)), world.num_items, world.num_items))
 
         return Reporting(self.sends(world), self.report, receives_after=True, working=working)
 
@@ -110,7 +110,7 @@ class FedEASE(ReportingMethod):
     def scores(self, p: Params) -> Tensor:
         """[m] x_u B, of the rows of B that the client's items have."""
         places = latest(p, "past", reach(self.recency))
-        return faded(places, self.recency) @ p["weights"][places.rows]
+        return weighed_rows(faded(places, self.recency), places.rows, p["weights"])
 
     def server(self, world: World) -> Server:
         """Solving holds G + lambda I, its factors and its inverse, in float64: nothing but memory helps."""

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ownview.methods.fednext_settings import NextSettings, column
-from ownview.parts.places import Places, faded, latest, nearness, reach
+from ownview.parts.places import Places, faded, latest, nearness, numbers_held, reach, weighed_rows
 from ownview.parts.positive_definite import ease_weights, solution
 from ownview.parts.transitions import across, future, past, standardised
 from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
@@ -70,10 +70,9 @@ class FullForm:
         return sends
 
     def _working(self, length: int) -> int:
-        size = min(length, self.given.length)
-        wide = sum(min(size, reach(tau)) for tau in self.given.scales)
-        at_home = (wide + (2 * size if self.clock else 0) + 4) * self.world.num_items
-        return max(6 * (len(self.given.scales) * size) ** 2 + 12 * size**2, 2 * at_home) + length
+        size, count, m = min(length, self.given.length), len(self.given.scales), self.world.num_items
+        at_home = numbers_held(count * size, count * m, m) + 2 * numbers_held(size, m, m)
+        return max(6 * (count * size) ** 2 + 12 * size**2, at_home) + length
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """The client's cells of all sums, unless it has told them before."""
@@ -115,14 +114,14 @@ class FullForm:
         """[m] within a sitting by the pasts; after a pause by what lies across it."""
         given, m = self.given, self.world.num_items
         places = latest(p, "past", given.length)
-        within = torch.zeros(m, dtype=places.mask.dtype, device=places.mask.device)
-        for k, tau in enumerate(given.scales):
-            recent = Places(*(part[-reach(tau) :] for part in places))
-            within = within + faded(recent, tau) @ p["next"][recent.rows + k * m]
+        lately = [Places(*(part[-reach(tau) :] for part in places)) for tau in given.scales]
+        weights = torch.cat([faded(one, tau) for one, tau in zip(lately, given.scales, strict=True)])
+        within = weighed_rows(weights, torch.cat([one.rows + k * m for k, one in enumerate(lately)]), p["next"])
         if not self.clock:
             return within
         parted = across(places, given.pause, given.sittings).now
-        away = standardised(parted @ p["across"][places.rows]) + standardised(places.mask @ p["ease"][places.rows])
+        away = standardised(weighed_rows(parted, places.rows, p["across"]))
+        away = away + standardised(weighed_rows(places.mask, places.rows, p["ease"]))
         away = away + given.recent_weight * standardised(p["recent"])
         return torch.where(given.has_paused(p, places), away, within)
 

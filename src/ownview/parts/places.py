@@ -14,6 +14,10 @@ _FADED = 37.0
 """exp(-37) is below the rounding of double precision: what has faded so far adds nothing."""
 
 
+_CROWDED = 64
+"""Items are many where there are more than one of so many rows: one product with the whole table is faster then."""
+
+
 class Places(NamedTuple):
     """The latest different items of a client, oldest first; padding stands in front, so that the last is the latest.
 
@@ -72,6 +76,19 @@ def faded(places: Places, tau: float) -> Tensor:
 def reach(tau: float) -> int:
     """Items that have not faded for good by exp(-k / tau)."""
     return 2**31 if math.isinf(tau) else math.ceil(_FADED * tau) + 1
+
+
+def weighed_rows(weights: Tensor, rows: Tensor, table: Tensor) -> Tensor:
+    """[b] sum_j weights_j table[rows_j], for weights [l], rows [l] and a table [a, b]."""
+    if _CROWDED * len(rows) > len(table):
+        spread = torch.zeros_like(table[:, 0]).to(weights.dtype).scatter_add(0, rows, weights)
+        return spread @ table
+    return weights @ table[rows]
+
+
+def numbers_held(count: int, height: int, width: int) -> int:
+    """By `weighed_rows` for so many rows of a table of this height and width."""
+    return 2 * (height + width) + 2 * min(count, height // _CROWDED) * width
 
 
 def nearness(places: Places, tau: float) -> Tensor:
