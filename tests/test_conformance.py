@@ -22,6 +22,7 @@ from ownview import (
     FedIALS,
     FedMF,
     FedNCF,
+    FedNext,
     FedRAP,
     FedRecon,
     FedSASRec,
@@ -74,7 +75,10 @@ def _around(methods: dict[str, Federated]) -> dict[str, Federated]:
     return found
 
 
-COMBINATIONS = _around({name: _small(cls) for name, cls in METHODS.items()})
+COMBINATIONS = _around(
+    {name: _small(cls) for name, cls in METHODS.items()}
+    | {"fednext by rank": FedNext(rank=4, iterations=1, scales=(1.0, 4.0))}
+)
 
 # Rates at which 60 rounds teach two groups of twenty clients their items. Published rates are for worlds a hundred
 # times as large; FedRAP's fit its private table so fast that the shared one teaches nothing, a finding of the project.
@@ -89,6 +93,8 @@ LEARNING = _around(
         "fedials": FedIALS(embedding_size=8),
         "fedmf": FedMF(embedding_size=8, learning_rate=0.05, local_epochs=5, initial_scale=0.3),
         "fedncf": FedNCF(embedding_size=4, hidden_layers=(32,), learning_rate=0.05, local_epochs=5),
+        "fednext": FedNext(),
+        "fednext by rank": FedNext(rank=8, iterations=1, scales=(1.0, 4.0)),
         "fedrap": FedRAP(
             variant="c", embedding_size=8, network_rate=0.5, table_rate=30.0, step_decay=1.0, round_decay=1.0,
             local_epochs=5,
@@ -188,8 +194,8 @@ def test_options_conform(name: str, check: str) -> None:
 def test_nothing_is_left_out() -> None:
     """An empty loop would pass silently: the collected names are the registry's, spelt out once."""
     assert set(METHODS) == {
-        "colr", "fcf", "fedcia", "fedease", "fedem", "fedfast", "fedials", "fedmf", "fedncf", "fedrap", "fedrecon",
-        "fedsasrec", "gpfedrec", "local-only", "perfedrec", "pfedclr", "pfedgraph", "pfedrec",
+        "colr", "fcf", "fedcia", "fedease", "fedem", "fedfast", "fedials", "fedmf", "fedncf", "fednext", "fedrap",
+        "fedrecon", "fedsasrec", "gpfedrec", "local-only", "perfedrec", "pfedclr", "pfedgraph", "pfedrec",
     }  # fmt: skip
     assert set(PLUGINS) == {"dual-personalisation", "elastic-merging", "late-aggregation", "plgc"}
     share_a_table = ("fedfast", "fedmf", "fedncf", "fedrap", "fedrecon", "pfedclr", "pfedrec")
@@ -199,7 +205,7 @@ def test_nothing_is_left_out() -> None:
     # beside the own one a client is personal already, and looks at them whatever it begins with.
     refused = {"fedncf+late-aggregation", "fedrecon+elastic-merging"}
     refused |= {f"{n}+{p}" for n in begin_with_one_beside for p in ("dual-personalisation", "late-aggregation")}
-    assert set(COMBINATIONS) == set(LEARNING) == {*METHODS, *paired} - refused
+    assert set(COMBINATIONS) == set(LEARNING) == {*METHODS, "fednext by rank", *paired} - refused
 
 
 # --- the kit itself must be able to fail ---

@@ -37,6 +37,7 @@ from ownview.methods.fedfast import FedFast
 from ownview.methods.fedials import FedIALS
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
+from ownview.methods.fednext import FedNext
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.fedrecon import FedRecon
 from ownview.methods.fedsasrec import FedSASRec
@@ -54,7 +55,7 @@ from ownview.runs.api import compare, run
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, open_run, resume
 from ownview.runs.skew import skew
-from ownview.seam.client import Client, Product, Reporting, Summand, Summands, Training
+from ownview.seam.client import Client, Patch, Product, Reporting, Summand, Summands, Training
 from ownview.seam.cohorts import Cohort, Seen
 from ownview.seam.initial import Constant, Normal, Orthonormal, Uniform
 from ownview.seam.method import Federated, Method, ReportingMethod, cross_entropy
@@ -113,6 +114,7 @@ __all__ = [
     "FedIALS",
     "FedMF",
     "FedNCF",
+    "FedNext",
     "FedRAP",
     "FedRecon",
     "FedSASRec",
@@ -138,6 +140,7 @@ __all__ = [
     "PFedRec",
     "Param",
     "Params",
+    "Patch",
     "PerFedRec",
     "Phase",
     "Plugin",

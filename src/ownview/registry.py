@@ -37,6 +37,7 @@ from ownview.methods.fedfast import FedFast
 from ownview.methods.fedials import FedIALS
 from ownview.methods.fedmf import FedMF
 from ownview.methods.fedncf import FedNCF
+from ownview.methods.fednext import FedNext
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.fedrecon import FedRecon
 from ownview.methods.fedsasrec import FedSASRec
@@ -54,8 +55,8 @@ from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin
 
 _METHODS: tuple[type[Federated], ...] = (
-    CoLR, FCF, FedCIA, FedEASE, FedEM, FedFast, FedIALS, FedMF, FedNCF, FedRAP, FedRecon, FedSASRec, GPFedRec,
-    LocalOnly, PerFedRec, PFedCLR, PFedGraph, PFedRec,
+    CoLR, FCF, FedCIA, FedEASE, FedEM, FedFast, FedIALS, FedMF, FedNCF, FedNext, FedRAP, FedRecon, FedSASRec,
+    GPFedRec, LocalOnly, PerFedRec, PFedCLR, PFedGraph, PFedRec,
 )  # fmt: skip
 METHODS: dict[str, type[Federated]] = {cls.name: cls for cls in _METHODS}
 BASELINES: dict[str, type[Central]] = {

@@ -79,7 +79,7 @@ def test_what_leaves_the_device_is_listed(ownview: Callable[..., Outcome]) -> No
     methods = {one["name"]: one for one in json.loads(ownview("ls", "methods", "--json").out)["methods"]}
     assert methods["fedcia"]["leaves_the_device"] == "item-item similarity matrix of each client, m x m"
     assert methods["fedease"]["leaves_the_device"] == "pairs of its items, once"
-    assert methods["fedease"]["settings"]["regularization"]["default"] == 200.0
+    assert methods["fedease"]["settings"]["regularization"]["default"] == 100.0
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -20,6 +22,8 @@ from tests.engine.golden import ENVELOPE, federation, heading, scores_of_all
 
 Matrix = NDArray[np.float64]
 
+EASE = FedEASE(regularization=200.0, nearness=math.inf, recency=math.inf)
+
 # G + I = [[2, 1, 0, 0], [1, 3, 1, 0], [0, 1, 2, 0], [0, 0, 0, 1]], whose first block has the determinant 8 and the
 # inverse [[5, -2, 1], [-2, 4, -2], [1, -2, 5]] / 8; every column over minus its diagonal is B.
 GRAM = [[1, 1, 0, 0], [1, 2, 1, 0], [0, 1, 1, 0], [0, 0, 0, 0]]
@@ -32,7 +36,7 @@ FIRST_UPLOAD = ENVELOPE + heading("pairs", 2) + 4 * (1 + 2) + 3 * 8
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
 def test_fedease(engine: str) -> None:
-    one = federation(FedEASE(regularization=1.0), engine)
+    one = federation(FedEASE(regularization=1.0, nearness=math.inf, recency=math.inf), engine)
     report = one.round(1)
     assert one.server.held["gram"].tolist() == GRAM
     assert one.server.shared["weights"].numpy() == pytest.approx(np.array(WEIGHTS), abs=1e-12)
@@ -44,7 +48,7 @@ def test_fedease(engine: str) -> None:
 
 
 def test_a_client_is_counted_once_however_often_it_takes_part() -> None:
-    one = federation(FedEASE(), "vector", clients=1)
+    one = federation(EASE, "vector", clients=1)
     reports = [one.round(number) for number in range(1, 7)]
     assert one.server.held["gram"].tolist() == GRAM
     assert sorted(report.bytes_up for report in reports) == [0, 0, 0, 0, FIRST_UPLOAD, FIRST_UPLOAD]
@@ -52,7 +56,7 @@ def test_a_client_is_counted_once_however_often_it_takes_part() -> None:
 
 def test_with_partial_participation_the_gram_is_of_those_that_took_part() -> None:
     split = small_world()
-    one = small_federation(FedEASE(), split, options=FederationOptions(clients="0.3"))
+    one = small_federation(EASE, split, options=FederationOptions(clients="0.3"))
     one.round(1)
     told = one.clients.own["told"].bool().numpy()
     assert 0 < told.sum() < split.num_users
@@ -87,7 +91,7 @@ class _Table:
 
 
 def _assert_central(split: Split, dtype: torch.dtype, tolerance: float) -> None:
-    one = small_federation(FedEASE(), split, dtype=dtype)
+    one = small_federation(EASE, split, dtype=dtype)
     one.round(1)
     central = _central(split, 200.0)
     found = scorer_of(one).scores(torch.arange(split.num_users), None).double().numpy()

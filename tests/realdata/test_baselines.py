@@ -23,14 +23,15 @@ def test_hit_rate_among_all_items(method: str, expected: float, real_data_dir: P
 @pytest.mark.realdata
 @pytest.mark.parametrize(("data", "tolerance"), [("ml-100k", 1e-6), ("filmtrust", 2e-4)])
 def test_fedease_is_ease_in_every_metric(data: str, tolerance: float, real_data_dir: Path) -> None:
-    """The server of the one sees a sum, that of the other everything; both take the same lambda by default.
+    """The server of the one sees a sum, that of the other everything; without time both are the same model.
 
     The package solves in single precision. On filmtrust many items that few users have tie exactly, and its rounding
     parts them by chance; against the same formula in double precision FedEASE is exact (test_golden_fedease).
     """
+    without_time = {"regularization": 200.0, "nearness": "inf", "recency": "inf"}
     central, federated = (
-        run(Experiment(method=name, data=data, device="cpu"), data_dir=real_data_dir).metrics
-        for name in ("ease", "fedease")
+        run(Experiment(method=name, settings=settings, data=data, device="cpu"), data_dir=real_data_dir).metrics
+        for name, settings in (("ease", {}), ("fedease", without_time))
     )
     assert set(central) == set(federated)
     assert federated == pytest.approx(central, abs=tolerance)

@@ -16,7 +16,7 @@ from ownview.base.errors import OwnviewError
 from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir
 from ownview.config.presets.loading import presets
-from ownview.config.settings import Rule, Settings, declared, own_settings
+from ownview.config.settings import Rule, Settings, declared, own_settings, plain
 from ownview.federation.options import FederationOptions
 from ownview.federation.soundness import names_moved
 from ownview.registry import BASELINES, METHODS, PLUGINS, Model
@@ -87,7 +87,7 @@ def _settings(cls: type[Settings]) -> dict[str, dict[str, Any]]:
 
 def _setting(default: Any, rule: Rule) -> dict[str, Any]:
     search = None if rule.search is None else rule.search.to_dict()
-    return {"default": default, "help": rule.help, "search": search}
+    return {"default": plain(default), "help": rule.help, "search": search}
 
 
 def _leaves(cls: type[Model]) -> str:

@@ -24,7 +24,8 @@ Value = Scalar | tuple[Scalar, ...]
 class Rule:
     """What a setting may be: bounds are inclusive, `above` is exclusive, `choices` lists all values.
 
-    `search` is where `ownview tune` looks for the best value; None for a setting that is not for tuning.
+    `infinite` lets a number be infinity, written inf. `search` is where `ownview tune` looks for the best value; None
+    for a setting that is not for tuning.
     """
 
     help: str
@@ -33,6 +34,7 @@ class Rule:
     high: float | None = None
     choices: tuple[str, ...] = ()
     search: Space | None = None
+    infinite: bool = False
 
     def expected(self, kind: str) -> str:
         """The rule in words, for help texts and errors."""
@@ -41,7 +43,7 @@ class Rule:
         bounds = [f"at least {self.low:g}"] if self.low is not None else []
         bounds += [f"above {self.above:g}"] if self.above is not None else []
         bounds += [f"at most {self.high:g}"] if self.high is not None else []
-        return kind + (" " + " and ".join(bounds) if bounds else "")
+        return kind + (" " + " and ".join(bounds) if bounds else "") + (", or inf" if self.infinite else "")
 
     def allows(self, value: Scalar) -> bool:
         """Whether a value of the right type lies in range."""
@@ -50,7 +52,7 @@ class Rule:
         if isinstance(value, str):
             return True
         return not (
-            (isinstance(value, float) and not math.isfinite(value))
+            (isinstance(value, float) and not (math.isfinite(value) or (self.infinite and value == math.inf)))
             or (self.low is not None and value < self.low)
             or (self.above is not None and value <= self.above)
             or (self.high is not None and value > self.high)
@@ -66,9 +68,10 @@ def setting(
     high: float | None = None,
     choices: tuple[str, ...] = (),
     search: Space | None = None,
+    infinite: bool = False,
 ) -> Any:
     """Declare a field of a `Settings` class with its default, meaning, range, and where its best value may lie."""
-    return field(default=default, metadata={"rule": Rule(help, low, above, high, choices, search)})
+    return field(default=default, metadata={"rule": Rule(help, low, above, high, choices, search, infinite)})
 
 
 @dataclass(frozen=True)
@@ -89,8 +92,8 @@ class Settings:
         return {one.name: getattr(self, one.name) for one in declared(type(self))}
 
     def plain(self) -> dict[str, Any]:
-        """Every setting by name as JSON and TOML know values: lists, no tuples."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.values().items()}
+        """Every setting by name, as `plain` writes values."""
+        return {name: plain(value) for name, value in self.values().items()}
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -105,8 +108,6 @@ class Settings:
     def read(cls, name: str, value: Any) -> Any:
         """Read one value, given as text or already typed, as the type the setting has."""
         kind = typing.get_type_hints(cls)[name]
-        if not isinstance(value, str) or kind is str:
-            return value
         try:
             return _parse(value, kind)
         except ValueError:
@@ -114,6 +115,13 @@ class Settings:
             raise SettingError(
                 f"{cls.title} setting {name}={value!r}: expected {rule.expected(_name_of(kind))}"
             ) from None
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON and TOML know values: lists, no tuples, and infinity, which JSON has not, as the text inf."""
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return "inf" if value == math.inf else value
 
 
 def own_settings(cls: type[Settings]) -> list[str]:
@@ -146,7 +154,11 @@ def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:
         raise SettingError(f"{owner} setting {name}={value!r}: expected {rule.expected(_name_of(kind))}{near}")
 
 
-def _parse(text: str, kind: Any) -> Any:
+def _parse(text: Any, kind: Any) -> Any:
+    if isinstance(text, list | tuple) and typing.get_origin(kind) is tuple:
+        return tuple(_parse(part, typing.get_args(kind)[0]) for part in text)
+    if not isinstance(text, str) or kind is str:
+        return text
     if kind is bool:
         words = {
             "true": True,

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -23,6 +24,13 @@ BYTES_PER_SAMPLE = 120
 
 _ALIKE = 0.6
 """Clients of a block have at least this share of the busiest one's samples: less padding, more blocks."""
+
+
+class Needs(Protocol):
+    """How much memory a client needs."""
+
+    def of(self, samples: int) -> int:
+        """Bytes of one client with so many samples."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +64,7 @@ class Footprint:
         return sum(prod(p.shape) for p in seen if p.rows), sum(prod(p.shape) for p in seen if not p.rows), whole
 
 
-def plan(clients: Tensor, samples: Tensor, footprint: Footprint, budget: int, max_clients: int) -> list[Tensor]:
+def plan(clients: Tensor, samples: Tensor, footprint: Needs, budget: int, max_clients: int) -> list[Tensor]:
     """Cut clients into blocks, in each the busiest client first, so that no block needs more than `budget` bytes.
 
     A block is padded to its busiest client, so clients with less than `_ALIKE` of its samples start a new block once
@@ -64,7 +72,7 @@ def plan(clients: Tensor, samples: Tensor, footprint: Footprint, budget: int, ma
 
     Args:
         clients: [C] positions.
-        samples: [C] training samples of each.
+        samples: [C] training samples of each, or what else a client needs memory for.
         footprint: memory of a client.
         budget: bytes for a block; a single client may need more and then stands alone.
         max_clients: in one block.
@@ -81,7 +89,7 @@ def plan(clients: Tensor, samples: Tensor, footprint: Footprint, budget: int, ma
     return blocks[::-1]
 
 
-def _fits(samples: list[int], start: int, k: int, footprint: Footprint, budget: int, max_clients: int) -> bool:
+def _fits(samples: list[int], start: int, k: int, footprint: Needs, budget: int, max_clients: int) -> bool:
     size = k - start + 1
     worth_splitting = size > max_clients // 8 and samples[k] < _ALIKE * samples[start]
     return size <= max_clients and not worth_splitting and size * footprint.of(samples[start]) <= budget

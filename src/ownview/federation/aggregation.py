@@ -6,14 +6,15 @@ Several machines may each add up the uploads of some clients; merged, their part
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import prod
 from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
-from ownview.federation.messages import Upload, wide
-from ownview.seam.client import Product, Summand
+from ownview.federation.messages import Upload, add_cells, wide
+from ownview.seam.client import Patch, Product, Summand
 from ownview.seam.server import RowWeights
 from ownview.seam.training import Params
 
@@ -131,7 +132,7 @@ class MeanPartial:
 
 
 class SumPartial:
-    """Adds up summands over clients; writes no more of a product out than the sum.
+    """Adds up summands over clients; writes no more of a product or of a patch out than the sum.
 
     Args:
         declared: by name.
@@ -150,6 +151,8 @@ class SumPartial:
             if isinstance(one, Product):
                 left, right = (side.reshape(-1, side.shape[-1]) for side in one)
                 self.sums[name] += (left.T @ right).reshape(self.sums[name].shape)
+            elif isinstance(one, Patch):
+                add_cells(self.sums[name].view(len(self.sums[name]), -1), one)
             else:
                 self.sums[name] += one.sum(0).reshape(self.sums[name].shape)
 
@@ -170,11 +173,28 @@ def require_declared(upload: Upload, declared: Mapping[str, Summand]) -> None:
             f"a client sends {sorted(upload.sums)}; declared as leaving the device is {sorted(declared)}"
         )
     for name, one in upload.sums.items():
-        size = one.left.shape[-1] * one.right.shape[-1] if isinstance(one, Product) else one.shape[1:].numel()
-        if size != torch.Size(declared[name].shape).numel():
-            raise SettingError(
-                f"summand {name!r} came with {size} numbers; declared is the shape {declared[name].shape}"
-            )
+        shape = declared[name].shape
+        found = _outside(one, shape) if isinstance(one, Patch) else _other_size(one, shape)
+        if found:
+            raise SettingError(f"summand {name!r} came with {found}; declared is the shape {shape}")
+
+
+def _other_size(one: Tensor | Product, shape: tuple[int, ...]) -> str:
+    size = one.left.shape[-1] * one.right.shape[-1] if isinstance(one, Product) else one.shape[1:].numel()
+    return "" if size == prod(shape) else f"{size} numbers"
+
+
+def _outside(one: Patch, shape: tuple[int, ...]) -> str:
+    """What of a patch has no place in the matrix of a shape; nothing where all of it has."""
+    height, width = shape[0], prod(shape[1:])
+    across = width if one.of_rows else one.columns.shape[-1]
+    if one.values.shape[1:] != (one.rows.shape[-1], across):
+        found = " x ".join(map(str, one.values.shape[1:]))
+        return f"{found} values in {one.rows.shape[-1]} rows and {across} columns"
+    for what, places, size in (("row", one.rows, height), ("column", one.columns, width)):
+        if places.numel() and not 0 <= int(places.min()) <= int(places.max()) < size:
+            return f"{what} {int(places.max())}"
+    return ""
 
 
 def _touched(upload: Upload, like: Tensor) -> Tensor:

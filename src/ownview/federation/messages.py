@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
-from ownview.seam.client import Product
+from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.training import Params
 
 
@@ -54,7 +55,8 @@ class Upload:
         rows: by name, changes [B, R, ...] of those rows; all other rows are unchanged.
         whole: by name, changes [B, ...] of values without rows; reported values [B, ...] and personal tables
             [B, m, ...] themselves; changes [B, m, ...] of tables that noise has filled.
-        sums: by name, summands [B, ...], or products whose factors are [B, k, ...].
+        sums: by name, summands [B, ...], or products and patches whose parts are [B, k, ...].
+        shapes: of the summands' sums, by name.
     """
 
     clients: Tensor
@@ -63,7 +65,8 @@ class Upload:
     touched: Tensor
     rows: Params = field(default_factory=dict)
     whole: Params = field(default_factory=dict)
-    sums: Mapping[str, Tensor | Product] = field(default_factory=dict)
+    sums: Mapping[str, Sent] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def norms(self) -> Tensor:
         """[B] Euclidean norm of all changes and written-out summands; 0 where a client sends nothing."""
@@ -87,23 +90,55 @@ class Upload:
         return replace(self, rows={}, whole={**self.whole, **spread})
 
     def written_out(self) -> Params:
-        """Summands by name, [B, ...]; products are multiplied out."""
-        return {name: one.left.mT @ one.right if isinstance(one, Product) else one for name, one in self.sums.items()}
+        """Summands by name, [B, ...]; products are multiplied out, patches put in their places."""
+        return {name: self._written_out(name, one) for name, one in self.sums.items()}
+
+    def _written_out(self, name: str, one: Sent) -> Tensor:
+        if isinstance(one, Product):
+            return one.left.mT @ one.right
+        if isinstance(one, Patch):
+            whole = one.values.new_zeros(len(one.values), *self.shapes[name])
+            for matrix, rows, columns, values in zip(whole, *one, strict=True):
+                add_cells(matrix.view(len(matrix), -1), Patch(rows[None], columns[None], values[None]))
+            return whole
+        return one
 
     def one(self, index: int) -> Upload:
         """The client at a place of the stack, as a stack of one."""
-        here = slice(index, index + 1)
+        return self.of(slice(index, index + 1))
+
+    def of(self, here: slice | Tensor) -> Upload:
+        """Some of the clients."""
         rows, whole = ({name: value[here] for name, value in part.items()} for part in (self.rows, self.whole))
-        sums = {
-            name: Product(value.left[here], value.right[here]) if isinstance(value, Product) else value[here]
-            for name, value in self.sums.items()
-        }
-        return Upload(self.clients[here], self.samples[here], self.items[here], self.touched[here], rows, whole, sums)
+        sums = {name: tree_map(lambda value: value[here], one) for name, one in self.sums.items()}
+        return replace(
+            self, clients=self.clients[here], samples=self.samples[here], items=self.items[here],
+            touched=self.touched[here], rows=rows, whole=whole, sums=sums,
+        )  # fmt: skip
 
     def _spread(self, change: Tensor, num_items: int) -> Tensor:
         index = wide(self.items, change).expand_as(change)
         whole = torch.zeros(len(change), num_items, *change.shape[2:], dtype=change.dtype, device=change.device)
         return whole.scatter_add_(1, index, change * wide(self.touched, change))
+
+
+def add_cells(matrix: Tensor, patch: Patch) -> None:
+    """matrix[rows[b, i], columns[b, j]] += values[b, i, j], in an order that is the same on every run.
+
+    Args:
+        matrix: [a, b], contiguous.
+        patch: of B clients.
+    """
+    # Atomic additions of floats on a GPU come in any order. The cells of one client are distinct but for padding, which
+    # adds zero, so that one client after the other they always come in the same one.
+    together = matrix.device.type == "cpu"
+    parts = [patch] if together else [Patch(*(one[k : k + 1] for one in patch)) for k in range(len(patch.rows))]
+    for rows, columns, values in parts:
+        if patch.of_rows:
+            matrix.index_add_(0, rows.reshape(-1), values.reshape(-1, values.shape[-1]))
+        else:
+            cells = rows[:, :, None] * matrix.shape[1] + columns[:, None, :]
+            matrix.view(-1).scatter_add_(0, cells.reshape(-1), values.reshape(-1))
 
 
 def _squares(change: Tensor) -> Tensor:

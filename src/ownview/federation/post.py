@@ -27,7 +27,7 @@ from ownview.federation.wire import (
     sparse_size,
     whole_table,
 )
-from ownview.seam.client import Client, Product, Reporting, Summand
+from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand
 from ownview.seam.roles import PERSONAL
 from ownview.seam.training import Params
 
@@ -140,7 +140,7 @@ class Post:
         message = _of_kind(Message.unpack(data, self._shapes), UPLOAD, "upload")
         tables = dict(message.tables)
         touched = tables.pop(_TOUCHED, None)
-        sums = {name: _dense(tables.pop(name))[None] for name in self._sends() if name in tables}
+        sums = {name: _sent(tables.pop(name)) for name in self._sends() if name in tables}
         by_row = {name: one for name, one in tables.items() if isinstance(one, Rows)}
         named = touched if isinstance(touched, Rows) else next(iter(by_row.values()), None)
         items = torch.zeros(0, dtype=torch.long) if named is None else named.rows
@@ -152,6 +152,7 @@ class Post:
             {name: one.values[None] for name, one in by_row.items()},
             {name: _dense(one)[None] for name, one in tables.items() if name not in by_row},
             sums,
+            {name: one.shape for name, one in self._sends().items()},
         )
 
     def upload_sizes(self, upload: Upload) -> Tensor:
@@ -190,14 +191,26 @@ class Post:
         whole = whole_table(table)
         return whole if len(encode(whole)) < len(encode(table)) else table
 
-    def _summand(self, name: str, one: Tensor | Product) -> Table:
+    def _summand(self, name: str, one: Sent) -> Table:
         declared = self._sends()[name]
         if isinstance(one, Product):
             return Matrix(Product(one.left[0].cpu(), one.right[0].cpu()), declared.shape, declared.symmetric)
+        if isinstance(one, Patch):
+            rows, columns, values = (part[0].cpu() for part in one)
+            if not one.of_rows:
+                return Matrix(Patch(rows, columns, values), declared.shape, declared.symmetric)
+            here = torch.nonzero((values != 0).any(1))[:, 0]
+            here = here[torch.argsort(rows[here])]
+            return Rows(rows[here], values[here].reshape(-1, *declared.shape[1:]), declared.shape[0])
         return one[0].reshape(declared.shape)
 
-    def _summand_size(self, name: str, one: Tensor | Product) -> Tensor | int:
+    def _summand_size(self, name: str, one: Sent) -> Tensor | int:
         declared = self._sends()[name]
+        if isinstance(one, Patch):
+            width, (up, across) = one.values.element_size(), ((one.values != 0).any(axis).sum(1) for axis in (2, 1))
+            if one.of_rows:
+                return rows_size(declared.shape, width, up)
+            return matrix_size(declared.shape, width, up, across, symmetric=declared.symmetric)
         if isinstance(one, Product):
             left, right = ((side != 0).any(1) for side in one)
             rows = (left & right).sum(1) if declared.symmetric else left.sum(1)
@@ -212,9 +225,19 @@ def _nonzero(rows: Tensor, touched: Tensor) -> Tensor:
     return ((rows != 0).flatten(2).sum(2) * touched).sum(1) if rows.dim() > 2 else ((rows != 0) & touched).sum(1)
 
 
+def _sent(table: Table) -> Tensor | Patch:
+    """A summand of one client as it was read, stacked."""
+    if isinstance(table, Matrix) and isinstance(table.cells, Patch):
+        rows, columns, values = table.cells
+        return Patch(rows[None], columns[None], values[None])
+    if isinstance(table, Rows) and table.values.dim() == 2:
+        return Patch(table.rows[None], table.rows.new_zeros(1, 0), table.values[None])
+    return _dense(table)[None]
+
+
 def _dense(table: Table) -> Tensor:
-    if isinstance(table, Matrix | Whole):
-        raise TypeError("a table that was read is a tensor, or some rows of one")
+    if isinstance(table, Whole):
+        raise TypeError("a table that was read is a tensor, or some rows and columns of one")
     return whole_table(table)
 
 

@@ -17,11 +17,12 @@ from torch.utils._pytree import tree_map
 from ownview.base.errors import OwnviewError, SettingError, TrainingError
 from ownview.base.randomness import derive
 from ownview.data.negatives import NegativeSampler
+from ownview.engine.blocks import plan
 from ownview.federation.clients import Axes
 from ownview.federation.messages import Download, Upload
 from ownview.federation.work import Household
-from ownview.seam.client import Client, Product, Reporting
-from ownview.seam.roles import RECEIVED, visible
+from ownview.seam.client import Client, Patch, Product, Reporting
+from ownview.seam.roles import RECEIVED, TIMELINE, visible
 from ownview.seam.training import Batch, Context, Params
 
 
@@ -38,6 +39,23 @@ class Reported:
     batch: Batch
 
 
+@dataclass(frozen=True)
+class Needed:
+    """Memory of one client at work, or scored.
+
+    Args:
+        work: of the client.
+        bytes_per_value: 4 for float32.
+    """
+
+    work: Reporting
+    bytes_per_value: int
+
+    def of(self, length: int) -> int:
+        """Bytes where its timeline has this length."""
+        return self.work.needed(length) * self.bytes_per_value
+
+
 class ReportingWork:
     """Clients that report, block by block."""
 
@@ -45,15 +63,21 @@ class ReportingWork:
         self.home, self.work = home, reporting(home.client)
         wanted = self.work.negatives
         self.sampler = NegativeSampler(home.excluded, home.world.num_items, wanted, home.users) if wanted else None
+        self.needs = Needed(self.work, home.machine.bytes_per_value)
         self.prepared: tuple[Download, Params] | None = None
         self.received = [name for name, param in home.client.params.items() if param.role is RECEIVED]
+        self.in_order = any(param.role is TIMELINE for param in home.client.params.values())
         self.at_home = frozenset(visible(home.client.params)) - frozenset(self.received)
 
     def blocks(self, clients: Tensor) -> Sequence[Tensor]:
-        """Clients side by side, as many as memory allows."""
+        """Clients side by side, as many as memory allows; where they look at timelines, those of like length."""
+        if not len(clients):
+            return ()
         machine = self.home.machine
-        width = max(1, min(machine.block_clients, machine.block_bytes // (self.work.working * machine.bytes_per_value)))
-        return torch.split(clients, width) if len(clients) else ()
+        if self.in_order:
+            lengths = self.home.clients.timelines.line.items.lengths[clients]
+            return plan(clients, lengths, self.needs, machine.block_bytes, machine.block_clients)
+        return torch.split(clients, max(1, min(machine.block_clients, machine.block_bytes // self.needs.of(0))))
 
     def waves(self, blocks: Sequence[Tensor]) -> Sequence[Sequence[Tensor]]:
         """One block after the other: what they draw is as large as what they hold."""
@@ -62,10 +86,11 @@ class ReportingWork:
     def samples(self, number: int, block: Tensor) -> Reported:
         """All samples of some clients in round `number`, over all items; 0 where the method needs none."""
         home, width = self.home, self.home.world.num_items
-        empty = torch.zeros(len(block), width, dtype=home.machine.dtype, device=block.device)
         if self.sampler is None:
-            none = block.new_zeros(len(block), 0)
+            none, zero = block.new_zeros(len(block), 0), torch.zeros((), dtype=home.machine.dtype, device=block.device)
+            empty = zero.expand(len(block), width)
             return Reported(block, Batch(none, empty[:, :0], empty[:, :0], empty, empty, none))
+        empty = torch.zeros(len(block), width, dtype=home.machine.dtype, device=block.device)
         listed, real = home.train.padded(block)
         key = derive(home.seed, "negatives", number)
         drawn = self.sampler.draw(key, block, listed.shape[1], home.clients.identities[block])
@@ -93,7 +118,8 @@ class ReportingWork:
         identities = home.clients.identities[samples.clients]
         sizes = home.train.lengths[samples.clients] * (1 + self.work.negatives)
         nothing = samples.clients.new_zeros(len(identities), 0)
-        upload = Upload(identities, sizes, nothing, nothing.bool(), sums=sent)
+        shapes = {name: one.shape for name, one in self.work.sends.items()}
+        upload = Upload(identities, sizes, nothing, nothing.bool(), sums=sent, shapes=shapes)
         return _speaking(upload)
 
     @torch.no_grad()
@@ -183,12 +209,7 @@ def _speaking(upload: Upload) -> Upload:
     """Without the clients whose summands are all 0: who has nothing to send sends no noise either."""
     speaks = torch.zeros(len(upload.clients), dtype=torch.bool, device=upload.clients.device)
     for one in upload.sums.values():
-        sides = (one.left, one.right) if isinstance(one, Product) else (one,)
+        sides = one if isinstance(one, Product) else (one.values if isinstance(one, Patch) else one,)
         there = [side.reshape(len(speaks), -1).ne(0).any(1) for side in sides]
         speaks |= torch.stack(there).all(0)
-    if bool(speaks.all()):
-        return upload
-    chosen = {name: tree_map(lambda value: value[speaks], one) for name, one in upload.sums.items()}
-    return Upload(
-        upload.clients[speaks], upload.samples[speaks], upload.items[speaks], upload.touched[speaks], sums=chosen
-    )
+    return upload if bool(speaks.all()) else upload.of(speaks)

@@ -8,6 +8,7 @@ from math import prod
 import torch
 from torch import Tensor
 
+from ownview.engine.blocks import plan
 from ownview.federation.clients import Axes
 from ownview.federation.messages import Download
 from ownview.federation.preparation import Preparation
@@ -42,6 +43,8 @@ class ClientScorer:
         """[B, C] scores of `items` [B, C] for `users` [B]; of all items where `items` is None."""
         if items is not None and self.home.client.whole_rows:
             return self.scores(users, None).gather(1, items)
+        if isinstance(self.work, ReportingWork) and self.work.in_order:
+            return self._by_length(users, self.work)
         prepared = {} if self.preparation is None else self.preparation.values(users)
         parts = []
         for here in self._slices(len(users), items):
@@ -50,6 +53,17 @@ class ClientScorer:
             axes |= dict.fromkeys(prepared, 0)
             parts.append(torch.vmap(self.home.client.scores, in_dims=(axes,))(values))
         return torch.cat(parts)
+
+    def _by_length(self, users: Tensor, work: ReportingWork) -> Tensor:
+        """[B, m] scores of clients that look at timelines; those of like length side by side need little padding."""
+        places = torch.arange(len(users), device=users.device)
+        lengths = self.home.clients.timelines.line.items.lengths[users]
+        machine = self.home.machine
+        found = torch.empty(len(users), self.home.world.num_items, dtype=machine.dtype, device=users.device)
+        for here in plan(places, lengths, work.needs, machine.block_bytes, machine.block_clients) if len(users) else ():
+            values, axes = self._values(users[here], None)
+            found[here] = torch.vmap(self.home.client.scores, in_dims=(axes,))(values)
+        return found
 
     def _values(self, users: Tensor, items: Tensor | None) -> tuple[Params, Axes]:
         download = self.newest(users, self.names)
@@ -62,7 +76,7 @@ class ClientScorer:
         machine, names = self.home.machine, self.names
         seen = [param for name, param in visible(self.home.client.params).items() if names is None or name in names]
         tables = sum(prod(one.shape) for one in seen if one.rows and (one.own or items is not None))
-        at_work = self.work.work.working if isinstance(self.work, ReportingWork) else 0
+        at_work = self.work.work.needed(0) if isinstance(self.work, ReportingWork) else 0
         per_user = ((4 * tables + 8) * rows + at_work) * machine.bytes_per_value
         step = max(1, machine.block_bytes // per_user)
         return (slice(start, start + step) for start in range(0, count, step))

@@ -32,7 +32,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import MessageError
-from ownview.seam.client import Product
+from ownview.seam.client import Patch, Product
 
 VERSION = 1
 DOWNLOAD, UPLOAD = 1, 2
@@ -71,21 +71,27 @@ class Whole:
 
 @dataclass(frozen=True, eq=False)
 class Matrix:
-    """left^T right, brought to a shape; sent by the rows and columns that are not 0.
+    """A product or a patch, brought to a shape; sent by the rows and columns that are not 0.
+
+    Rows and columns are sent in ascending order, whatever order a patch has them in: that may be the order in which a
+    client came by its items, and is nobody's business.
 
     Args:
-        product: left [k, a] and right [k, b].
+        cells: left [k, a] and right [k, b], or rows [k], columns [l] and their values [k, l].
         shape: of the whole.
         symmetric: whether one half is enough.
     """
 
-    product: Product
+    cells: Product | Patch
     shape: tuple[int, ...]
     symmetric: bool
 
 
 Table = Tensor | Whole | Rows | Matrix
 """A plain tensor is sent without its zeros where that is shorter."""
+
+Read = Tensor | Rows | Matrix
+"""A table as it is read; of a matrix, the patch that was sent."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +119,7 @@ class Message:
 
     @classmethod
     def unpack(cls, data: bytes, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Message:
-        """From bytes; what was sent by row comes back as `Rows`, all else whole.
+        """From bytes; what was sent by row comes back as `Rows`, by rows and columns as a `Matrix`, all else whole.
 
         Raises `MessageError` where the bytes are no such message.
 
@@ -188,10 +194,15 @@ def rows_size(shape: tuple[int, ...], width: int, rows: Tensor | int, *, always:
     return by_row if always else by_row.clamp(max=dense_size(shape, width))
 
 
-def whole_table(table: Tensor | Rows) -> Tensor:
+def whole_table(table: Read) -> Tensor:
     """With all its rows."""
     if isinstance(table, Tensor):
         return table
+    if isinstance(table, Matrix):
+        rows, columns, values = _cells(table.cells, symmetric=table.symmetric)
+        matrix = values.new_zeros(table.shape[0], prod(table.shape[1:]))
+        matrix[rows[:, None], columns[None]] = values
+        return matrix.reshape(table.shape)
     whole = torch.zeros((table.num_rows, *table.values.shape[1:]), dtype=table.values.dtype, device=table.values.device)
     return whole.index_copy_(0, table.rows, table.values)
 
@@ -211,15 +222,11 @@ def message_size(names: Mapping[str, Tensor | int]) -> Tensor | int:
 
 
 def _encode_matrix(table: Matrix) -> bytes:
-    left, right = table.product
-    width = left.element_size()
-    rows, columns = (torch.nonzero((side != 0).any(0))[:, 0] for side in (left, right))
-    if table.symmetric:
-        rows = columns = torch.nonzero(((left != 0).any(0)) & ((right != 0).any(0)))[:, 0]
+    rows, columns, block = _cells(table.cells, symmetric=table.symmetric)
+    width = block.element_size()
     counts = torch.tensor(len(rows)), torch.tensor(len(columns))
     if int(matrix_size(table.shape, width, *counts, symmetric=table.symmetric)) == dense_size(table.shape, width):
-        return encode(Whole((left.T @ right).reshape(table.shape)))
-    block = left[:, rows].T @ right[:, columns]
+        return encode(Whole(whole_table(table)))
     if table.symmetric:
         upper = block[tuple(torch.triu_indices(len(rows), len(rows)))]
         return _header(_HALF, width, table.shape) + _numbers(len(rows), *rows.tolist()) + _bytes(upper.numpy())
@@ -227,7 +234,22 @@ def _encode_matrix(table: Matrix) -> bytes:
     return _header(_BLOCK, width, table.shape) + places + _bytes(block.numpy())
 
 
-def _decode(data: bytes, place: int, expected: tuple[int, ...] | None = None) -> tuple[Tensor | Rows, int]:
+def _cells(cells: Product | Patch, *, symmetric: bool) -> Patch:
+    """The rows and columns that are not 0, ascending, and what stands where they cross."""
+    if isinstance(cells, Product):
+        left, right = cells
+        here, there = (left != 0).any(0), (right != 0).any(0)
+        rows, columns = (torch.nonzero(side)[:, 0] for side in ((here & there,) * 2 if symmetric else (here, there)))
+        return Patch(rows, columns, left[:, rows].T @ right[:, columns])
+    here, there = ((cells.values != 0).any(axis) for axis in (1, 0))
+    up, across = (
+        torch.nonzero(side)[:, 0][torch.argsort(places[side])]
+        for side, places in ((here, cells.rows), (here if symmetric else there, cells.columns))
+    )
+    return Patch(cells.rows[up], cells.columns[across], cells.values[up][:, across])
+
+
+def _decode(data: bytes, place: int, expected: tuple[int, ...] | None = None) -> tuple[Read, int]:
     """The table that begins at a place, and where it ends."""
     form, width, axes, _ = struct.unpack_from("<4B", data, place)
     shape = struct.unpack_from(f"<{axes}I", data, place + 4)
@@ -242,22 +264,31 @@ def _decode(data: bytes, place: int, expected: tuple[int, ...] | None = None) ->
         return Rows(torch.from_numpy(where.astype(np.int64)), values, shape[0]), reader.place
     if form == _DENSE:
         return _native(reader.values(prod(shape))).reshape(shape), reader.place
-    table = np.zeros((shape[0], prod(shape[1:])) if form in (_BLOCK, _HALF) else prod(shape), dtype=reader.kind)
     if form == _SPARSE:
+        table = np.zeros(prod(shape), dtype=reader.kind)
         where = reader.numbers(reader.number())
         table[where] = reader.values(len(where))
-    elif form == _BLOCK:
+        return _native(table).reshape(shape), reader.place
+    if form == _BLOCK:
         counts = reader.number(), reader.number()
         rows, columns = (reader.numbers(count) for count in counts)
-        table[np.ix_(rows, columns)] = reader.values(prod(counts)).reshape(counts)
-    elif form == _HALF:
+        return _patch(rows, columns, reader.values(prod(counts)).reshape(counts), shape, half=False), reader.place
+    if form == _HALF:
         rows = reader.numbers(reader.number())
         block = np.zeros((len(rows), len(rows)), dtype=reader.kind)
         block[np.triu_indices(len(rows))] = reader.values(len(rows) * (len(rows) + 1) // 2)
-        table[np.ix_(rows, rows)] = block + np.triu(block, 1).T
-    else:
-        raise ValueError(f"a table of unknown form {form}")
-    return _native(table).reshape(shape), reader.place
+        return _patch(rows, rows, block + np.triu(block, 1).T, shape, half=True), reader.place
+    raise ValueError(f"a table of unknown form {form}")
+
+
+def _patch(rows: Array, columns: Array, values: Array, shape: tuple[int, ...], *, half: bool) -> Matrix:
+    for what, places, size in (("row", rows, shape[0]), ("column", columns, prod(shape[1:]))):
+        if len(places) and places.max() >= size:
+            raise ValueError(f"{what} {places.max()} of a matrix of {size} {what}s")
+        if len(np.unique(places)) != len(places):
+            raise ValueError(f"a {what} that is sent twice")
+    up, across = (torch.from_numpy(places.astype(np.int64)) for places in (rows, columns))
+    return Matrix(Patch(up, across, _native(values)), shape, half)
 
 
 def _native(values: Array) -> Tensor:

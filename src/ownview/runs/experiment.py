@@ -11,7 +11,7 @@ import tomli_w
 
 from ownview.base.errors import SettingError
 from ownview.baselines.central import Central
-from ownview.config.settings import Value, own_settings
+from ownview.config.settings import Value, own_settings, plain
 from ownview.config.toml_files import parse_toml, toml_text
 from ownview.data.storage import find
 from ownview.evaluation.groups import ActivityRange
@@ -175,4 +175,4 @@ def _located(name: str) -> str:
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+    return {name: plain(value) for name, value in values.items()}

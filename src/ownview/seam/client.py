@@ -40,8 +40,36 @@ class Product(NamedTuple):
     right: Tensor
 
 
-Summands = Mapping[str, Tensor | Product]
+class Patch(NamedTuple):
+    """A summand that is 0 but where some rows and columns of its matrix [a, b] cross.
+
+    Sums of patches are made cell by cell, and no more than a client's own cells travel: where a summand is items by
+    items, that is its own items by its own items. A summand of other axes than two is the matrix of its first by all
+    others.
+
+    rows:    [k] of the matrix, each once but for padding, whose values are 0
+    columns: [l] likewise; [0] for all b columns in order, so that whole rows are sent
+    values:  [k, l], or [k, b]
+    """
+
+    rows: Tensor
+    columns: Tensor
+    values: Tensor
+
+    @property
+    def of_rows(self) -> bool:
+        """Whether it is made of whole rows."""
+        return self.columns.shape[-1] != self.values.shape[-1]
+
+
+Sent = Tensor | Product | Patch
+"""A summand in one of its three forms: written out, a product, or a patch."""
+
+Summands = Mapping[str, Sent]
 """What one client sends in a round of sums, by name."""
+
+Working = Callable[[int], int]
+"""Length of a client's timeline -> numbers held at the same time."""
 
 Report = Callable[[Params, Batch, Context], tuple[Summands, Params]]
 """One client's values, its samples over all items, and when -> what it sends, and new values for some of its own."""
@@ -52,7 +80,7 @@ class Summand:
     """What leaves a client that reports.
 
     Args:
-        shape: of the summand and of the sum; left^T right of a product is brought to it.
+        shape: of the summand and of the sum; left^T right of a product and the matrix of a patch are brought to it.
         what: it is, in words for people who ask what leaves their device.
         symmetric: whether it is a symmetric matrix, of which one half is enough on the way.
     """
@@ -98,7 +126,8 @@ class Reporting:
         receives_after: whether clients receive once the server has combined instead of before they work: `report` then
             sees no received value, and what they receive serves `after_round` and `scores`.
         after_round: (with `receives_after`) new values of the client's own, from what was received.
-        working: numbers that one client's work holds at the same time, for the size of blocks.
+        working: numbers that one client's work, or its scoring, holds at the same time, for the size of blocks; where
+            they depend on how long its timeline is, a function of that.
     """
 
     sends: Mapping[str, Summand]
@@ -107,7 +136,11 @@ class Reporting:
     prepare_download: Change = _as_it_came
     receives_after: bool = False
     after_round: Change | None = None
-    working: int = 1
+    working: int | Working = 1
+
+    def needed(self, length: int) -> int:
+        """Numbers that the work of a client with a timeline of this length holds."""
+        return self.working if isinstance(self.working, int) else self.working(length)
 
     def __post_init__(self) -> None:
         if self.after_round is not None and not self.receives_after:

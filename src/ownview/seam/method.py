@@ -40,6 +40,10 @@ class Federated(Settings):
     def client(self, world: World) -> Client:
         """The client's half."""
 
+    def notes(self, world: World) -> tuple[str, ...]:
+        """Sentences that a reader of results must know: what the method does otherwise on such data."""
+        return ()
+
     def server(self, world: World) -> Server:
         """The server's half; the mean of changes by samples unless a method says otherwise."""
         return Server()

@@ -64,6 +64,10 @@ class Plugin(Federated):
         """The inner method's, changed."""
         return self.changed(self.wrapped.client(world), world)
 
+    def notes(self, world: World) -> tuple[str, ...]:
+        """Those of the inner method."""
+        return self.wrapped.notes(world)
+
     def server(self, world: World) -> Server:
         """The inner method's."""
         return self.wrapped.server(world)

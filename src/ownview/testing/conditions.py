@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-_SOLVES = (torch.linalg.solve, torch.linalg.inv)
+_SOLVES = (torch.linalg.solve, torch.linalg.inv, torch.linalg.cholesky_ex)
 
 
 class Conditions(TorchFunctionMode):

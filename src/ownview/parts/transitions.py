@@ -1,0 +1,67 @@
+"""From what a client had to what it took next: inside sittings by place, across them by sitting.
+
+Items stand oldest first with padding in front (`parts.places`), so that how far apart two of them are does not depend
+on how many a client has: sums over its positions are the same numbers for everybody, of which a client has a corner.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from ownview.parts.places import Places
+
+
+def past(length: int, tau: float, like: Tensor) -> Tensor:
+    """[l, l] row t: what had been before place t; the item one place before counts 1, older ones exp(-more / tau)."""
+    lag = _lag(length, like)
+    return torch.where(lag > 0, torch.exp(-(lag - 1).clamp(min=0) / tau), 0.0)
+
+
+def future(length: int, horizon: float, like: Tensor) -> Tensor:
+    """[l, l] row t: what came from place t on; the item there counts 1, later ones exp(-later / horizon)."""
+    lag = _lag(length, like)
+    return torch.where(lag <= 0, torch.exp(lag.clamp(max=0) / horizon), 0.0)
+
+
+def _lag(length: int, like: Tensor) -> Tensor:
+    place = torch.arange(length, dtype=like.dtype, device=like.device)
+    return place[:, None] - place
+
+
+class Across(NamedTuple):
+    """What pauses part; row t is 0 but where place t begins a sitting.
+
+    before: [l, l] everything before that pause, by sitting: exp(-k / tau) for those of the k-th sitting before, k from
+        0, over the square root of how many items they are
+    after:  [l, l] the sitting that begins there, every item over the square root of how many they are
+    now:    [l] how much each item counts when the client comes back after its last sitting, exp(-k / tau)
+    """
+
+    before: Tensor
+    after: Tensor
+    now: Tensor
+
+
+def across(places: Places, pause: float, tau: float) -> Across:
+    """A client's sittings, which end where more than `pause` seconds pass; times that run backwards end none."""
+    times, mask = places.times, places.mask
+    gap = torch.cat([times[:1] * 0, times[1:] - times[:-1]])
+    known = torch.cat([mask[:1] * 0, mask[:-1]]) * mask
+    begins = (gap > pause).to(mask.dtype) * known
+    sitting = begins.cumsum(0)
+    ago = sitting[:, None] - 1 - sitting
+    earlier = torch.where(ago >= 0, 1.0, 0.0) * mask * begins[:, None]
+    same = (sitting[:, None] == sitting).to(mask.dtype) * mask * begins[:, None]
+    before = earlier * torch.exp(-ago.clamp(min=0) / tau) / earlier.sum(1, keepdim=True).clamp(min=1).sqrt()
+    after = same / same.sum(1, keepdim=True).clamp(min=1).sqrt()
+    now = torch.exp(-(sitting[-1:] - sitting) / tau) * mask
+    return Across(before, after, now)
+
+
+def standardised(scores: Tensor) -> Tensor:
+    """[m] with mean 0 and standard deviation 1; 0 where all are equal."""
+    centred = scores - scores.mean()
+    return centred / centred.square().mean().sqrt().clamp(min=1e-12)
