@@ -57,6 +57,9 @@ class Central(Settings):
     def require_packages(self) -> None:
         """Raise `SettingError` where a package that training needs is not installed."""
 
+    def require(self, split: Split) -> None:
+        """Raise `SettingError` where the data lacks what the model needs; asked before a run folder is made."""
+
     def standing_bytes(self, num_users: int, num_items: int) -> int:
         """Memory that training needs besides the data; 0 where it is not worth a thought."""
         return 0
@@ -88,12 +91,11 @@ class Lessons:
     Args:
         train: every user's training positives; repeats stand as often as the protocol keeps them.
         items: the distinct ones, ascending.
-        timeline: the same in time order, with repeats; `order` says what is known of that.
+        timeline: the same in time order, with repeats; what is known of that a model asks of the split (`require`).
         excluded: every user's items that are never drawn as training negatives; the protocol says which.
         num_users: n.
         num_items: m.
         seed: equal seeds give equal values.
-        order: "times", "rows" or "none", as `Split.order`.
     """
 
     train: Ragged
@@ -103,16 +105,13 @@ class Lessons:
     num_users: int
     num_items: int
     seed: int
-    order: str
 
     @classmethod
     def of(cls, split: Split, excluded: Ragged, seed: int, device: torch.device) -> Lessons:
         """The training part of a split, on the device."""
         train, items = split.train.to(device), split.training_items().to(device)
-        return cls(
-            train, items, split.timeline.to(device), excluded.to(device), split.num_users, split.num_items, seed,
-            split.order,
-        )  # fmt: skip
+        line, excluded = split.timeline.to(device), excluded.to(device)
+        return cls(train, items, line, excluded, split.num_users, split.num_items, seed)
 
     @property
     def device(self) -> torch.device:

@@ -16,6 +16,7 @@ from ownview.base.randomness import chances
 from ownview.baselines.adam import adam_step, with_memory
 from ownview.baselines.central import Asked, InEpochs, Lessons
 from ownview.config.settings import setting
+from ownview.data.splits import Split
 from ownview.federation.participants import in_turn, rounds_of_a_pass
 from ownview.parts.sequence import SequenceSettings, require_order
 from ownview.parts.transformer import Lesson, lesson
@@ -42,9 +43,12 @@ class SASRec(SequenceSettings, InEpochs):
 
     batch_size: int = setting(128, "users in a batch", low=1)
 
+    def require(self, split: Split) -> None:
+        """Items must have an order."""
+        require_order(self.name, split.order)
+
     def start(self, lessons: Lessons) -> Params:
-        """The initial values of a federation of that seed; only where items have an order."""
-        require_order(self.name, lessons.order)
+        """The initial values of a federation of that seed."""
         m = lessons.num_items
         params = self.network.params(m, RECEIVED)
         return with_memory({name: one.drawn(name, m, lessons.seed) for name, one in params.items()})

@@ -49,13 +49,16 @@ class SLIST(OneShot):
         8.0, "steps after which the history weighs a third when asked", above=0, search=Between(1.0, 100.0, log=True)
     )
 
+    def require(self, split: Split) -> None:
+        """Items must have an order."""
+        require_order(self.name, split.order)
+
     def standing_bytes(self, num_users: int, num_items: int) -> int:
         """Both sides of the equations, the factors and the solution, in float64."""
         return 4 * 8 * num_items**2
 
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Solve for B."""
-        require_order(self.name, split.order)
         m, line = split.num_items, split.timeline.items
         past, future = self._around(line, m)
         owner = np.repeat(np.arange(len(line)), line.lengths.numpy())

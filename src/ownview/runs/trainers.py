@@ -161,6 +161,7 @@ class CentralTrainer(ABC):
     """A central model and its values."""
 
     def __init__(self, model: Central, split: Split, machine: Machine) -> None:
+        model.require(split)
         needed = model.standing_bytes(split.num_users, split.num_items)
         advice = "raise --memory" + (" or lower embedding_size" if "embedding_size" in model.values() else "")
         machine.require(needed, f"{model.name}'s standing values", advice)
