@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ownview.config.settings import Settings
+from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.seam.training import Params
@@ -65,6 +66,7 @@ class Lessons:
         num_users: n.
         num_items: m.
         seed: equal seeds give equal values.
+        names: [n] what errors call the users; their positions where None.
     """
 
     train: Ragged
@@ -73,12 +75,14 @@ class Lessons:
     num_users: int
     num_items: int
     seed: int
+    names: IdArray | None = None
 
     @classmethod
     def of(cls, split: Split, excluded: Ragged, seed: int, device: torch.device) -> Lessons:
         """The training part of a split, on the device."""
         train, items = split.train.to(device), split.training_items().to(device)
-        return cls(train, items, excluded.to(device), split.num_users, split.num_items, seed)
+        names = split.data.users
+        return cls(train, items, excluded.to(device), split.num_users, split.num_items, seed, names)
 
     @property
     def device(self) -> torch.device:
