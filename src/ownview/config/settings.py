@@ -20,8 +20,8 @@ Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...]
 
 
-_LARGEST = 2.0**62
-"""No setting is larger; whole numbers beyond it do not fit into what computes with them."""
+_LARGEST = 2**62
+"""Whole numbers beyond it do not fit into what computes with them."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Rule:
             return True
         return not (
             (isinstance(value, float) and not math.isfinite(value))
-            or abs(value) > _LARGEST
+            or (isinstance(value, int) and abs(value) > _LARGEST)
             or (self.low is not None and value < self.low)
             or (self.above is not None and value <= self.above)
             or (self.high is not None and value > self.high)
