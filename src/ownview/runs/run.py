@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ownview.base.errors import OutputError, SettingError
+from ownview.base.trust import trust
 from ownview.baselines.central import Central
 from ownview.config.differences import differences
 from ownview.data.interactions import Interactions
@@ -26,7 +27,7 @@ from ownview.runs.lock import sole_worker
 from ownview.runs.provenance import method_fingerprint
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.trainers import FederatedTrainer, Trainer
-from ownview.runs.training import Training
+from ownview.runs.training import Training, restore
 from ownview.runs.watching import Watch
 
 OnRound = Callable[[int, dict[str, float]], None]
@@ -70,11 +71,11 @@ class Run:
         setup = ExperimentSetup.of(here, data=self.data, data_dir=data_dir)
         _require_unchanged(self.folder, here, setup)
         trainer = setup.trainer(here, self.model or here.model())
-        trainer.unpack(self.folder.read_tensors("model")[0])
+        restore(trainer, self.folder.read_tensors("model")[0], self.folder.path / "model.safetensors")
         names = setup.split.data
         position = names.position_of_user(user)
         users = torch.tensor([position], device=setup.machine.device)
-        best = replace(setup.rankers[1], users=users).top(trainer, k)[0]
+        best = replace(setup.rankers[1], users=users).top(trainer, min(k, names.num_items))[0]
         scores = trainer.scores(users, None)[0]
         return [
             Recommendation(names.items[i], names.title(i), float(scores[i]), i == int(setup.split.test[position]))
@@ -144,6 +145,7 @@ def resume(
             f"{path}: this run has {name}={here!r}, not {value!r}; "
             "resume without that setting, or start a new run with another --out"
         )
+    trust(str((asked or {}).get("method", "")))  # the caller names the same file as the folder
     with sole_worker(path):
         if folder.finished:
             folder.drop_tensors("checkpoint")
