@@ -24,6 +24,9 @@ from tests.faults.conftest import write_world
 from tests.fuzz.cases import case
 from tests.fuzz.harm import spoilt_bytes
 
+FOUND = (333, 492, 2752, 3309, 5560, 7307)
+"""Seeds beyond those of every day that ended in a traceback once."""
+
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029]")
 
 
@@ -114,6 +117,12 @@ def faults(seeds: range, sound: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("start", range(0, 500, 50))
 def test_no_traceback(start: int, sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = list(faults(range(start, start + 50), sound, tmp_path, monkeypatch))
+    assert not found, "\n\n".join(found)
+
+
+@pytest.mark.usefixtures("_surroundings")
+def test_seeds_that_have_found_something(sound: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [one for seed in FOUND for one in faults(range(seed, seed + 1), sound, tmp_path, monkeypatch)]
     assert not found, "\n\n".join(found)
 
 
