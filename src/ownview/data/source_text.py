@@ -139,4 +139,5 @@ def _nearest_file(path: Path) -> str:
         beside = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     except OSError:
         return f"; the folder {path.parent} is not there either"
-    return suggestion(path.name, beside)
+    near = suggestion(path.name, beside)
+    return near if "did you mean" in near else ""  # what else lies there is nobody's business
