@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -29,6 +28,8 @@ from ownview.cli.options import (
     with_privacy,
 )
 from ownview.cli.progress import progress
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import trusted_files
 from ownview.data.columns import parse_columns
 from ownview.evaluation.comparison import LEVEL, SIGNS, Cell, Mark
 from ownview.evaluation.metrics import HEADLINE
@@ -51,7 +52,10 @@ _LEGEND = {
 
 
 def command(
-    methods: Annotated[list[str], typer.Argument(help="Methods (`ownview ls methods`), METHOD+PLUGIN, or .py files.")],
+    methods: Annotated[
+        list[str],
+        typer.Argument(help="Methods (`ownview ls methods`), METHOD+PLUGIN, or .py files.", callback=trusted_files),
+    ],
     data: Data = "goodbooks",
     columns: Columns = None,
     protocol: Annotated[

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from ownview.base.version import __version__
 from ownview.cli.options import AsJson, DataDir
+from ownview.cli.terminal import Console
 from ownview.data.catalog import catalog
 from ownview.data.storage import find, places
 from ownview.engine.machine import machine

@@ -7,11 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from ownview.cli.terminal import Console
 from ownview.runs.batch import Progress
 from ownview.runs.folder import RunFolder
 from ownview.studies.forecast import Forecast

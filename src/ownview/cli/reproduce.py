@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -18,6 +17,7 @@ from ownview.base.errors import DataError, SettingError, TrainingError
 from ownview.base.files import make_folder
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory
 from ownview.cli.progress import progress
+from ownview.cli.terminal import Console
 from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
 from ownview.studies.cache import carry_out, unfinished

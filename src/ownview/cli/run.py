@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from ownview.base.errors import SettingError
@@ -30,6 +29,8 @@ from ownview.cli.options import (
     with_privacy,
 )
 from ownview.cli.progress import progress
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import Trust, trusted_if_file
 from ownview.config.presets.loading import preset
 from ownview.data.columns import parse_columns
 from ownview.engine.machine import readable
@@ -58,7 +59,9 @@ Resume = Annotated[Path | None, typer.Option("--resume", help="Finish the interr
 
 def command(
     context: typer.Context,
-    method: Annotated[str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.")] = None,
+    method: Annotated[
+        str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=trusted_if_file)
+    ] = None,
     data: Data = "goodbooks",
     columns: Columns = None,
     protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
@@ -78,6 +81,7 @@ def command(
     device: Device = "auto",
     memory: Memory = "auto",
     data_dir: DataDir = None,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Train a method and measure it; everything goes into a run folder."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
@@ -29,6 +28,8 @@ from ownview.cli.options import (
     read_sets,
     with_privacy,
 )
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import trusted_if_file
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.federation.options import FederationOptions
@@ -54,7 +55,9 @@ Pins = Annotated[
 
 
 def command(
-    method: Annotated[str, typer.Argument(help="A method (`ownview ls methods`) or a .py file.")],
+    method: Annotated[
+        str, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=trusted_if_file)
+    ],
     data: Data = "goodbooks",
     trials: Trials = 30,
     columns: Columns = None,

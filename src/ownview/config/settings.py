@@ -20,6 +20,10 @@ Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...]
 
 
+_LARGEST = 2**62
+"""Whole numbers beyond it do not fit into what computes with them."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """What a setting may be: bounds are inclusive, `above` is exclusive, `choices` lists all values.
@@ -53,6 +57,7 @@ class Rule:
             return True
         return not (
             (isinstance(value, float) and not (math.isfinite(value) or (self.infinite and value == math.inf)))
+            or (isinstance(value, int) and abs(value) > _LARGEST)
             or (self.low is not None and value < self.low)
             or (self.above is not None and value <= self.above)
             or (self.high is not None and value > self.high)

@@ -10,6 +10,8 @@ from typing import Any
 import tomli_w
 
 from ownview.base.errors import SettingError
+from ownview.base.files import is_file
+from ownview.base.trust import named_by_file
 from ownview.baselines.central import Central
 from ownview.config.settings import Value, own_settings, plain
 from ownview.config.toml_files import parse_toml, toml_text
@@ -18,7 +20,7 @@ from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.federation.options import FederationOptions
 from ownview.registry import Model, build, enough_rounds
-from ownview.runs.experiment_file import arguments
+from ownview.runs.experiment_file import arguments, require_text
 from ownview.seam.plugin import Plugin
 
 
@@ -65,6 +67,10 @@ class Experiment:
     tried_on: str = ""
 
     def __post_init__(self) -> None:
+        for name in ("method", "data", "inactive", "engine", "device"):
+            require_text(getattr(self, name), f"setting {name}")
+        for one in (*self.watch, *self.columns, *self.columns.values()):
+            require_text(one, "setting watch or columns")
         object.__setattr__(self, "method", _located(self.method) if self.method.endswith(".py") else self.method)
         object.__setattr__(self, "data", self.data if find(self.data) else _located(self.data))
         if self.inactive:
@@ -144,8 +150,10 @@ class Experiment:
 
     @classmethod
     def from_toml(cls, text: str, source: str = "experiment") -> Experiment:
-        """From TOML text; `source` names it in errors."""
-        return cls.from_dict(parse_toml(text, source), source)
+        """From TOML text; `source` names it in errors. A Python file that it names has to be trusted before it runs."""
+        experiment = cls.from_dict(parse_toml(text, source), source)
+        named_by_file(experiment.method, source)
+        return experiment
 
     @classmethod
     def load(cls, path: Path) -> Experiment:
@@ -171,7 +179,7 @@ def _own_settings(model: Model) -> dict[str, Value]:
 
 def _located(name: str) -> str:
     """A file by its full path, so that the experiment means the same from every folder; other names as they are."""
-    return str(Path(name).resolve()) if Path(name).is_file() else name
+    return str(Path(name).resolve()) if is_file(Path(name)) else name
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

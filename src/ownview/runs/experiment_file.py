@@ -48,6 +48,16 @@ def arguments(values: Mapping[str, Any], source: str) -> dict[str, Any]:
     }
 
 
+def require_text(value: str, what: str) -> None:
+    """Refuse text that TOML cannot hold or no file can be called: not UTF-8, or with a NUL character."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SettingError(f"{what}={value!r}: is not UTF-8; rename the file, or convert the text") from None
+    if "\0" in value:
+        raise SettingError(f"{what}={value!r}: holds a NUL character; expected plain text")
+
+
 def _plugin_of(one: Any, source: str) -> tuple[str, Mapping[str, Value]]:
     settings = one.get("settings", {}) if isinstance(one, Mapping) else None
     if not isinstance(settings, Mapping) or not isinstance(one.get("name"), str):

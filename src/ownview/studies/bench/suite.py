@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import SettingError, UnknownNameError
+from ownview.base.trust import named_by_file
 from ownview.config.layers import Layer, check
 from ownview.config.toml_files import parse_toml, toml_text
 from ownview.evaluation.protocol import protocol as protocol_by_name
@@ -115,6 +116,8 @@ def parse(text: str, name: str, source: str) -> Suite:
 def _row(values: Any, source: str, data: tuple[str, ...]) -> Row:
     check(values, _ROW, f"{source}: a row")
     method = values.get("method")
+    for layer in (values, *(one for one in values.get("data", {}).values() if isinstance(one, Mapping))):
+        named_by_file(str(layer.get("method", "")), source)
     if method is None:
         raise SettingError(f"{source}: a row has no method; expected method = 'pfedrec', say")
     plugins = [str(one.get("name", "")) if isinstance(one, Mapping) else str(one) for one in values.get("plugins", [])]
