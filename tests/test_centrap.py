@@ -23,6 +23,7 @@ from ownview.evaluation.ranking import rankers
 from ownview.runs.trainers import Trainer, trainer
 from ownview.testing import block_world, federation, small_world
 from tests.engine.golden import POSITIVES, dot, error, golden_split
+from tests.questions import about
 
 CPU = Machine(torch.device("cpu"))
 
@@ -58,7 +59,7 @@ def test_two_epochs_by_hand() -> None:
     assert learned["common"].numpy() == pytest.approx(np.array(common), abs=1e-5)
     assert learned["weight"].numpy() == pytest.approx(np.array(w), abs=1e-5)
     expected = [[dot(w[u], [own[u][i][j] + common[i][j] for j in range(2)]) + b[u] for i in range(4)] for u in range(2)]
-    assert method.scores(learned, torch.tensor([1, 0])).numpy() == pytest.approx(np.array(expected[::-1]), abs=1e-5)
+    assert method.scores(learned, about(split, 1, 0)).numpy() == pytest.approx(np.array(expected[::-1]), abs=1e-5)
 
 
 def _fitted(method: CentRAP, split: Split, protocol: Protocol = HONEST, seed: int = 0) -> Trainer:
@@ -71,14 +72,14 @@ def test_learns_the_groups_of_a_block_world() -> None:
     split = block_world()
     model = _fitted(CentRAP(epochs=30, batch_size=512), split)
     _, test = rankers(HONEST, split, seed=0, device=CPU.device, memory=10**8)
-    reached, chance = float(np.mean(hit_rate(test.rank(model), 10))), 10 / (split.num_items - 18)
+    reached, chance = float(np.mean(hit_rate(test.rank(model.asked(split.test)), 10))), 10 / (split.num_items - 18)
     assert reached > 3 * chance
 
 
 def test_equal_seeds_give_equal_values_and_others_do_not() -> None:
-    everybody = torch.arange(23)
+    split, method = small_world(), CentRAP(epochs=2, embedding_size=4, batch_size=64)
     scores = [
-        _fitted(CentRAP(epochs=2, embedding_size=4, batch_size=64), small_world(), seed=seed).scores(everybody, None)
+        _fitted(method, split, seed=seed).asked(split.test).scores(torch.arange(split.num_users), None)
         for seed in (0, 0, 1)
     ]
     assert torch.equal(scores[0], scores[1])
@@ -110,10 +111,10 @@ def test_a_protocol_decides_whether_held_out_items_are_drawn() -> None:
     split = small_world()
     method = CentRAP(epochs=5, embedding_size=4, network_rate=1e-12, common_rate=1e-12, apart=0)
     users = torch.arange(split.num_users)
-    held_out = torch.from_numpy(split.test)[:, None]
-    untrained = method.scores(_untrained(split), users).gather(1, held_out)
-    paper = _fitted(method, split, PAPER).scores(users, held_out)
-    honest = _fitted(method, split, HONEST).scores(users, held_out)
+    held_out = split.test.relevant.values[:, None]
+    untrained = method.scores(_untrained(split), about(split)).gather(1, held_out)
+    paper = _fitted(method, split, PAPER).asked(split.test).scores(users, held_out)
+    honest = _fitted(method, split, HONEST).asked(split.test).scores(users, held_out)
     assert torch.allclose(paper, untrained, atol=1e-4)
     assert float((honest < untrained - 1e-2).double().mean()) > 0.5
 

@@ -25,6 +25,7 @@ from ownview import (
     FedNext,
     FedRAP,
     FedRecon,
+    FedSASRec,
     GPFedRec,
     LocalOnly,
     Params,
@@ -99,6 +100,7 @@ LEARNING = _around(
             local_epochs=5,
         ),
         "fedrecon": FedRecon(embedding_size=16),
+        "fedsasrec": FedSASRec(embedding_size=8, learning_rate=0.03, dropout=0.1, length=12),
         "gpfedrec": GPFedRec(
             embedding_size=4, hidden_layers=(8,), optimizer="adam", learning_rate=0.05, local_epochs=3
         ),
@@ -178,6 +180,7 @@ OPTIONS: dict[str, Federated] = {
     "little regularisation": FedIALS(embedding_size=4, exponent=0.0, regularization=0.5),
     "squares": FedCIA(loss="squares", fit_steps=5, fit_rate=0.01, noise=0.0, local_epochs=3),
     "as released": FedCIA(loss="released", fit_steps=5, fit_rate=0.01, local_epochs=2),
+    "drawn items and several steps": FedSASRec(embedding_size=4, length=7, negatives=5, local_steps=3, local_rate=0.5),
     "no momentum": FCF(first_decay=0.0, embedding_size=3),
 }
 
@@ -192,7 +195,7 @@ def test_nothing_is_left_out() -> None:
     """An empty loop would pass silently: the collected names are the registry's, spelt out once."""
     assert set(METHODS) == {
         "colr", "fcf", "fedcia", "fedease", "fedem", "fedfast", "fedials", "fedmf", "fedncf", "fednext", "fedrap",
-        "fedrecon", "gpfedrec", "local-only", "perfedrec", "pfedclr", "pfedgraph", "pfedrec",
+        "fedrecon", "fedsasrec", "gpfedrec", "local-only", "perfedrec", "pfedclr", "pfedgraph", "pfedrec",
     }  # fmt: skip
     assert set(PLUGINS) == {"dual-personalisation", "elastic-merging", "late-aggregation", "plgc"}
     share_a_table = ("fedfast", "fedmf", "fedncf", "fedrap", "fedrecon", "pfedclr", "pfedrec")

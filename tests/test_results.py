@@ -125,6 +125,31 @@ def test_marks_and_warnings_stand_beside_the_figures(copy: Path) -> None:
     assert f"- **`paper`**: {leak}" in (copy / "README.md").read_text(encoding="utf-8")
 
 
+def test_tables_say_how_their_marks_were_made(copy: Path) -> None:
+    """Records of earlier versions keep the marks they were made with."""
+    found = read_all(copy / "results")["quick"]
+    (before,) = tables(found)
+    assert "Wilcoxon's test, Holm's correction over the table, recorded before" in before.legend
+    for entry in found["comparison"]:
+        entry["p_corrected"] = entry.pop("p_holm")
+    (now,) = tables(found)
+    assert "corrected for the choice of the best and for all columns" in now.legend
+    assert "before" not in now.legend
+    assert now.figures == before.figures
+
+
+def test_tables_say_how_many_settings_were_tried(copy: Path) -> None:
+    found = read_all(copy / "results")["papers"]
+    by_data = {table.data: table for table in tables(found)}
+    assert by_data["ml-100k"].label("fedmf (tuned)") == "fedmf (tuned), 17 tried"
+    assert by_data["ml-100k"].label("fedmf (published)") == "fedmf (published)"
+    assert "10 for fedmf (tuned) (on ml-100k); not known for fedrap, " in by_data["lastfm-2k-artists"].settings()
+    assert by_data["filmtrust"].settings() in (copy / "docs" / "results.md").read_text(encoding="utf-8")
+    for entry in found["runs"]:
+        entry |= {"settings_tried": 5, "tried_on": entry["data"]}
+    assert tables(found)[0].label("fedmf (tuned)") == "fedmf (tuned), 5 tried", "what a record says counts"
+
+
 def test_one_dataset_of_a_suite_can_be_shown(copy: Path, ownview: Callable[..., Outcome]) -> None:
     place = copy / "one.md"
     place.write_text("<!-- results:papers/ml-100k -->\n<!-- end of results -->\n")

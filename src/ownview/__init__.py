@@ -20,7 +20,9 @@ from ownview.baselines.mf import MF
 from ownview.baselines.ncf import NCF
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.rp3beta import RP3Beta
+from ownview.baselines.sasrec import SASRec
 from ownview.baselines.slim import SLIM
+from ownview.baselines.slist import SLIST
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.data import Interactions, load, read
@@ -38,6 +40,7 @@ from ownview.methods.fedncf import FedNCF
 from ownview.methods.fednext import FedNext
 from ownview.methods.fedrap import FedRAP
 from ownview.methods.fedrecon import FedRecon
+from ownview.methods.fedsasrec import FedSASRec
 from ownview.methods.gpfedrec import GPFedRec
 from ownview.methods.local_only import LocalOnly
 from ownview.methods.perfedrec import PerFedRec
@@ -61,6 +64,7 @@ from ownview.seam.optimizers import Adam, Sgd
 from ownview.seam.plugin import Plugin
 from ownview.seam.roles import (
     Param,
+    chance,
     fresh,
     held,
     history,
@@ -87,6 +91,7 @@ __all__ = [
     "PAPER",
     "PLGC",
     "SLIM",
+    "SLIST",
     "Adam",
     "Arrived",
     "Batch",
@@ -112,6 +117,7 @@ __all__ = [
     "FedNext",
     "FedRAP",
     "FedRecon",
+    "FedSASRec",
     "Federated",
     "FederationOptions",
     "GPFedRec",
@@ -146,6 +152,7 @@ __all__ = [
     "ReportingMethod",
     "RowMean",
     "Run",
+    "SASRec",
     "Seen",
     "Server",
     "ServerStep",
@@ -159,6 +166,7 @@ __all__ = [
     "Uniform",
     "World",
     "__version__",
+    "chance",
     "compare",
     "cross_entropy",
     "fresh",

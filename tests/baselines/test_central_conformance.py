@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from torch import Tensor
 
-from ownview import BPR, EASE, IALS, MF, NCF, SLIM, CentRAP, ItemKNN, LightGCN, Popularity, RP3Beta
+from ownview import BPR, EASE, IALS, MF, NCF, SLIM, SLIST, CentRAP, ItemKNN, LightGCN, Popularity, RP3Beta, SASRec
 from ownview.baselines.central import Central, Lessons
 from ownview.registry import BASELINES
 from ownview.seam.training import Params
@@ -25,7 +25,9 @@ MODELS: dict[str, Central] = {
     "ncf": NCF(embedding_size=16, batch_size=256, learning_rate=0.01),
     "popularity": Popularity(),
     "rp3beta": RP3Beta(),
+    "sasrec": SASRec(embedding_size=8, learning_rate=0.01, dropout=0.1, length=12, batch_size=8),
     "slim": SLIM(),
+    "slist": SLIST(strength=5.0),
 }
 
 CASES = [(name, check) for name in MODELS for check in CENTRAL_CHECKS if (name, check) != ("popularity", "learns")]

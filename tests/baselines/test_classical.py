@@ -21,6 +21,7 @@ from ownview.federation.options import FederationOptions
 from ownview.runs.trainers import trainer
 from ownview.testing.worlds import block_world, small_world
 from tests.outcome import Outcome
+from tests.questions import about
 
 Array = np.ndarray[tuple[int, ...], np.dtype[np.float64]]
 
@@ -33,7 +34,7 @@ def split() -> Split:
 def fitted(model: OneShot, split: Split) -> tuple[Params, Array]:
     """What it learnt, and everybody's scores."""
     learned = model.fit(split, split.training_items(), seed=0)
-    return learned, model.scores(learned, torch.arange(split.num_users)).double().numpy()
+    return learned, model.scores(learned, about(split)).double().numpy()
 
 
 def matrix(split: Split) -> Array:

@@ -11,19 +11,21 @@ from torch import nn
 
 from ownview import MF, NCF, LightGCN
 from ownview.base.randomness import derive
-from ownview.baselines.central import Central, InEpochs, Lessons
+from ownview.baselines.central import Asked, Central, InEpochs, Lessons
 from ownview.baselines.lightgcn import adjacency, smooth
 from ownview.baselines.samples import labelled, paired_batches
 from ownview.data.interactions import Interactions
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
 from ownview.evaluation.protocol import HONEST, PAPER
 from ownview.federation.options import FederationOptions
 from ownview.runs.trainers import EpochTrainer, trainer
 from ownview.testing.worlds import block_world, small_world
 from tests.engine.golden import ITEMS, POSITIVES, dot, error, golden_split
+from tests.questions import about, split_by_hand
 
 CPU = torch.device("cpu")
 SMALL: list[InEpochs] = [
@@ -41,7 +43,7 @@ def two_by_three() -> Lessons:
     """User 0 has items 0 and 1, user 1 has item 1; item 2 belongs to nobody."""
     data = Interactions.from_rows("tiny", np.array([0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 1, 0, 2]))
     train = Ragged.from_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]), 2)
-    return lessons_of(Split(data, train, np.array([2, 0]), np.array([2, 2])))
+    return lessons_of(split_by_hand(data, train, [2, 0], [2, 2]))
 
 
 def test_the_first_two_epochs_of_mf_by_hand() -> None:
@@ -69,7 +71,7 @@ def test_the_first_two_epochs_of_mf_by_hand() -> None:
         assert values["users"].numpy() == pytest.approx(np.array(users), abs=1e-5)
         assert values["items"].numpy() == pytest.approx(np.array(items), abs=1e-5)
     expected = [[dot(users[u], items[i]) for i in range(ITEMS)] for u in (1, 0)]
-    assert model.scores(values, torch.tensor([1, 0])).numpy() == pytest.approx(np.array(expected), abs=1e-5)
+    assert model.scores(values, about(golden_split(), 1, 0)).numpy() == pytest.approx(np.array(expected), abs=1e-5)
 
 
 def test_ncf_is_a_network_over_both_vectors() -> None:
@@ -100,7 +102,7 @@ def test_ncf_is_a_network_over_both_vectors() -> None:
     assert torch.allclose(values["users"], users.weight, atol=1e-5)
     assert torch.allclose(values["weight0"].T, layers[0].weight, atol=1e-5)
     pairs = torch.cat([users.weight[:, None].expand(2, ITEMS, 4), items.weight.expand(2, ITEMS, 4)], dim=-1)
-    assert torch.allclose(model.scores(values, torch.arange(2)), layers(pairs).squeeze(-1), atol=1e-5)
+    assert torch.allclose(model.scores(values, about(golden_split())), layers(pairs).squeeze(-1), atol=1e-5)
 
 
 def test_smoothing_by_hand_on_two_users_and_three_items() -> None:
@@ -130,7 +132,7 @@ def test_smoothing_by_hand_on_two_users_and_three_items() -> None:
     assert torch.equal(smooth(graph, start, 0), start)
     model = LightGCN(embedding_size=1, layers=2)
     learned = model.learned({"vectors": start}, lessons)
-    scores = model.scores(learned, torch.tensor([1]))[0]
+    scores = model.scores(learned, Asked(torch.tensor([1]), Timeline(lessons.train)))[0]
     assert scores.tolist() == pytest.approx([expected[1] * item for item in expected[2:]], rel=1e-5)
 
 
@@ -161,7 +163,7 @@ def test_overfits_what_it_is_trained_on(model: InEpochs) -> None:
     values = model.start(lessons)
     losses = [model.epoch(values, lessons, number) for number in range(1, 61)]
     assert losses[-1] < 0.6 * losses[0]
-    every = model.scores(model.learned(values, lessons), torch.arange(split.num_users))
+    every = model.scores(model.learned(values, lessons), about(split))
     own = torch.zeros(every.shape, dtype=torch.bool)
     own[torch.repeat_interleave(torch.arange(split.num_users), lessons.items.lengths), lessons.items.values] = True
     above = (every[own].reshape(split.num_users, -1, 1) > every[~own].reshape(split.num_users, 1, -1)).double().mean()
@@ -179,7 +181,7 @@ def test_negatives_are_those_a_federation_draws(model: Central) -> None:
         for number in range(1, 30):
             for users, _, others in paired_batches(at_work.lessons, number, 64):
                 for u, j in zip(users.tolist(), others.tolist(), strict=True):
-                    held_out += j in (split.test[u], split.validation[u])
+                    held_out += j in (*split.test.answers(u), *split.validation.answers(u))
                     trained += j in split.train.of(u).tolist()
         assert (held_out > 0) == drawn_at_all
         assert trained == 0

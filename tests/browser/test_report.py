@@ -14,7 +14,7 @@ from ownview.report.gather import gather
 from ownview.report.page import render
 from ownview.report.reading import find_runs
 from tests.browser.chromium import NAMES, Chromium, find_chromium
-from tests.report.worlds import HOSTILE, make_runs
+from tests.report.worlds import HOSTILE, make_runs, make_sittings
 
 pytestmark = pytest.mark.browser
 
@@ -48,12 +48,20 @@ def opened(request: pytest.FixtureRequest, browser: Chromium, page: Path) -> Chr
     return browser
 
 
+@pytest.fixture(scope="module")
+def sittings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sittings")
+    path = folder / "report.html"
+    path.write_text(render(gather(find_runs([make_sittings(folder)]), title="sittings")), encoding="utf-8")
+    return path
+
+
 @pytest.fixture(autouse=True)
-def _nothing_to_complain(browser: Chromium, page: Path) -> Iterator[None]:
+def _nothing_to_complain(browser: Chromium, page: Path, sittings: Path) -> Iterator[None]:
     """Whatever a test did: no error or warning in the console, and nothing was asked for but the page itself."""
     yield
     assert browser.complaints == []
-    assert {url for url in browser.requests if not url.startswith("data:")} <= {page.as_uri()}
+    assert {url for url in browser.requests if not url.startswith("data:")} <= {page.as_uri(), sittings.as_uri()}
 
 
 def text(browser: Chromium, selector: str) -> str:
@@ -133,6 +141,21 @@ def test_choosing_a_user_shows_their_history_and_lists(opened: Chromium) -> None
     assert text(opened, ".person") != shown
     assert opened.run("document.querySelectorAll('.person .lists ol').length") == 4
     assert opened.run("document.querySelectorAll('.person .lists ol')[0].children.length") == 10
+
+
+def test_one_answer_is_a_line_and_several_are_a_list(opened: Chromium, sittings: Path) -> None:
+    assert text(opened, ".person .held-out").startswith("Held out: ")
+    assert opened.run("document.querySelectorAll('.person .held-out li').length") == 0
+    opened.open(sittings)
+    person = gather(find_runs([sittings.parent / "runs"]), title="sittings")["datasets"][0]
+    first = person["people"]["next-sitting"][0]
+    right = [person["titles"][place] for place in first["test"]]
+    assert len(right) > 1
+    shown = opened.run("[...document.querySelectorAll('.person .held-out li')].map((one) => one.textContent)")
+    assert shown == right
+    assert text(opened, ".person .held-out").startswith(f"Held out ({len(right)}):")
+    assert opened.run("document.documentElement.scrollWidth <= innerWidth")
+    assert "undefined" not in opened.run("document.getElementById('main').innerHTML")
 
 
 def test_names_of_items_are_text(opened: Chromium) -> None:

@@ -124,6 +124,8 @@ def test_too_few_items_for_the_papers_candidates(ownview: Callable[..., Outcome]
         ("fedmf --set clients=abc", ["clients='abc'", "all, a share"]),
         ("fedmf --set clients=0", ["clients='0'", "a number of clients"]),
         ("fedmf --set clients=poisson:2", ["clients='poisson:2'", "poisson:P"]),
+        ("fedmf --set clients=turns:0", ["clients='turns:0'", "turns:N"]),
+        ("fedmf --measure-every 0", ["measure_every=0", "a whole number at least 1"]),
         ("fedmf --set weighting=samples2", ["weighting='samples2'", "did you mean 'samples'?"]),
         ("fedmf --set server_optimizer=sgd", ["server_optimizer='sgd'", "one of plain, momentum, adam"]),
         ("fedmf --plugin dualper", ["unknown plug-in 'dualper'", "dual-personalisation"]),

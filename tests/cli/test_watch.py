@@ -17,6 +17,7 @@ from tests.outcome import PATIENCE, Outcome
 from tests.reproduction.worlds import store_world
 
 from ownview.cli.plots import blocks, curve
+from ownview.cli.watch import Followed
 from ownview.runs.lock import at_work, sole_worker
 
 STARTED: list[subprocess.Popen[str]] = []
@@ -151,3 +152,16 @@ def test_blocks_fit_their_line() -> None:
     assert blocks([0.0, 0.5, 1.0], 10) == "▁▅█"
     assert blocks([float(n) for n in range(100)], 8) == "▁▂▃▄▅▆▇█"
     assert blocks([], 5) == ""
+
+
+def test_of_rounds_that_were_not_measured_only_the_loss_is_told() -> None:
+    lines = [{"round": number, "loss": 1 / number} for number in (1, 2, 3)]
+    lines[1]["validation"] = {"HR@10": 0.25, "NDCG@10": 0.125}
+    one = Followed(Path("run"), "run", rounds=4, lines=lines)
+    assert one.head() == "run: running, round 3 of 4, validation HR@10 0.2500 (best 0.2500, round 2)"
+    assert one.news() == [
+        "run: round 1 of 4 loss 1.0000",
+        "run: round 2 of 4 loss 0.5000 validation HR@10 0.2500 NDCG@10 0.1250",
+        "run: round 3 of 4 loss 0.3333",
+    ]
+    assert Followed(Path("run"), "run", rounds=4, lines=lines[:1]).head() == "run: running, round 1 of 4"

@@ -8,11 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.questions import NOBODY, single
 
 from ownview.base.errors import DataError
 from ownview.data import Interactions
+from ownview.data.causal_splits import global_time, moment_at
+from ownview.data.questions import Question
 from ownview.data.split_files import from_files
-from ownview.data.splits import NONE, Split, global_time, leave_one_out
+from ownview.data.splits import Split, leave_one_out
 
 Row = tuple[str, str, int]
 
@@ -28,14 +31,15 @@ def build(rows: list[Row], timed: bool = True) -> Interactions:
 def named(split: Split) -> dict[str, tuple[list[str], str | None, str | None]]:
     """By user id: training items, validation item and test item, as ids."""
 
-    def of(item: int) -> str | None:
-        return None if item == NONE else str(split.data.items[item])
+    def of(question: Question, user: int) -> str | None:
+        item = single(question)[user]
+        return None if item == NOBODY else str(split.items_of(question)[item])
 
     return {
         str(user): (
             split.data.items[split.train.of(k).numpy()].tolist(),
-            of(split.validation[k]),
-            of(split.test[k]),
+            of(split.validation, k),
+            of(split.test, k),
         )
         for k, user in enumerate(split.data.users.tolist())
     }
@@ -110,10 +114,12 @@ def test_hash_ties_do_not_depend_on_which_other_users_take_part() -> None:
 def test_hash_ties_depend_on_the_seed_and_differ_between_users() -> None:
     rows = [(f"u{user}", f"i{item}", 0) for user in range(50) for item in range(20)]
     data = build(rows)
-    first, again, other = (leave_one_out(data, ties="hash", untimed="random", seed=seed) for seed in (0, 0, 1))
-    assert (first.test == again.test).all()
-    assert (first.test == other.test).sum() < 15  # by chance one in twenty
-    assert len(set(first.test.tolist())) > 10
+    first, again, other = (
+        single(leave_one_out(data, ties="hash", untimed="random", seed=seed).test) for seed in (0, 0, 1)
+    )
+    assert (first == again).all()
+    assert (first == other).sum() < 15  # by chance one in twenty
+    assert len(set(first.tolist())) > 10
 
 
 def test_untimed_by_appearance_takes_the_item_that_appears_last_in_the_whole_file() -> None:
@@ -129,9 +135,12 @@ def test_untimed_at_random_is_seeded_told_and_reaches_every_item() -> None:
     rows = [(f"u{user}", f"i{item}", 0) for user in range(200) for item in range(5)]
     data = build(rows, timed=False)
     split = leave_one_out(data, ties="hash", untimed="random", seed=0)
-    assert split.notes == ("no timestamps: the held-out items are drawn at random (seeded)",)
-    assert (split.test == leave_one_out(data, ties="hash", untimed="random", seed=0).test).all()
-    for held in (split.test, split.validation):
+    assert [note.partition(";")[0] for note in split.notes] == [
+        "no timestamps: the held-out items are drawn at random (seeded)"
+    ]
+    again = leave_one_out(data, ties="hash", untimed="random", seed=0)
+    assert (single(split.test) == single(again.test)).all()
+    for held in (single(split.test), single(split.validation)):
         counts = np.bincount(held, minlength=5)  # 200 draws of 5: mean 40, standard deviation 5.7
         assert counts.min() > 40 - 5 * 5.7
         assert counts.max() < 40 + 5 * 5.7
@@ -166,22 +175,31 @@ def test_training_and_known_items_are_distinct_and_ascending() -> None:
     assert [items[split.known_items().of(u).numpy()].tolist() for u in (0, 1)] == [["p", "q", "r"], ["q", "r", "s"]]
 
 
-def test_global_time_takes_the_first_item_of_each_window() -> None:
+def by_shares(rows: list[Row], first: float, second: float, seed: int = 0) -> Split:
+    data = build(rows)
+    moments = [moment_at(data, share, "time") for share in (first, second)]
+    return global_time(data, first=moments[0], second=moments[1], ties="hash", seed=seed)
+
+
+def test_global_time_takes_the_first_new_item_of_each_window() -> None:
+    """Items that nobody met before the first window are not there for the model, and right all the same."""
     rows = [("a", f"i{t}", t) for t in range(10)] + [("b", f"i{t}", t) for t in (0, 2, 9)] + [("c", "i2", 2)]
-    split = global_time(build(rows), validation_from=0.5, test_from=0.8, seed=0)
+    rows += [("c", "i1", 4), ("b", "i1", 7), ("c", "i0", 8), ("c", "i1", 7)]
+    split = by_shares(rows, 0.4, 0.7)
     assert named(split) == {
         "a": (["i0", "i1", "i2"], "i3", "i7"),
-        "b": (["i0", "i2"], None, "i9"),
-        "c": (["i2"], None, None),
+        "b": (["i0", "i2"], None, "i1"),
+        "c": (["i2"], "i1", "i0"),
     }
-    assert split.notes == ("global time split: training before 3, validation before 7, test from there",)
+    assert split.data.items.tolist() == ["i0", "i1", "i2"]
+    assert split.notes == ("global time: training before 3, validation before 7, test from there",)
 
 
 def test_global_time_drops_users_without_training_and_tells() -> None:
     rows = [("a", f"i{t}", t) for t in range(10)] + [("late", "i7", 7), ("late", "i8", 8), ("later", "i9", 9)]
-    split = global_time(build(rows), validation_from=0.5, test_from=0.8, seed=0)
+    split = by_shares(rows, 0.5, 0.8)
     assert split.data.users.tolist() == ["a"]
-    assert split.notes[1:] == ("2 users have nothing before 6 and were dropped",)
+    assert split.notes[1:] == ("3 of 7 later rows are of users who had nothing before 6: not asked",)
 
 
 @settings(max_examples=50)
@@ -190,29 +208,30 @@ def test_global_time_never_trains_on_the_future(rows: list[Row], first: float, s
     start, end = (int(np.quantile([row[2] for row in rows], share, method="lower")) for share in (first, second))
     trained = {row[0] for row in rows if row[2] < start}
     if not trained:
-        with pytest.raises(DataError, match="no user has an interaction before"):
-            global_time(build(rows), validation_from=first, test_from=second, seed=seed)
+        with pytest.raises(DataError, match="nothing happened before"):
+            by_shares(rows, first, second, seed)
         return
-    found = named(global_time(build(rows), validation_from=first, test_from=second, seed=seed))
+    found = named(by_shares(rows, first, second, seed))
     assert set(found) == trained
     for user, (train, validation, test) in found.items():
         own = [(item, time) for name, item, time in rows if name == user]
-        assert train == [item for item, time in own if time < start]
+        assert train == list(dict.fromkeys(item for item, time in own if time < start))
         for held, low, high in ((validation, start, end), (test, end, 99)):
-            window = [(time, item) for item, time in own if low <= time < high]
+            had = {item for item, time in own if time < low}
+            window = [(time, item) for item, time in own if low <= time < high and item not in had]
             earliest = {item for time, item in window if time == min(window)[0]}
             assert held in earliest if window else held is None
 
 
-def test_global_time_without_timestamps_is_an_error() -> None:
+def test_a_moment_without_timestamps_is_an_error() -> None:
     data = build([("a", "p", 0), ("a", "q", 0), ("a", "r", 0)], timed=False)
-    with pytest.raises(DataError, match="rows: a global time split needs timestamps, and this data has none"):
-        global_time(data, validation_from=0.8, test_from=0.9, seed=0)
+    with pytest.raises(DataError, match="rows: protocol time asks at a moment in time, and this data has no times"):
+        moment_at(data, 0.8, "time")
 
 
 def test_global_time_with_nothing_to_train_on_is_an_error() -> None:
-    with pytest.raises(DataError, match="rows: no user has an interaction before 7; raise validation_from"):
-        global_time(build([("a", i, 7) for i in "pqr"]), validation_from=0.5, test_from=0.9, seed=0)
+    with pytest.raises(DataError, match="rows: nothing happened before 7; expected a later moment"):
+        by_shares([("a", i, 7) for i in "pqr"], 0.5, 0.9)
 
 
 FILES = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -11,14 +10,16 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.questions import single, split_by_hand
 
 from ownview.data import Interactions
-from ownview.data.interactions import IntArray
+from ownview.data.causal_splits import global_time, moment_at
+from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.split_files import from_files
-from ownview.data.splits import Split, global_time, leave_one_out
+from ownview.data.splits import Split, leave_one_out
 from ownview.data.timeline import hash_of_pairs
-from ownview.evaluation.protocol import HONEST, PAPER, Protocol
+from ownview.evaluation.protocol import PROTOCOLS, Protocol
 
 Row = tuple[str, str, int]
 Told = tuple[list[str], list[int] | None]
@@ -38,7 +39,7 @@ def build(rows: list[Row], timed: bool = True) -> Interactions:
 
 def told(split: Split) -> dict[str, Told]:
     """By user id: the timeline's items as ids, and its times."""
-    line = split.timeline()
+    line = split.timeline
     return {
         str(user): (
             split.data.items[line.items.of(k).numpy()].tolist(),
@@ -48,8 +49,9 @@ def told(split: Split) -> dict[str, Told]:
     }
 
 
-def held(split: Split, items: IntArray) -> dict[str, str]:
+def held(split: Split, question: Question) -> dict[str, str]:
     """By user id: the held-out item as an id."""
+    items = single(question)
     return {str(user): str(split.data.items[items[k]]) for k, user in enumerate(split.data.users.tolist())}
 
 
@@ -81,7 +83,7 @@ def test_the_timeline_reorders_training_and_leaves_it_alone(
 ) -> None:
     data = build(rows, timed)
     split = held_out_by(data, ties=ties, untimed=untimed)
-    line = split.timeline()
+    line = split.timeline
     assert torch.equal(line.items.offsets, split.train.offsets)
     assert line.items.values.dtype == torch.int64
     assert (line.times is not None) == timed
@@ -155,17 +157,20 @@ def test_under_hash_ties_the_timeline_does_not_depend_on_file_order(
 @given(any_rows(), st.floats(0.4, 0.7))
 def test_global_time_tells_the_rows_before_the_first_window(rows: list[Row], share: float) -> None:
     rows = [*rows, *((user, "first", -1) for user in "abcd")]  # so that everybody trains and nobody is dropped
-    split = global_time(build(rows), validation_from=share, test_from=0.9, seed=SEED)
     start = int(np.quantile([row[2] for row in rows], share, method="lower"))
+    split = global_time(build(rows), first=start, second=9, ties="hash", seed=SEED)
+    once = list({row[:2]: row for row in reversed(rows) if row[2] < start}.values())  # a repeat counts at its first row
     for user, (items, times) in told(split).items():
-        before = [(item, time) for item, time in from_latest(rows, user, "hash")[::-1] if time < start]
+        before = from_latest(once, user, "hash")[::-1]
         assert times is not None
         assert list(zip(items, times, strict=True)) == before
 
 
 def test_global_time_keeps_times_with_their_users_when_users_are_dropped() -> None:
     rows = [("late", "i9", 9), ("a", "i3", 3), ("b", "i2", 2), ("a", "i1", 1), ("b", "i8", 8), ("a", "i7", 7)]
-    split = global_time(build(rows), validation_from=0.6, test_from=0.9, seed=0)
+    data = build(rows)
+    first, second = (moment_at(data, share, "time") for share in (0.6, 0.9))
+    split = global_time(data, first=first, second=second, ties="hash", seed=0)
     assert told(split) == {"a": (["i1", "i3"], [1, 3]), "b": (["i2"], [2])}
 
 
@@ -187,16 +192,15 @@ def test_all_at_one_time_is_ordered_by_the_ties_rule_alone(ties: str) -> None:
 def test_a_split_made_by_hand_has_its_source_order_and_no_times() -> None:
     data = build([("a", "p", 2), ("a", "q", 1), ("b", "q", 3)])
     train = Ragged(torch.tensor([0, 2, 3]), torch.tensor([1, 0, 1]))
-    split = Split(data, train, np.array([0, 0]), np.array([1, 1]))
+    split = split_by_hand(data, train, [0, 0], [1, 1])
     assert told(split) == {"a": (["q", "p"], None), "b": (["q"], None)}
 
 
-@pytest.mark.parametrize("protocol", [HONEST, PAPER, replace(HONEST, name="time", split="global-time")])
+@pytest.mark.parametrize("protocol", PROTOCOLS.values(), ids=PROTOCOLS)
 def test_every_protocol_hands_the_timeline_on(protocol: Protocol) -> None:
-    rows = [(f"u{user}", f"i{(user * k) % 11}", 100 - k) for user in range(5) for k in range(1, 12)]
+    rows = [(f"u{user}", f"i{(user * k) % 11}", 100 - k) for user in range(1, 11) for k in range(1, 12)]
     split = protocol.prepare(build(rows))
-    line = split.timeline()
-    assert line is split.history
+    line = split.timeline
     assert line.times is not None
     for user in range(split.num_users):
         assert line.times.of(user).tolist() == sorted(line.times.of(user).tolist())

@@ -24,6 +24,7 @@ from ownview.engine.machine import Machine
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
 from ownview.seam.method import Federated
+from tests.questions import split_by_hand
 
 POSITIVES = {0: (0, 1), 1: (1, 2)}
 ITEMS = 4
@@ -50,7 +51,7 @@ def heading(name: str, axes: int) -> int:
 def golden_split() -> Split:
     data = Interactions.from_rows("golden", np.array([0, 0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 3, 1, 2, 3]))
     train = Ragged.from_pairs(np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2]), 2)
-    return Split(data, train, np.array([2, 3]), np.array([3, 0]))
+    return split_by_hand(data, train, [2, 3], [3, 0])
 
 
 def federation(method: Federated, engine: str, **options: object) -> Federation:
@@ -62,7 +63,7 @@ def federation(method: Federated, engine: str, **options: object) -> Federation:
 def uneven_split() -> Split:
     data = Interactions.from_rows("uneven", np.array([0, 0, 0, 0, 1, 1, 1]), np.array([0, 1, 2, 3, 1, 2, 3]))
     train = Ragged.from_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]), 2)
-    return Split(data, train, np.array([2, 3]), np.array([3, 0]))
+    return split_by_hand(data, train, [2, 3], [3, 0])
 
 
 def uneven_federation(method: Federated, engine: str, **options: object) -> Federation:

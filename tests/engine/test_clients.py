@@ -14,6 +14,7 @@ from ownview.base.errors import SettingError
 from ownview.federation.round import Federation
 from ownview.seam.optimizers import Sgd
 from ownview.seam.roles import (
+    CHANCE,
     FRESH,
     HISTORY,
     KEPT,
@@ -47,6 +48,7 @@ CLIENTS = (0, 1)
         ({"role": FRESH, "rows": True}, "a fresh parameter is no table"),
         ({"role": REPORTED, "rows": True}, "a reported parameter is no table"),
         ({"role": TIMELINE, "rows": True}, "a timeline parameter is no table"),
+        ({"role": CHANCE, "rows": True}, "a chance parameter is no table"),
         ({"role": HISTORY}, r"a history parameter is a table: write table\(history"),
         ({"role": PERSONAL, "received_as": "received"}, r"a personal parameter is a table: write table\(personal"),
         ({"role": PERSONAL, "rows": True}, "every personal table needs one"),

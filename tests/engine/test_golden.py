@@ -13,6 +13,7 @@ from ownview.base.errors import SettingError
 from ownview.baselines.popularity import Popularity
 from ownview.federation.round import Federation
 from tests.engine.golden import ITEMS, POSITIVES, AdamByHand, dot, error, federation, golden_split, sigmoid
+from tests.questions import about
 
 
 def _fedmf_client(
@@ -159,7 +160,7 @@ def test_dual_personalisation_around_fedmf(engine: str) -> None:
 
 def test_popularity_counts_training_rows() -> None:
     learned = Popularity().fit(golden_split(), golden_split().training_items(), seed=0)
-    assert Popularity().scores(learned, torch.tensor([0, 1])).tolist() == [[1, 2, 1, 0], [1, 2, 1, 0]]
+    assert Popularity().scores(learned, about(golden_split())).tolist() == [[1, 2, 1, 0], [1, 2, 1, 0]]
 
 
 def test_the_reported_loss_is_the_mean_over_clients_and_epochs() -> None:

@@ -53,7 +53,7 @@ def _summands(sums: dict[str, Tensor | Product], count: int) -> Upload:
 
 
 def test_there_are_methods_that_report() -> None:
-    assert set(REPORTERS) == {"fcf", "fedcia", "fedease", "fedials"}
+    assert set(REPORTERS) == {"fcf", "fedcia", "fedease", "fedials", "fedsasrec"}
 
 
 def test_a_sum_of_products_is_the_sum_of_written_out_products() -> None:

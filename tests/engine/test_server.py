@@ -94,7 +94,8 @@ def test_another_round_or_seed_asks_others() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["0", "-3", "1.5", "0.0", "many", "poisson:0", "poisson:2", "poisson:nan", "poisson:x", ""]
+    "text",
+    ["0", "-3", "1.5", "0.0", "many", "poisson:0", "poisson:2", "poisson:nan", "poisson:x", "turns:0", "turns:0.5", ""],
 )
 def test_bad_participation_is_refused(text: str) -> None:
     with pytest.raises(SettingError, match="clients"):

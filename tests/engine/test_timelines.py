@@ -20,6 +20,7 @@ from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
 from ownview.testing.worlds import federation, small_world
+from tests.questions import split_by_hand
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def _from_the_data(split: Split, user: int) -> tuple[list[int], list[int]]:
     """A user's training items and their times, oldest first."""
     assert split.data.timestamp is not None
     items, times = split.data.item[split.data.of(user)], split.data.timestamp[split.data.of(user)]
-    out = {int(split.validation[user]), int(split.test[user])}
+    out = {*split.validation.answers(user), *split.test.answers(user)}
     found = sorted((int(time), int(item)) for time, item in zip(times, items, strict=True) if int(item) not in out)
     return [item for _, item in found], [time for time, _ in found]
 
@@ -62,6 +63,7 @@ def _assert_in_order(split: Split, seen: Params, place: int, user: int, at_hand:
     assert seen["past.mask"][place].tolist() == [float(k < len(items)) for k in range(seen["past.mask"].shape[1])]
     assert at_hand[seen["past.rows"][place][: len(items)]].tolist() == items
     assert seen["past.times"][place][: len(items)].tolist() == times
+    assert int(seen["past.now"][place]) == max(split.timeline.times.values.tolist()), "the moment of the round"
 
 
 @pytest.mark.parametrize("dense", [False, True])
@@ -83,14 +85,14 @@ def test_in_predicting_rows_are_items() -> None:
     seen, axes = one.predicting(clients, None)
     for place, user in enumerate(clients.tolist()):
         _assert_in_order(split, seen, place, user, torch.arange(split.num_items))
-    assert [axes[f"past.{what}"] for what in ("rows", "times", "mask")] == [0, 0, 0]
+    assert [axes[f"past.{what}"] for what in ("rows", "times", "mask", "now")] == [0, 0, 0, 0]
 
 
 def _untimed() -> Split:
     """Two users, one of whom has an item twice, and no times."""
     data = Interactions.from_rows("untimed", np.array([0, 0, 0, 0, 0, 1, 1, 1]), np.array([4, 2, 4, 0, 1, 3, 0, 2]))
     train = Ragged.from_pairs(np.array([0, 0, 0, 1]), np.array([4, 2, 4, 3]), 2)
-    return Split(data, train, np.array([0, 0]), np.array([1, 2]))
+    return split_by_hand(data, train, [0, 0], [1, 2])
 
 
 def test_without_times_places_are_times_and_a_repeated_item_is_repeated() -> None:
@@ -107,6 +109,7 @@ def test_without_times_places_are_times_and_a_repeated_item_is_repeated() -> Non
         assert at_hand[1][seen["past.rows"][1][:1]].tolist() == [3]
         assert seen["past.times"].tolist() == [[0, 1, 2]] * 2
         assert seen["past.mask"].tolist() == [[1, 1, 1], [1, 0, 0]]
+        assert seen["past.now"].tolist() == [3, 1]
 
 
 def test_scores_follow_from_the_last_items() -> None:

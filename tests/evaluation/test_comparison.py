@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -12,15 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from ownview.base.errors import DataError
 from ownview.evaluation.comparison import (
     Mark,
     UserValues,
     compare_columns,
     compare_rows,
-    holm,
     paired_test,
 )
-from ownview.evaluation.statistics import bootstrap_intervals
+from ownview.evaluation.sign_flips import FLIPS
+from ownview.evaluation.statistics import difference_intervals, mean_intervals
 
 Floats = npt.NDArray[np.float64]
 SIMULATIONS, USERS, SEEDS = 2000, 250, 3
@@ -31,18 +31,18 @@ def _row(*seeds: npt.ArrayLike, asked: tuple[str, ...] = ("same",)) -> UserValue
 
 
 def test_a_small_case_by_hand() -> None:
-    """Differences 3, -1, 2, 0, 4: mean 1.6, squares about it 1.96 + 6.76 + 0.16 + 2.56 + 5.76 = 17.2, variance 4.3.
+    """Differences 3, -1, 2, 0, 4 tenths: mean 1.6, squares about it 1.96 + 6.76 + 0.16 + 2.56 + 5.76, variance 4.3.
 
     Ranks of 3, 1, 2, 4 (the nought left out) are 3, 1, 2, 4: W+ = 9, W- = 1, so r = 8 / 10. Of the 16 sign patterns
     W- <= 1 in two (none, or the rank 1), so the exact two-sided p is 4 / 16.
     """
-    test = paired_test(np.array([4.0, 0.0, 5.0, 1.0, 9.0]), np.array([1.0, 1.0, 3.0, 1.0, 5.0]))
-    assert test.difference == pytest.approx(1.6)
+    test = paired_test(np.array([0.4, 0.0, 0.5, 0.1, 0.9]), np.array([0.1, 0.1, 0.3, 0.1, 0.5]))
+    assert test.difference == pytest.approx(0.16)
     assert test.effect == pytest.approx(1.6 / math.sqrt(4.3))
     assert test.rank_effect == pytest.approx(0.8)
     assert test.p == pytest.approx(0.25)
     assert test.users == 5
-    assert test.low < 1.6 < test.high
+    assert test.low < 0.16 < test.high
 
 
 def test_p_agrees_with_scipy_and_the_effect_with_its_statistic() -> None:
@@ -62,7 +62,9 @@ def test_p_agrees_with_scipy_and_the_effect_with_its_statistic() -> None:
 def test_p_of_few_users_agrees_with_scipy_with_shared_ranks_and_without(users: int, choices: int) -> None:
     random = np.random.default_rng(users)
     difference = random.integers(1, choices, size=users) * random.choice([-1.0, 1.0], size=users)
-    assert paired_test(difference, np.zeros(users)).p == pytest.approx(stats.wilcoxon(difference).pvalue, abs=1e-12)
+    assert paired_test(difference / 1000, np.zeros(users)).p == pytest.approx(
+        stats.wilcoxon(difference).pvalue, abs=1e-12
+    )
 
 
 def test_rounding_in_the_mean_over_seeds_makes_no_difference() -> None:
@@ -74,28 +76,12 @@ def test_rounding_in_the_mean_over_seeds_makes_no_difference() -> None:
 
 
 def test_an_equal_shift_of_everybody_has_no_standard_deviation() -> None:
-    test = paired_test(np.array([0.5, 1.5, 2.5]), np.array([0.0, 1.0, 2.0]))
+    test = paired_test(np.array([0.5, 0.75, 1.0]), np.array([0.0, 0.25, 0.5]))
     assert test.effect is None
-    assert (test.low, test.high, test.rank_effect) == (0.5, 0.5, 1.0)
-
-
-def test_holm_by_hand() -> None:
-    """Rising: 0.005 * 4, then 0.01 * 3 = 0.03, 0.03 * 2 = 0.06, and 0.04 * 1 is lifted to 0.06."""
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
-    assert holm([0.6, 0.7]) == [1.0, 1.0]
-    assert holm([]) == []
-
-
-@settings(max_examples=100)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_keeps_the_order_and_lies_between_p_and_bonferroni(p: list[float]) -> None:
-    adjusted = holm(p)
-    for one, corrected in zip(p, adjusted, strict=True):
-        assert one <= corrected <= min(1, one * len(p))
-    order = sorted(range(len(p)), key=lambda i: p[i])
-    assert all(adjusted[a] <= adjusted[b] for a, b in pairwise(order))
-    assert holm(p[::-1]) == adjusted[::-1]
-    assert min(adjusted) == pytest.approx(min(1, min(p) * len(p)))
+    assert (test.high, test.rank_effect) == (0.5, 1.0)
+    assert test.low == pytest.approx(0.5 - (1 - 0.025 ** (1 / 3))), (
+        "that nobody of three lost does not say that nobody would"
+    )
 
 
 @settings(max_examples=20)
@@ -120,12 +106,12 @@ def test_turning_the_pair_round_turns_the_signs_and_the_order_of_users_is_nothin
 
 def test_marks() -> None:
     random = np.random.default_rng(1)
-    base = random.random(200)
+    base = 0.3 + random.random(200) / 3
     rows = {
         "worse": _row(base - 0.2 + 0.01 * random.normal(size=200)),
         "best": _row(base),
-        "near": _row(base + 0.1 * random.normal(size=200) - 0.001),
-        "others": _row(random.random(200) / 2, asked=("other users",)),
+        "near": _row(base + 0.05 * random.normal(size=200) - 0.001),
+        "others": _row(random.random(200) / 5, asked=("other users",)),
     }
     found = {row.label: row for row in compare_rows(rows)}
     marks = {label: row.mark for label, row in found.items()}
@@ -134,36 +120,52 @@ def test_marks() -> None:
     assert {marks["best"], marks["near"]} == {Mark.BEST, Mark.LEVEL}
     assert marks["others"] is Mark.UNPAIRED
     assert found["others"].against_best is None
-    assert found["others"].p_holm is None
+    assert found["others"].p_corrected is None
     worse = found["worse"]
     assert worse.against_best is not None
-    assert worse.p_holm == pytest.approx(2 * worse.against_best.p), "two comparisons in all"
+    assert worse.p_corrected == pytest.approx(0.5 / (FLIPS + 1)), "one column: as the turned signs say"
     assert worse.to_dict()["mark"] == "worse"
 
 
 def test_a_row_is_not_told_apart_where_ranks_and_mean_disagree() -> None:
-    """60 of 90 users are served a little better by `few`, 30 much worse: the mean favours `many`, the ranks do not."""
-    few = _row(np.concatenate([np.full(60, 0.52), np.full(30, 0.1)]) + np.arange(90) * 1e-6)
+    """70 of 90 users are served a little better by `few`, 20 much worse: the mean favours `many`, the ranks do not."""
+    few = _row(np.concatenate([np.full(70, 0.52), np.full(20, 0.1)]) + np.arange(90) * 1e-6)
     many = _row(np.full(90, 0.5))
     row = compare_rows({"few": few, "many": many})[0]
     assert row.against_best is not None
-    assert row.against_best.high < 0, "the mean alone would tell them apart"
-    assert row.against_best.rank_effect == pytest.approx((60 * 61 / 2 - (4095 - 60 * 61 / 2)) / 4095, abs=0.01)
+    assert row.p_corrected is not None
+    assert row.p_corrected < 0.01, "the mean alone would tell them apart"
+    assert row.against_best.rank_effect == pytest.approx((70 * 71 / 2 - (4095 - 70 * 71 / 2)) / 4095, abs=0.01)
     assert row.mark is Mark.LEVEL
 
 
 def test_the_correction_is_over_the_whole_table() -> None:
     random = np.random.default_rng(2)
-    base = random.random(60)
-    shifted = base + 0.065 + 0.2 * random.normal(size=60)
+    base = 0.3 + random.random(60) / 3
+    shifted = base + 0.019 + 0.06 * random.normal(size=60)
     column = {"a": _row(base), "b": _row(shifted)}
     alone = compare_rows(column)
-    p = next(row.p_holm for row in alone if row.p_holm is not None)
+    p = next(row.p_corrected for row in alone if row.p_corrected is not None)
     assert 0.01 < p < 0.05, "the case is made so that ten columns lose what one tells"
     ten = compare_columns(dict.fromkeys(range(10), column))
     assert {row.mark for row in alone} == {Mark.BEST, Mark.WORSE}
     assert all({row.mark for row in rows} == {Mark.BEST, Mark.LEVEL} for rows in ten.values())
-    assert next(row.p_holm for row in ten[3] if row.p_holm is not None) == pytest.approx(10 * p)
+    assert next(row.p_corrected for row in ten[3] if row.p_corrected is not None) == pytest.approx(10 * p)
+
+
+def test_more_rows_make_the_best_less_sure() -> None:
+    """The same pair as above, among eight rows as good as either: what two rows tell, ten do not."""
+    random = np.random.default_rng(2)
+    base = 0.3 + random.random(60) / 3
+    pair = {"a": _row(base), "b": _row(base + 0.019 + 0.06 * random.normal(size=60))}
+    others = {f"{k}": _row(base + 0.0095 + 0.03 * random.normal(size=60)) for k in range(8)}
+    assert {row.mark for row in compare_rows(pair)} == {Mark.BEST, Mark.WORSE}
+    assert Mark.WORSE not in {row.mark for row in compare_rows(pair | others)}
+
+
+def test_values_that_are_no_shares_are_refused() -> None:
+    with pytest.raises(DataError, match="expected 0 to 1"):
+        compare_rows({"a": _row([0.1, 2.0]), "b": _row([0.2, 0.1])})
 
 
 def test_seeds_are_averaged_user_by_user() -> None:
@@ -176,7 +178,7 @@ def test_seeds_are_averaged_user_by_user() -> None:
 
 def _covered(values: Floats, truth: float) -> float:
     """Share of the simulations [users, simulations] whose interval holds the truth."""
-    low, high = bootstrap_intervals(values)
+    low, high = difference_intervals(values) if values.min() < 0 else mean_intervals(values)
     return float(((low <= truth) & (truth <= high)).mean())
 
 
@@ -219,3 +221,16 @@ def test_equal_methods_are_told_apart_in_about_one_of_twenty_tables() -> None:
         rows = compare_rows({"a": _row(first[:, table]), "b": _row(second[:, table])})
         wrong += any(row.mark is Mark.WORSE for row in rows)
     assert 0.005 < wrong / 200 < 0.05 + 3 * 0.015
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [5, 20])
+def test_tables_of_many_equal_methods_call_one_worse_in_about_one_of_twenty(number: int) -> None:
+    """60 users, 150 tables: the standard error is 1.8 points. Wilcoxon's test of the best and Holm had 9 % and 23 %."""
+    random = np.random.default_rng(number)
+    wrong = 0
+    for _ in range(150):
+        chances = random.beta(1, 3, size=60)
+        rows = {f"{k}": _row(*_hits(random, chances)) for k in range(number)}
+        wrong += any(row.mark is Mark.WORSE for row in compare_rows(rows))
+    assert wrong / 150 < 0.05 + 3 * 0.018

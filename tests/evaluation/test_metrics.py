@@ -171,7 +171,7 @@ def library(ranker: Ranker, split: Split, table: np.ndarray, cutoffs: list[int])
     """What the independent library makes of the same questions; every user is ranked."""
     rows = np.arange(split.num_users)
     shape = (split.num_users, split.num_items)
-    truth = csr_matrix((np.ones(len(rows)), (rows, ranker.held_out.numpy())), shape=shape)
+    truth = csr_matrix((np.ones(len(rows)), (rows, ranker.relevant.values.numpy())), shape=shape)
     hidden = csr_matrix(
         (
             np.ones(len(ranker.hidden.values)),
@@ -215,7 +215,7 @@ def test_sampled_ranking_agrees_with_an_independent_library() -> None:
     table = np.random.default_rng(5).normal(size=(300, split.num_items))
     _, ranker = rankers(Protocol(name="sampled", candidates=99), split, 0, CPU, 10**6)
     assert ranker.sampled is not None
-    held = ranker.held_out.numpy()
+    held = ranker.relevant.values.numpy()
     truth = csr_matrix((np.ones(300), (np.arange(300), held)), shape=table.shape)
     candidates = [sorted([item, *others]) for item, others in zip(held.tolist(), ranker.sampled.tolist(), strict=True)]
     judge = Evaluator(truth, per_user_recommendable_items=candidates, n_threads=1)

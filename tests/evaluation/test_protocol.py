@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.questions import single
 
 from ownview.base.errors import DataError, OwnviewError, SettingError, UnknownNameError
 from ownview.data import Interactions
@@ -17,11 +18,19 @@ from ownview.evaluation.protocol import HONEST, PAPER, PROTOCOLS, Protocol, cust
 
 SHARED = {
     "min_interactions": 0,
+    "min_item_interactions": 0,
     "split": "leave-one-out",
     "split_seed": 0,
     "validation_from": 0.8,
     "test_from": 0.9,
+    "pause_days": 1.0,
+    "fewest_before": 3,
+    "relevant": "all",
+    "newcomers": 0.2,
+    "fold": 0,
     "split_folder": "",
+    "knows": "training",
+    "moment": "last item",
     "same_candidates": False,
     "selection": "validation",
     "cutoffs": (5, 10, 20),
@@ -71,7 +80,7 @@ def test_paper_is_what_is_documented() -> None:
 
 
 def test_named_protocols_are_found_by_name_and_honest_is_the_default() -> None:
-    assert set(PROTOCOLS) == {"honest", "paper"}
+    assert set(PROTOCOLS) == {"honest", "paper", "next-sitting", "honest-time", "sequential", "new-users"}
     assert protocol("honest") == HONEST == Protocol()
     assert protocol("paper") == PAPER
 
@@ -150,7 +159,10 @@ def test_a_file_that_changes_nothing_may_keep_the_name(tmp_path: Path, name: str
         ("validation_from = 0.0", r"validation_from=0.0: expected a number above 0 and at most 1"),
         ("test_from = 1.5", r"test_from=1.5: expected a number above 0 and at most 1"),
         ('ties = "lst"', r"ties='lst': expected one of expected, last; did you mean 'last'\?"),
-        ('split = "random"', r"split='random': expected one of leave-one-out, global-time, files"),
+        (
+            'split = "random"',
+            r"split='random': expected one of leave-one-out, global-time, next-sitting, new-users, files",
+        ),
         ("cutoffs = [0, 10]", r"cutoffs=\(0, 10\): expected whole numbers separated by commas at least 1"),
         ("cutoffs = [5]", r"cutoffs=\(5,\): expected 10 among them"),
         ('split = "files"', r"split=files: expected split_folder"),
@@ -213,7 +225,7 @@ def test_repeats_collapse_to_the_first_and_are_counted() -> None:
     items = split.data.items
     assert split.data.users.tolist() == ["a"]
     assert items[split.train.of(0).numpy()].tolist() == ["p"]
-    assert (items[split.validation[0]], items[split.test[0]]) == ("q", "r")
+    assert (items[single(split.validation)[0]], items[single(split.test)[0]]) == ("q", "r")
     assert split.notes == (
         "3 repeated (user, item) rows collapsed to their first occurrence",
         "1 of 2 users with fewer than 3 different items dropped",
@@ -224,7 +236,7 @@ def test_repeats_are_kept_counted_and_warned_of() -> None:
     split = PAPER.prepare(build(REPEATED))
     items = split.data.items
     assert items[split.train.of(0).numpy()].tolist() == ["p", "q", "p"]
-    assert (items[split.validation[0]], items[split.test[0]]) == ("r", "q")
+    assert (items[single(split.validation)[0]], items[single(split.test)[0]]) == ("r", "q")
     assert split.train.lengths.tolist() == [3, 1]
     assert split.notes == ("3 repeated (user, item) rows kept: a held-out pair may also stand in training",)
 
@@ -234,7 +246,7 @@ def test_repeats_are_kept_counted_and_warned_of() -> None:
 def test_under_honest_a_held_out_item_is_never_in_training(rows: list[tuple[str, str]], timed: bool) -> None:
     split = HONEST.prepare(build([*rows, *((user, item) for user in "ab" for item in "xyz")], timed))
     for user in range(split.num_users):
-        held = {int(split.validation[user]), int(split.test[user])}
+        held = {*split.validation.answers(user), *split.test.answers(user)}
         assert len(held) == 2
         assert not held & set(split.train.of(user).tolist())
 
@@ -255,7 +267,8 @@ def test_untimed_data_is_told_after_what_was_dropped() -> None:
     dropped = "1 of 2 users with fewer than 3 interactions dropped"
     assert HONEST.prepare(data).notes == (
         dropped,
-        "no timestamps: the held-out items are drawn at random (seeded)",
+        "no timestamps: the held-out items are drawn at random (seeded); if a user's rows are in time order, say so "
+        "with the protocol setting untimed = rows",
     )
     assert PAPER.prepare(data).notes == (
         dropped,
@@ -265,7 +278,7 @@ def test_untimed_data_is_told_after_what_was_dropped() -> None:
 
 def test_the_split_follows_its_own_seed() -> None:
     data = build([(f"u{user}", f"i{item}") for user in range(40) for item in range(12)], timed=False)
-    first, again, other = (replace(HONEST, name="s", split_seed=seed).prepare(data).test for seed in (0, 0, 1))
+    first, again, other = (single(replace(HONEST, name="s", split_seed=seed).prepare(data).test) for seed in (0, 0, 1))
     assert (first == again).all()
     assert (first == other).sum() < 20  # by chance one in twelve
 
@@ -274,11 +287,11 @@ def test_a_global_time_split_and_own_files_are_prepared_too(tmp_path: Path) -> N
     data = build([(user, f"i{k}") for k in range(10) for user in "ab"])
     timed = custom({"split": "global-time", "validation_from": 0.5, "test_from": 0.8}, "timed").prepare(data)
     assert timed.train.lengths.tolist() == [5, 4]
-    assert timed.notes[0].startswith("global time split: training before 9, validation before 15")
+    assert timed.notes[0].startswith("global time: training before 9, validation before 15")
     for part, rows in {"train": "a,i0\nb,i1\n", "validation": "a,i2\nb,i3\n", "test": "a,i4\nb,i5\n"}.items():
         (tmp_path / f"{part}.csv").write_text("user,item\n" + rows, encoding="utf-8")
     own = custom({"split": "files", "split_folder": str(tmp_path)}, "own").prepare(data)
-    assert own.data.items[own.test].tolist() == ["i4", "i5"]
+    assert own.data.items[single(own.test)].tolist() == ["i4", "i5"]
     assert own.notes == (f"split from the files in {tmp_path}",)
 
 

@@ -10,16 +10,19 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.questions import NOBODY, right, single
 from torch import Tensor
 
 from ownview.base.errors import DataError, TrainingError
 from ownview.base.randomness import derive
+from ownview.baselines.central import Asked
 from ownview.baselines.popularity import Popularity
 from ownview.data import Interactions
-from ownview.data.splits import NONE, Split
+from ownview.data.questions import Question
+from ownview.data.splits import Split
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
-from ownview.evaluation.ranking import Ranker, rankers, sample_candidates
+from ownview.evaluation.ranking import NONE, Ranker, rankers, sample_candidates
 
 CPU = torch.device("cpu")
 FEW = Protocol(name="few", candidates=5)
@@ -40,11 +43,11 @@ class Shared:
     """Popularity: one row of memory stands for all users."""
 
     def __init__(self, split: Split) -> None:
-        self.learned = Popularity().fit(split, split.training_items(), 0)
+        self.learned, self.known = Popularity().fit(split, split.training_items(), 0), split.timeline
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         assert items is None
-        return Popularity().scores(self.learned, users)
+        return Popularity().scores(self.learned, Asked(users, self.known))
 
 
 def world(users: int, items: int, seed: int, *, most: int = 8, repeats: bool = False) -> Interactions:
@@ -60,8 +63,15 @@ def world(users: int, items: int, seed: int, *, most: int = 8, repeats: bool = F
 def split_of(protocol: Protocol, data: Interactions) -> Split:
     """The split without the last user, who has everything and leaves no candidates."""
     split = protocol.prepare(data)
-    held = [np.append(one[:-1], NONE) for one in (split.validation, split.test)]
-    return replace(split, validation=held[0], test=held[1])
+    validation, test = (without(question, split.num_users - 1) for question in (split.validation, split.test))
+    return replace(split, validation=validation, test=test)
+
+
+def without(question: Question, *users: int) -> Question:
+    """The same question to everybody but some users."""
+    answers = single(question)
+    answers[list(users)] = NOBODY
+    return replace(question, relevant=right(answers))
 
 
 def asked(protocol: Protocol, split: Split, seed: int = 0, memory: int = 10**6) -> tuple[Ranker, Ranker]:
@@ -71,13 +81,13 @@ def asked(protocol: Protocol, split: Split, seed: int = 0, memory: int = 10**6) 
 def hidden_sets(split: Split, stage: int) -> list[set[int]]:
     """By user: training items, and at test the validation item."""
     train = [set(split.train.of(user).tolist()) for user in range(split.num_users)]
-    return [one | {int(split.validation[user])} if stage else one for user, one in enumerate(train)]
+    return [one | set(split.validation.answers(user)) if stage else one for user, one in enumerate(train)]
 
 
 def loop(ranker: Ranker, table: Tensor, hidden: list[set[int]]) -> list[tuple[int, int, int, int]]:
     """(user, better, tied, candidates) by comparing one pair of scores at a time."""
     rows = []
-    for place, (user, held) in enumerate(zip(ranker.users.tolist(), ranker.held_out.tolist(), strict=True)):
+    for place, (user, held) in enumerate(zip(ranker.users.tolist(), ranker.relevant.values.tolist(), strict=True)):
         if ranker.sampled is None:
             others = [item for item in range(table.shape[1]) if item not in hidden[user] and item != held]
         else:
@@ -145,7 +155,7 @@ def test_scores_that_are_not_finite_are_an_error(protocol: Protocol, bad: float)
     split = split_of(protocol, world(5, 20, 0))
     ranker = asked(protocol, split)[1]
     table = torch.zeros(6, 20)
-    table[int(ranker.users[3]), int(ranker.held_out[3])] = bad
+    table[int(ranker.users[3]), int(ranker.relevant.values[3])] = bad
     with pytest.raises(TrainingError, match=r"scores of user .* are not finite"):
         ranker.rank(Table(table))
     with pytest.raises(TrainingError, match=r"scores of user .* are not finite"):
@@ -154,13 +164,11 @@ def test_scores_that_are_not_finite_are_an_error(protocol: Protocol, bad: float)
 
 def test_users_without_a_held_out_item_are_not_ranked() -> None:
     split = split_of(HONEST, world(8, 25, 0))
-    validation = split.validation.copy()
-    validation[[1, 4]] = NONE
-    first, second = asked(HONEST, replace(split, validation=validation))
+    first, second = asked(HONEST, replace(split, validation=without(split.validation, 1, 4)))
     assert first.users.tolist() == [0, 2, 3, 5, 6, 7]
     assert second.users.tolist() == list(range(8))
-    with pytest.raises(DataError, match="world: no user has a validation item under this split"):
-        asked(HONEST, replace(split, validation=np.full(9, NONE)))
+    with pytest.raises(DataError, match="world: nobody can be asked for validation under protocol honest"):
+        asked(HONEST, replace(split, validation=without(split.validation, *range(9))))
 
 
 @settings(max_examples=30)
@@ -174,7 +182,7 @@ def test_candidates_are_distinct_and_avoid_what_the_protocol_says(
     for stage, ranker in enumerate(asked(protocol, split, seed)):
         assert ranker.sampled is not None
         assert ranker.sampled.shape == (9, count)
-        for user, held, row in zip(range(9), ranker.held_out.tolist(), ranker.sampled.tolist(), strict=True):
+        for user, held, row in zip(range(9), ranker.relevant.values.tolist(), ranker.sampled.tolist(), strict=True):
             forbidden = known[user] if avoid == "known" else hidden_sets(split, stage)[user] | {held}
             assert len(set(row)) == count
             assert set(row) <= set(range(25)) - forbidden
@@ -184,7 +192,7 @@ def test_avoiding_training_alone_lets_validation_rank_against_the_test_item() ->
     split = split_of(FEW, world(200, 25, 0))
     drawn = {avoid: asked(p, split)[0].sampled for avoid, p in (("training", FEW), ("known", FEW_KNOWN))}
     met = {
-        avoid: sum(int(split.test[user]) in row for user, row in enumerate(sampled.tolist()))
+        avoid: sum(split.test.answers(user)[0] in row for user, row in enumerate(sampled.tolist()))
         for avoid, sampled in drawn.items()
         if sampled is not None
     }
@@ -217,7 +225,7 @@ def test_same_candidates_serve_validation_and_test() -> None:
     assert first.sampled is not None
     assert second.sampled is not None
     assert torch.equal(first.sampled, second.sampled)
-    assert not torch.equal(first.held_out, second.held_out)
+    assert not torch.equal(first.relevant.values, second.relevant.values)
 
 
 def test_same_candidates_that_may_meet_the_test_item_differ_in_it_alone() -> None:
@@ -225,7 +233,7 @@ def test_same_candidates_that_may_meet_the_test_item_differ_in_it_alone() -> Non
     split = split_of(protocol, world(100, 25, 0))
     first, second = (set_rows(ranker) for ranker in asked(protocol, split))
     for user in range(100):
-        assert first[user] - second[user] <= {int(split.test[user])}
+        assert first[user] - second[user] <= set(split.test.answers(user))
     assert sum(one == other for one, other in zip(first, second, strict=True)) > 50
 
 
@@ -237,16 +245,16 @@ def set_rows(ranker: Ranker) -> list[set[int]]:
 def test_a_users_candidates_do_not_depend_on_who_else_is_ranked() -> None:
     split = split_of(FEW_KNOWN, world(1500, 25, 0))  # more users than are drawn for at once
     users = np.arange(1500)
-    every = sample_candidates(derive(0, "c"), users, split.test[users], split.known_items(), split, 5)
+    every = sample_candidates(derive(0, "c"), users, single(split.test)[users], split.known_items(), split, 5)
     some = users[3::7]
-    part = sample_candidates(derive(0, "c"), some, split.test[some], split.known_items(), split, 5)
+    part = sample_candidates(derive(0, "c"), some, single(split.test)[some], split.known_items(), split, 5)
     assert torch.equal(part, every[some])
 
 
 def test_candidates_are_uniform_over_what_is_allowed() -> None:
     split = split_of(FEW, world(1, 20, 0))
-    allowed = sorted(set(range(20)) - hidden_sets(split, 1)[0] - {int(split.test[0])})
-    held, avoid = split.test[:1], split.known_items()
+    allowed = sorted(set(range(20)) - hidden_sets(split, 1)[0] - set(split.test.answers(0)))
+    held, avoid = single(split.test)[:1], split.known_items()
     drawn = torch.cat(
         [sample_candidates(derive(s, "c"), np.array([0]), held, avoid, split, 5).flatten() for s in range(3000)]
     )

@@ -16,7 +16,7 @@ import pytest
 from ownview.base.errors import OutputError
 from ownview.data.interactions import FloatArray
 from ownview.evaluation.comparison import Mark
-from ownview.evaluation.statistics import bootstrap_interval
+from ownview.evaluation.statistics import mean_interval
 from ownview.report.gather import gather
 from ownview.report.reading import find_runs
 from ownview.runs.run import open_run
@@ -70,8 +70,14 @@ class TestTheModel:
     def test_the_interval_is_over_users_of_their_means_over_seeds(self, data: dict[str, Any], runs: Path) -> None:
         values = np.mean([per_user(runs / f"fedmf-honest-{seed}", "NDCG@10") for seed in (0, 1)], axis=0)
         cell = data["results"]["honest"][place_of(data, FEDMF)]["cells"]["NDCG@10"]
-        assert (cell["low"], cell["high"]) == bootstrap_interval(values)
+        assert (cell["low"], cell["high"]) == mean_interval(values)
         assert cell["low"] < cell["mean"] < cell["high"]
+
+    def test_settings_tried_are_told(self, data: dict[str, Any]) -> None:
+        numbers = {one["label"]: one["tried"] for one in data["variants"]}
+        assert numbers["popularity"] == 1
+        assert numbers["fedmf (learning_rate=0.1)"] is None
+        assert data["tried"].startswith("settings tried on validation: not known for ")
 
     def test_one_seed_has_no_spread(self, data: dict[str, Any]) -> None:
         assert data["results"]["honest"][place_of(data, "fedrap")]["cells"]["HR@10"]["spread"] is None
@@ -135,7 +141,8 @@ class TestWhatIsRecommended:
             for recommended in person["lists"].values():
                 assert len(recommended) == 10
                 assert not {place for place, _ in recommended} & set(person["history"])
-                assert [place for place, hit in recommended if hit] in ([], [person["test"]])
+                assert [place for place, hit in recommended if hit] in ([], person["test"])
+                assert len(person["test"]) == 1
 
 
 class TestPictures:

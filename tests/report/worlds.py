@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ownview.evaluation.protocol import HONEST, PAPER, Protocol
+from ownview.data.causal_splits import DAY
+from ownview.evaluation.protocol import HONEST, NEXT_SITTING, PAPER, Protocol
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
 
@@ -53,4 +54,21 @@ def make_runs(folder: Path) -> Path:
     one("late-paper", "fedmf", PAPER, plugins=(("late-aggregation", {}),), watch=WATCHED)
     one("fedmf-faster", "fedmf", HONEST, settings={**_SMALL, "learning_rate": 0.1})
     one("chosen-on-test", "popularity", replace(PAPER, name="on-test", selection="test"))
+    return made
+
+
+def make_sittings(folder: Path) -> Path:
+    """Users who come back every ten days for four items: runs that are asked for a whole sitting."""
+    chance = random.Random(5)
+    rows = ["user,item,timestamp"]
+    for user in range(USERS):
+        for place, item in enumerate(chance.sample(range(ITEMS), 40)):
+            rows.append(f"u{user},Title {item},{place // 4 * 10 * DAY + chance.randint(0, DAY // 2)}")
+    (folder / "sittings.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    made = folder / "runs"
+    for method, settings in (("popularity", {}), ("fedmf", _SMALL)):
+        experiment = Experiment(
+            method=method, data=str(folder / "sittings.csv"), protocol=NEXT_SITTING, rounds=1, settings=settings
+        )
+        run(experiment, out=made / method)
     return made

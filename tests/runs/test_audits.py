@@ -78,7 +78,8 @@ def test_the_table_as_json_carries_findings_and_marks(compared: list[Run], tmp_p
         assert (row["against_best"] is None) == (row["mark"] == "best")
         assert row["users"] == 40
         if row["against_best"]:
-            assert row["against_best"]["p"] <= row["p_holm"]
+            assert 0 < row["p_corrected"] <= 1
+            assert (row["mark"] == "worse") == (row["p_corrected"] < 0.05 and row["against_best"]["rank_effect"] < 0)
 
 
 def test_kept_findings_are_used_and_not_made_again(compared: list[Run], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -60,9 +60,10 @@ def test_histories_are_in_time_order_and_hold_nothing_held_out(world: Path, tmp_
         when = dict(zip(data.item[rows].tolist(), data.timestamp[rows].tolist(), strict=True))
         times = [when[item] for item in sample["history"]]
         assert times == sorted(times)
-        assert {*sample["history"], sample["validation"], sample["test"]} == set(when)
+        [validation], [test] = sample["validation"], sample["test"]
+        assert {*sample["history"], validation, test} == set(when)
         assert len(sample["history"]) == len(when) - 2
-        assert max(times) <= when[sample["validation"]] <= when[sample["test"]]
+        assert max(times) <= when[validation] <= when[test]
 
 
 def test_watched_users_come_first_and_the_others_are_the_same_in_every_run(world: Path, tmp_path: Path) -> None:

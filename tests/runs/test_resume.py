@@ -33,6 +33,12 @@ VARIANTS: dict[str, dict[str, Any]] = {
         "settings": {"local_epochs": 1, "embedding_size": 4},
         "federation": {"server_optimizer": "adam", "server_learning_rate": 0.01},
     },
+    "in-turns-and-measured-now-and-then": {
+        "method": "fedsasrec",
+        "settings": {"embedding_size": 4, "length": 5},
+        "federation": {"clients": "turns:8"},
+        "measure_every": 4,
+    },
     "half-the-clients-by-clusters": {
         "method": "fedfast",
         "settings": {"local_epochs": 1, "embedding_size": 4},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,8 @@ from safetensors import safe_open
 
 from ownview.base.errors import SettingError
 from ownview.evaluation.protocol import Protocol, protocol
+from ownview.report.curves import curve
+from ownview.report.reading import read_run
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, resume, run
 
@@ -132,3 +135,23 @@ def test_choice_survives_an_interruption(selection: str, world: Path, tmp_path: 
 def test_changed_protocol_cannot_carry_a_named_ones_name(tmp_path: Path) -> None:
     with pytest.raises(SettingError, match=r"'honest' is taken"):
         custom(tmp_path, "name = 'honest'\nselection = 'test'\n")
+
+
+def test_rounds_between_measurements_are_not_measured_and_not_chosen(world: Path, tmp_path: Path) -> None:
+    """Every third and the last; what is trained does not change with how often it is looked at."""
+    told: dict[int, bool] = {}
+    experiment = Experiment("pfedrec", str(world), {"embedding_size": 4, "learning_rate": 0.1}, rounds=8)
+    sparse = run(
+        replace(experiment, measure_every=3), out=tmp_path / "sparse",
+        on_round=lambda number, metrics: told.update({number: bool(metrics)}),
+    )  # fmt: skip
+    every = run(experiment, out=tmp_path / "every").rounds
+    measured = [line for line in sparse.rounds if "validation" in line]
+    assert [line["round"] for line in measured] == [3, 6, 8]
+    assert [line["validation"] for line in measured] == [every[k - 1]["validation"] for k in (3, 6, 8)]
+    assert [line["loss"] for line in sparse.rounds] == [line["loss"] for line in every]
+    assert sparse.result["chosen_round"] == model_round(sparse) == best_of(measured, "validation")
+    assert told == {number: number in (3, 6, 8) for number in range(1, 9)}
+    shown = curve([read_run(tmp_path / "sparse")])
+    assert shown is not None
+    assert (shown["rounds"], shown["stage"]) == ([3, 6, 8], "validation")

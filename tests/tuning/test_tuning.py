@@ -234,3 +234,9 @@ def test_the_record_is_plain_json(world: Path, tmp_path: Path) -> None:
     assert all(len(line["values"]) == ROUNDS and line["seconds"] > 0 for line in lines)
     question = json.loads((tmp_path / "t" / "question.json").read_text())
     assert question["search"]["embedding_size"] == "2:8"
+
+
+def test_rounds_may_be_measured_now_and_then(world: Path, tmp_path: Path) -> None:
+    ended = tune(tuning_of(world, trials=2, measure_every=4, pruner="none"), TuningFolder(tmp_path / "tuning"))
+    assert [len(trial.values) for trial in ended] == [2, 2]  # after rounds 4 and 6
+    assert {trial.round for trial in ended} <= {4, 6}

@@ -40,6 +40,18 @@ def bits(key: int, clients: Tensor, counters: Tensor) -> Tensor:
     return _mix(stream + (counters.long() + 1) * _GOLDEN).bitwise_and_(0x7FFFFFFFFFFFFFFF)
 
 
+def chances(seed: int, purpose: str, number: int, clients: Tensor) -> Tensor:
+    """[B] a number for each client that keys everything it draws by itself in a round: 63 bits as int64.
+
+    Args:
+        seed: of the run.
+        purpose: of the draws.
+        number: of the round.
+        clients: [B] identities.
+    """
+    return bits(derive(seed, "chance:" + purpose, number), clients, torch.zeros_like(clients))
+
+
 def below(random_bits: Tensor, bound: Tensor | int) -> Tensor:
     """Uniform integers in [0, bound) from random bits; bound < 2**31. Bias is under bound / 2**32."""
     return ((random_bits >> 31) * bound) >> 32

@@ -51,6 +51,8 @@ class Central(Settings):
     federated: ClassVar[bool] = False
     by_history: ClassVar[bool] = False
     """Whether it scores from what is known of a user, so that it can be asked about users it never saw."""
+    yardstick: ClassVar[bool] = False
+    """Whether it counts and learns nothing of taste: what is not above it has not shown anything."""
 
     def require_packages(self) -> None:
         """Raise `SettingError` where a package that training needs is not installed."""
@@ -86,24 +88,31 @@ class Lessons:
     Args:
         train: every user's training positives; repeats stand as often as the protocol keeps them.
         items: the distinct ones, ascending.
+        timeline: the same in time order, with repeats; `order` says what is known of that.
         excluded: every user's items that are never drawn as training negatives; the protocol says which.
         num_users: n.
         num_items: m.
         seed: equal seeds give equal values.
+        order: "times", "rows" or "none", as `Split.order`.
     """
 
     train: Ragged
     items: Ragged
+    timeline: Timeline
     excluded: Ragged
     num_users: int
     num_items: int
     seed: int
+    order: str
 
     @classmethod
     def of(cls, split: Split, excluded: Ragged, seed: int, device: torch.device) -> Lessons:
         """The training part of a split, on the device."""
         train, items = split.train.to(device), split.training_items().to(device)
-        return cls(train, items, excluded.to(device), split.num_users, split.num_items, seed)
+        return cls(
+            train, items, split.timeline.to(device), excluded.to(device), split.num_users, split.num_items, seed,
+            split.order,
+        )  # fmt: skip
 
     @property
     def device(self) -> torch.device:

@@ -23,6 +23,7 @@ class Popularity(OneShot):
     summary: ClassVar[str] = "number of training interactions of an item, the same for everybody"
     paper: ClassVar[str] = "none: a control"
     by_history: ClassVar[bool] = True
+    yardstick: ClassVar[bool] = True
 
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Count."""

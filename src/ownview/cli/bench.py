@@ -22,7 +22,7 @@ from ownview.studies.bench.plan import Part, plan, require_data
 from ownview.studies.bench.render import page
 from ownview.studies.bench.results import Document, combined, document, read_document, write_document
 from ownview.studies.bench.suite import Suite, load_suite, suites
-from ownview.studies.bench.table import LEGEND, DataTable, tables
+from ownview.studies.bench.table import DataTable, tables
 from ownview.studies.cache import carry_out, unfinished
 from ownview.studies.grid import Planned, each_once
 from ownview.studies.markdown import counted
@@ -112,16 +112,17 @@ def _show(found: Document, folder: Path, as_json: bool) -> None:
         typer.echo(json.dumps({**found, "folder": str(folder)}, indent=2))
         return
     console = Console(highlight=False)
-    for table in tables(found):
+    shown = tables(found)
+    for table in shown:
         console.print(_table(table))
         for protocol, told in table.warnings.items():
             for sentence in told:
                 console.print(f"! {protocol}: {sentence}", markup=False)
+        console.print(table.settings(), markup=False)
         console.print()
-    console.print(
-        "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users.\n" + LEGEND,
-        markup=False,
-    )
+    legends = dict.fromkeys(table.legend for table in shown)
+    about = "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users."
+    console.print("\n".join([about, *legends]), markup=False)
     for one in found["failures"]:
         who = f"{one['method']}, {one['data']}, {one['protocol']}, seed {one['seed']}"
         console.print(f"failed: {who}: {one['reason']}", markup=False)

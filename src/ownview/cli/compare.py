@@ -43,8 +43,8 @@ _SIGNS = {**SIGNS, Mark.WORSE: " ", Mark.UNPAIRED: "?"}
 _LEGEND = {
     Mark.BEST: "best of its column",
     Mark.LEVEL: (
-        "cannot be told apart from the best: paired over the same users, Wilcoxon's p with Holm's correction over the "
-        f"table is {LEVEL} or more, or the 95 % interval of the difference holds 0, or ranks and mean disagree"
+        "cannot be told apart from the best: paired over the same users, p, corrected for the choice of the best and "
+        f"for all columns, is {LEVEL} or more, or ranks and mean disagree"
     ),
     Mark.UNPAIRED: "not compared with the best",
 }

@@ -107,7 +107,10 @@ def _plugins() -> list[dict[str, Any]]:
 
 
 def _presets() -> list[dict[str, Any]]:
-    return [{"name": one.name, "method": one.method, "data": one.data, "about": one.about} for one in presets()]
+    return [
+        {"name": one.name, "method": one.method, "data": one.data, "tried": one.tried, "about": one.about}
+        for one in presets()
+    ]
 
 
 def _whole_presets() -> list[dict[str, Any]]:

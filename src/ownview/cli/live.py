@@ -33,7 +33,8 @@ class Board:
     def round_done(self, folder: Path, number: int, metrics: dict[str, float]) -> None:
         """Take note."""
         self.rounds[folder] = number
-        self.latest[folder] = metrics["HR@10"]
+        if metrics:  # rounds in between are not measured
+            self.latest[folder] = metrics["HR@10"]
         self.forecast.round_done(folder)
 
     def __rich__(self) -> RenderableType:

@@ -16,6 +16,9 @@ Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`)
 Columns = Annotated[
     str | None, typer.Option("--columns", help="A file's own column names: user=who,item=what,timestamp=when.")
 ]
+MeasureEvery = Annotated[
+    int, typer.Option("--measure-every", help="Rounds from one measurement of validation to the next.")
+]
 Rounds = Annotated[int, typer.Option("--rounds", help="Rounds of training; for central models, epochs.")]
 Sets = Annotated[
     list[str] | None,

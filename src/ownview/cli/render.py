@@ -9,6 +9,8 @@ import typer
 
 from ownview.base.errors import OutputError
 from ownview.base.files import write_text
+from ownview.evaluation.picture import picture
+from ownview.evaluation.protocol import PROTOCOLS
 from ownview.studies.bench.render import page, read_all, with_tables
 
 
@@ -21,6 +23,9 @@ def command(
         list[Path] | None,
         typer.Option("--into", help="Files with tables between markers; may be repeated. README.md if not given."),
     ] = None,
+    pictures: Annotated[
+        Path, typer.Option("--pictures", help="Folder of the protocols' pictures; written anew.")
+    ] = Path("docs/pictures"),
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where a page is out of step.")] = False,
 ) -> None:
     """Put recorded results into a page of their own, and between the markers of other files."""
@@ -28,9 +33,11 @@ def command(
     made = {whole: page(documents.values())}
     for path in into or [Path("README.md")]:
         made[path] = with_tables(_read(path), documents, str(path))
+    made |= {pictures / f"{name}.svg": picture(one) for name, one in PROTOCOLS.items()}
     stale = [path for path, text in made.items() if not path.is_file() or _read(path) != text]
     if check and stale:
         raise OutputError(f"{', '.join(map(str, stale))}: not what {results} says; run: ownview render-results")
+    pictures.mkdir(parents=True, exist_ok=True)
     for path in stale:
         write_text(path, made[path])
     typer.echo(f"{len(stale)} of {len(made)} files changed")

@@ -20,6 +20,7 @@ from ownview.cli.options import (
     DataDir,
     Device,
     EngineName,
+    MeasureEvery,
     Memory,
     Privacy,
     Rounds,
@@ -62,6 +63,7 @@ def command(
     columns: Columns = None,
     protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
     rounds: Rounds = 100,
+    measure_every: MeasureEvery = 1,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal results.")] = 0,
     inactive: Inactive = "",
     watch: Watching = None,
@@ -81,8 +83,8 @@ def command(
     """Train a method and measure it; everything goes into a run folder."""
     given = {name for name in context.params if _on_command_line(context, name)}
     asked: dict[str, Any] = {
-        "data": data, "rounds": rounds, "seed": seed, "engine": engine, "device": device, "protocol": protocol,
-        "inactive": inactive, "watch": tuple((watch or "").split(",")),
+        "data": data, "rounds": rounds, "measure_every": measure_every, "seed": seed, "engine": engine,
+        "device": device, "protocol": protocol, "inactive": inactive, "watch": tuple((watch or "").split(",")),
     }  # fmt: skip
     sets = with_privacy(sets, privacy)
     asked = {name: value for name, value in asked.items() if name in given}
@@ -188,6 +190,8 @@ def _experiment(
     wrapped = {**dict(base.plugins if not plugins else ()), **{plugin: {} for plugin in plugins}}
     settings, of_plugins, federation = read_sets(name, list(wrapped), sets)
     changes = dict(asked)
+    if sets or plugins or name.lower() != base.method.lower():
+        changes["settings_tried"] = 0  # what a file says of its settings is not true of others
     if "protocol" in asked:
         changes["protocol"] = protocol_by_name(asked["protocol"])
     experiment = replace(
@@ -227,4 +231,4 @@ def _refuse(given: set[str], sets: Sequence[str]) -> None:
 
 
 def _words(metrics: dict[str, float]) -> str:
-    return f"HR@10 {metrics['HR@10']:.3f}"
+    return f"HR@10 {metrics['HR@10']:.3f}" if metrics else ""

@@ -22,6 +22,7 @@ from ownview.cli.options import (
     DataDir,
     Device,
     EngineName,
+    MeasureEvery,
     Memory,
     Privacy,
     Rounds,
@@ -60,6 +61,7 @@ def command(
     protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
     metric: Annotated[str, typer.Option("--metric", help=" or ".join(METRICS) + ", on validation.")] = METRICS[0],
     rounds: Rounds = 100,
+    measure_every: MeasureEvery = 1,
     seed: Annotated[int, typer.Option("--seed", help="Of the search and of every trial.")] = 0,
     search: Searches = None,
     sets: Pins = None,
@@ -81,8 +83,8 @@ def command(
     settings, of_plugins, federation = read_sets(method, plugins, pairs)
     base = Experiment(
         method=method, data=data, settings=settings, plugins=tuple(of_plugins), columns=parse_columns(columns) or {},
-        protocol=protocol_by_name(protocol), federation=FederationOptions.of(federation), rounds=rounds, seed=seed,
-        engine=engine, device=device,
+        protocol=protocol_by_name(protocol), federation=FederationOptions.of(federation), rounds=rounds,
+        measure_every=measure_every, seed=seed, engine=engine, device=device,
     )  # fmt: skip
     base.model()
     pinned = [pair.partition("=")[0] for pair in pairs]

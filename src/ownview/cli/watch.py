@@ -98,8 +98,13 @@ class Followed:
         self.lines = folder.read_rounds()
 
     def metric(self, name: str) -> list[float]:
-        """Of every round, on what rounds are chosen by."""
-        return [line[_stage(line)][name] for line in self.lines]
+        """Of every round that was measured, on what rounds are chosen by."""
+        return [line[_stage(line)][name] for line in self.measured]
+
+    @property
+    def measured(self) -> list[dict[str, Any]]:
+        """The lines that have metrics."""
+        return [line for line in self.lines if _stage(line) in line]
 
     def losses(self) -> list[float]:
         """Of every round; none for models that tell none."""
@@ -108,10 +113,11 @@ class Followed:
     def head(self) -> str:
         """One line on where it stands."""
         words = f"{self.name}: {self.state}, round {len(self.lines)} of {self.rounds}"
-        if self.lines:
+        if measured := self.measured:
             every = self.metric("HR@10")
             best = max(range(len(every)), key=every.__getitem__)
-            words += f", {_stage(self.lines[-1])} HR@10 {every[-1]:.4f} (best {every[best]:.4f}, round {best + 1})"
+            number = measured[best]["round"]
+            words += f", {_stage(measured[-1])} HR@10 {every[-1]:.4f} (best {every[best]:.4f}, round {number})"
         if self.result is not None:
             words += f", test HR@10 {self.result['test']['HR@10']:.4f}"
         return words
@@ -129,13 +135,13 @@ class Followed:
     def _words(self, line: dict[str, Any]) -> str:
         stage = _stage(line)
         loss = "" if line.get("loss") is None else f" loss {line['loss']:.4f}"
-        values = " ".join(f"{name} {line[stage][name]:.4f}" for name in HEADLINE)
-        return f"{self.name}: round {line['round']} of {self.rounds}{loss} {stage} {values}"
+        values = "".join(f" {name} {line[stage][name]:.4f}" for name in HEADLINE) if stage in line else ""
+        return f"{self.name}: round {line['round']} of {self.rounds}{loss}{f' {stage}{values}' if values else ''}"
 
     def panel(self, width: int) -> list[str]:
         """Two plots side by side: what rounds are chosen by, and the loss."""
         half = max((width - 4) // 2, 20)
-        stage = _stage(self.lines[-1]) if self.lines else "validation"
+        stage = _stage(self.measured[-1]) if self.measured else "validation"
         plots = [_plot(f"{stage} HR@10", self.metric("HR@10"), half), _plot("loss", self.losses(), half)]
         return [self.head(), *(f"{left:<{half}}  {right}".rstrip() for left, right in zip(*plots, strict=True)), ""]
 

@@ -13,14 +13,12 @@ import numpy as np
 import torch
 
 from ownview.base.errors import DataError
-from ownview.data.interactions import IntArray, Interactions
+from ownview.data.interactions import IdArray, IntArray, Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split, distinct_rows, known_by, training
+from ownview.data.sittings import DAY
+from ownview.data.splits import RowMask, Split, distinct_rows, known_by, training
 from ownview.data.timeline import Timeline, time_order
-
-DAY = 86_400
-"""Seconds: timestamps are in seconds."""
 
 
 def moment_at(data: Interactions, share: float, protocol: str) -> int:
@@ -41,8 +39,10 @@ class Past:
         data: rows before it, by the users and items that have any, each in order of first appearance among these rows.
         later: positions in the source of the rows from the moment on.
         user: [l] of each later row, its user's position in `data`; -1 where that user was not there before.
-        item: [l] its item's likewise.
+        item: [l] its item's likewise; from the number of items on where that item was not there before.
         times: [l] its time.
+        unmet: ids of the items that were not there before.
+        last: [n] the latest time before the moment at which each user did anything, repeats included.
     """
 
     data: Interactions
@@ -50,6 +50,8 @@ class Past:
     user: IntArray
     item: IntArray
     times: IntArray
+    unmet: IdArray
+    last: IntArray
 
     @classmethod
     def before(cls, source: Interactions, moment: int) -> Past:
@@ -61,21 +63,24 @@ class Past:
         past = source.select(before).in_order_of_appearance()
         data = past.without_repeats() if past.repeated_pairs().any() else past
         later = np.flatnonzero(~before)
-        user, item = (
-            _positions(source_ids, own_ids)[of[later]]
-            for source_ids, own_ids, of in (
-                (source.users, data.users, source.user), (source.items, data.items, source.item)
-            )
-        )  # fmt: skip
-        return cls(data, later, user, item, source.timestamp[later])
+        user = _positions(source.users, data.users)[source.user[later]]
+        known = _positions(source.items, data.items)
+        unmet = np.flatnonzero(known < 0)
+        known[unmet] = data.num_items + np.arange(len(unmet))
+        assert past.timestamp is not None
+        last = np.maximum.reduceat(past.timestamp, past.offsets[:-1])
+        item = known[source.item[later]]
+        return cls(data, later, user, item, source.timestamp[later], source.items[unmet], last)
 
     def relevant(self, rows: IntArray) -> Ragged:
-        """Every user's new items in some later rows (positions among these); unknown users and items are left out."""
-        here = rows[(self.user[rows] >= 0) & (self.item[rows] >= 0)]
-        pair = self.user[here] * self.data.num_items + self.item[here]
-        had = np.isin(pair, self.data.user * self.data.num_items + self.data.item)
-        new = here[~had]
+        """Every user's new items in some later rows (positions among these)."""
+        new = rows[~self.had(rows, self.data.user, self.data.item)]
         return Ragged.from_distinct_pairs(self.user[new], self.item[new], self.data.num_users)
+
+    def had(self, rows: IntArray, user: IntArray, item: IntArray) -> RowMask:
+        """[rows] whether the pair of each of some later rows stands among other pairs."""
+        span = self.data.num_items + len(self.unmet)
+        return np.isin(self.user[rows] * span + self.item[rows], user * span + item)
 
 
 def next_sitting(
@@ -97,7 +102,7 @@ def next_sitting(
     Returns:
         a split whose validation is its test: give it an earlier one to choose by. A client that is asked knows that a
         pause lies behind it, and not how long it was: its clock shows the moment of the cut, or a pause after its last
-        item where that is later.
+        interaction where that is later.
     """
     past = Past.before(source, moment)
     data = past.data
@@ -105,16 +110,15 @@ def next_sitting(
     order = time_order(data, data.timestamp, ties=ties, seed=seed)
     everything = np.ones(len(data), dtype=bool)
     train, timeline = training(data, order, everything)
-    last = np.maximum.reduceat(data.timestamp, data.offsets[:-1])
-    rows = _first_sitting(past, _later_by_time(source, past, ties, seed), last, pause)
+    rows = _first_sitting(past, _later_by_time(source, past, ties, seed), pause)
     comes_back = data.counts[past.user[rows]] >= fewest
-    rows = rows[comes_back & (past.item[rows] >= 0)]
+    rows = rows[comes_back]
     hidden = distinct_rows(data, everything)
     right = _first_new(past, rows, hidden) if relevant == "first" else past.relevant(rows)
     known = known_by(data, order, everything)
     assert known.times is not None
-    now = torch.from_numpy(np.maximum(last + pause + 1, moment))
-    question = Question(right, Timeline(known.items, known.times, now), hidden)
+    now = torch.from_numpy(np.maximum(past.last + pause + 1, moment))
+    question = Question(right, Timeline(known.items, known.times, now), hidden, past.unmet, _when(past, rows))
     notes = (
         f"next sitting: everything before {moment} trains; {len(question.users)} users come back after it and after a "
         f"pause of {pause / DAY:g} days, with {int(question.relevant.lengths.sum())} new items",
@@ -144,14 +148,17 @@ def global_time(
     everything = np.ones(len(data), dtype=bool)
     train, timeline = training(data, order, everything)
     later = _later_by_time(source, past, ties, seed)
-    later = later[(past.user[later] >= 0) & (past.item[later] >= 0)]
+    later = later[past.user[later] >= 0]
     inside = later[past.times[later] < second]
     hidden = distinct_rows(data, everything)
     known = known_by(data, order, everything)
-    validation = Question(_first_new(past, inside, hidden), known, hidden)
-    between = _with(hidden, past.user[inside], past.item[inside])
+    validation = Question(_first_new(past, inside, hidden), known, hidden, past.unmet, _when(past, inside))
+    met = inside[past.item[inside] < data.num_items]
+    between = _with(hidden, past.user[met], past.item[met])
     at_test = _extended(known, past, inside) if knows_validation else known
-    test = Question(_first_new(past, later[past.times[later] >= second], between), at_test, between)
+    after = later[past.times[later] >= second]
+    had = _with(hidden, past.user[inside], past.item[inside])
+    test = Question(_first_new(past, after, had), at_test, between, past.unmet, _when(past, after))
     unseen = int((past.user < 0).sum())
     notes = [f"global time: training before {first}, validation before {second}, test from there"]
     if unseen:
@@ -159,7 +166,7 @@ def global_time(
     return Split(data, train, timeline, validation, test, "times", tuple(notes))
 
 
-def _positions(source_ids: IntArray, own_ids: IntArray) -> IntArray:
+def _positions(source_ids: IdArray, own_ids: IdArray) -> IntArray:
     """[source] where each id stands among one's own; -1 where it does not."""
     place = {one: k for k, one in enumerate(own_ids.tolist())}
     return np.array([place.get(one, -1) for one in source_ids.tolist()], dtype=np.int64)
@@ -174,27 +181,34 @@ def _later_by_time(source: Interactions, past: Past, ties: str, seed: int) -> In
     return place[order][place[order] >= 0]
 
 
-def _first_sitting(past: Past, rows: IntArray, last: IntArray, pause: int) -> IntArray:
+def _first_sitting(past: Past, rows: IntArray, pause: int) -> IntArray:
     """Later rows that belong to the first sitting of a user who comes back after a pause; `rows` by user and time."""
     rows = rows[past.user[rows] >= 0]
     user, time = past.user[rows], past.times[rows]
     begins = np.ones(len(rows), dtype=bool)
     begins[1:] = user[1:] != user[:-1]
     previous = np.concatenate([[0], time[:-1]])
-    gap = time - np.where(begins, last[user], previous)
+    gap = time - np.where(begins, past.last[user], previous)
     # A user's first later row counts 1 if it comes after a pause; every later pause makes another sitting.
     sitting = np.cumsum(gap > pause)
     before = np.maximum.accumulate(np.where(begins, sitting - (gap > pause), 0))
-    returned = np.zeros(len(last), dtype=bool)
+    returned = np.zeros(past.data.num_users, dtype=bool)
     returned[user[begins]] = gap[begins] > pause
     return rows[(sitting - before == 1) & returned[user]]
 
 
+def _when(past: Past, rows: IntArray) -> IntArray:
+    """[n] the time of each user's first of some later rows, which are by user and time; 0 without any."""
+    times = np.zeros(past.data.num_users, dtype=np.int64)
+    users, first = np.unique(past.user[rows], return_index=True)
+    times[users] = past.times[rows[first]]
+    return times
+
+
 def _first_new(past: Past, rows: IntArray, had: Ragged) -> Ragged:
     """Every user's first item in some later rows, in time order, that it did not have."""
-    m = past.data.num_items
-    held = np.repeat(np.arange(len(had)), had.lengths.numpy()) * m + had.values.numpy()
-    new = rows[~np.isin(past.user[rows] * m + past.item[rows], held)]
+    user = np.repeat(np.arange(len(had)), had.lengths.numpy())
+    new = rows[~past.had(rows, user, had.values.numpy())]
     first = new[np.unique(past.user[new], return_index=True)[1]]
     return Ragged.from_pairs(past.user[first], past.item[first], past.data.num_users)
 
@@ -209,9 +223,11 @@ def _with(lists: Ragged, user: IntArray, item: IntArray) -> Ragged:
 def _extended(known: Timeline, past: Past, rows: IntArray) -> Timeline:
     """A timeline that goes on with some later rows, which are by user and time; what a user had stands once."""
     assert known.times is not None
-    n, m = len(known.items), past.data.num_items
+    n, rows = len(known.items), rows[past.item[rows] < past.data.num_items]
     user = np.repeat(np.arange(n), known.items.lengths.numpy())
-    new = rows[~np.isin(past.user[rows] * m + past.item[rows], user * m + known.items.values.numpy())]
+    once = np.zeros(len(rows), dtype=bool)
+    once[np.unique(past.user[rows] * past.data.num_items + past.item[rows], return_index=True)[1]] = True
+    new = rows[once & ~past.had(rows, user, known.items.values.numpy())]
     users = np.concatenate([user, past.user[new]])
     items = Ragged.from_pairs(users, np.concatenate([known.items.values.numpy(), past.item[new]]), n)
     times = Ragged.from_pairs(users, np.concatenate([known.times.values.numpy(), past.times[new]]), n)

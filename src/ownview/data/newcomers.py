@@ -53,7 +53,8 @@ def held_out_users(
             _taken(question.relevant, asked, items),
             _taken_line(question.known, asked, items),
             _taken(question.hidden, asked, items, ascending=True),
-            data.users[asked],
+            when=None if question.when is None else question.when[asked],
+            strangers=data.users[asked],
         )
         for question in (everybody.validation, everybody.test)
     )

@@ -16,15 +16,20 @@ class Question:
     """What n users are asked.
 
     Args:
-        relevant: every user's right answers, distinct; who has none is not asked.
+        relevant: every user's right answers, distinct; who has none is not asked. Positions from the number of items on
+            stand for items that nobody had met when the model was made: it cannot find them, and they count as missed.
         known: what every user's client knows when it is asked, oldest first.
         hidden: every user's items that are no candidates and are never recommended, distinct and ascending.
+        unmet: ids of those items.
+        when: [n] the time of the first right answer, which no model is told; None without times.
         strangers: ids of the n users where they never took part in training; None where they are those of the split.
     """
 
     relevant: Ragged
     known: Timeline
     hidden: Ragged
+    unmet: IdArray | None = None
+    when: IntArray | None = None
     strangers: IdArray | None = None
 
     @property

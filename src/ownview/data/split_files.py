@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +30,7 @@ def from_files(folder: Path, data: Interactions, *, ties: str, seed: int) -> Spl
         seed: of the hash that decides them.
 
     The timeline follows the timestamps of the train file, where it has any, and else the order of its rows: the
-    times of `data` are not looked up.
+    times of `data` are not looked up. A client that is asked takes the time of its last training item for now.
     """
     parts = {part: read(_file(folder, part)) for part in _PARTS}
     positions = {part: _positions(rows, data, _file(folder, part)) for part, rows in parts.items()}
@@ -47,7 +48,8 @@ def from_files(folder: Path, data: Interactions, *, ties: str, seed: int) -> Spl
     validation, test = (Ragged.from_pairs(*positions[part], data.num_users) for part in _PARTS[1:])
     hidden = [distinct(train), Ragged.from_distinct_pairs(*_both(positions, "train", "validation"), data.num_users)]
     order = "none" if line.times is None else "times"
-    questions = [Question(right, line, seen) for right, seen in zip((validation, test), hidden, strict=True)]
+    known = line if line.times is None else replace(line, now=line.times.values[line.items.offsets[1:] - 1])
+    questions = [Question(right, known, seen) for right, seen in zip((validation, test), hidden, strict=True)]
     return Split(data, train, line, questions[0], questions[1], order, (f"split from the files in {folder}",))
 
 

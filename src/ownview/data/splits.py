@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
+from ownview.base.errors import UnknownNameError
 from ownview.data.interactions import IdArray, IntArray, Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
@@ -63,9 +65,22 @@ class Split:
         """Distinct items each user ever interacted with, held-out ones included, ascending."""
         return Ragged.from_distinct_pairs(self.data.user, self.data.item, self.num_users)
 
+    def items_of(self, question: Question) -> IdArray:
+        """Ids of the items that a question's positions refer to, those that nobody had met included."""
+        return self.data.items if question.unmet is None else np.concatenate([self.data.items, question.unmet])
+
     def users_of(self, question: Question) -> IdArray:
         """Ids of the users that a question's positions refer to."""
         return self.data.users if question.strangers is None else question.strangers
+
+    def position_in(self, question: Question, user_id: Any) -> int:
+        """Position of a user id in a question, as the source has it or as text; names the nearest when unknown."""
+        if question.strangers is None:
+            return self.data.position_of_user(user_id)
+        place = {str(one): k for k, one in enumerate(question.strangers.tolist())}
+        if str(user_id) not in place:
+            raise UnknownNameError(f"user of {self.data.name} who never took part", str(user_id), place)
+        return place[str(user_id)]
 
 
 def leave_one_out(
@@ -97,6 +112,7 @@ def leave_one_out(
             Ragged.from_pairs(data.user[row], data.item[row], data.num_users),
             known_by(data, order, mask, now),
             distinct_rows(data, trains if row is validation_row else ~_marked(data, test_row)),
+            when=None if data.timestamp is None else data.timestamp[row],
         )
         for row, mask, now in ((validation_row, trains, asked[0]), (test_row, knows, asked[1]))
     ]

@@ -1,4 +1,4 @@
-"""Probes: what a protocol gives away on some data, told in sentences. They train nothing."""
+"""Probes: what a protocol gives away on some data, told in sentences. They train nothing but what takes seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from ownview.evaluation.metrics import hit_rate, ndcg
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.sanity import sanity_probes, standard_errors
-from ownview.evaluation.statistics import bootstrap_interval
+from ownview.evaluation.statistics import mean_interval
+from ownview.evaluation.time_probes import time_probes
 
 _NEGATIVES = 4
 _BLOCK = 64
@@ -39,6 +40,7 @@ def audit(
         leak_probe(split, protocol, rounds=rounds, seed=seed, most_users=most_users, ranker=test),
         duplicate_probe(split),
         time_probe(split),
+        *time_probes(split, protocol, test, seed),
         selection_mark(protocol),
         *sanity_probes(test, seed),
     ]
@@ -69,10 +71,13 @@ def leak_probe(
         most_users: asked at most, drawn at random.
         ranker: the test's questions where they are already there.
     """
+    if split.test.strangers is not None:
+        sentence = "nothing of the users that are asked is trained on, so no negative of theirs can give anything away"
+        return Finding("leak", False, sentence, {"told_by": "the split"})
     test = ranker or rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)[1]
     standing = _some_users(test, most_users, seed).rank(_NegativeCounts(split, protocol, rounds, seed))
     hits = hit_rate(standing, 10)
-    low, high = bootstrap_interval(hits)
+    low, high = mean_interval(hits)
     odds = np.minimum(10 / standing.candidates, 1)
     chance, reached = float(odds.mean()), float(hits.mean())
     fires = low > chance and standard_errors(hits - odds, odds * (1 - odds)) > _CLEARLY
@@ -105,6 +110,9 @@ def duplicate_probe(split: Split) -> Finding:
 def time_probe(split: Split) -> Finding:
     """Share of users whose held-out item was not decided by time, because times are absent or tied."""
     data = split.data
+    if split.order == "rows":
+        sentence = "there are no timestamps: the rows of the file are taken to be in time order"
+        return Finding("time", False, sentence, {"share": 0.0})
     if data.timestamp is None:
         return Finding(
             "time", True, "there are no timestamps: no held-out item is known to be a user's latest", {"share": 1.0}

@@ -93,7 +93,7 @@ class Protocol(Settings):
                 f"protocol setting fold={self.fold}: expected less than {round(1 / self.newcomers)}, there are no more "
                 f"folds of {self.newcomers:g}"
             )
-        if self.candidates and self.split in ("next-sitting", "new-users"):
+        if self.candidates and self.split in (*CAUSAL, "new-users"):
             raise SettingError(
                 f"protocol setting candidates={self.candidates}: split {self.split} ranks all items; expected 0"
             )

@@ -91,12 +91,19 @@ class Ranker:
     def _rank_all(self, scorer: Scorer, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         scores = scorer.scores(self.users[part], None)
         right, real = self.relevant.padded(part)
-        right = torch.where(real, right, right[:, :1])
+        met = real & (right < self.num_items)
+        right = torch.where(met, right, 0)
         mine = scores.gather(1, right)
+        shown = self._hide(scores, self.users[part])
         # A protocol that keeps repeats may hold out an item that is also trained on and hence hidden.
-        scores = self._hide(scores, self.users[part]).scatter(1, right, mine)
-        better, level = _counts(scores, mine)
-        return better[real], level[real] - 1, torch.isfinite(scores).sum(1)
+        row = torch.arange(len(part), device=self.device)[:, None].expand_as(right)
+        shown[row[met], right[met]] = mine[met]
+        better, level = _counts(shown, mine)
+        # Items that the model has never met stand behind all others, tied with each other.
+        total, unmet = torch.isfinite(shown).sum(1), (real & ~met).sum(1)
+        better = torch.where(met, better, total[:, None])
+        level = torch.where(met, level, unmet[:, None])
+        return better[real], level[real] - 1, total + unmet
 
     def _rank_sampled(self, scorer: Scorer, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         assert self.sampled is not None

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ownview.data.causal_splits import DAY, global_time, moment_at, next_sitting
+from ownview.data.causal_splits import global_time, moment_at, next_sitting
 from ownview.data.interactions import Interactions
 from ownview.data.newcomers import held_out_users
+from ownview.data.sittings import DAY
 from ownview.data.split_files import from_files
 from ownview.data.splits import Split, leave_one_out
 
@@ -33,16 +35,15 @@ def _global_time(protocol: Protocol, data: Interactions) -> Split:
 
 
 def _next_sitting(protocol: Protocol, data: Interactions) -> Split:
-    """The split at the later cut, with that at the earlier one to choose by."""
-    earlier, split = (
-        next_sitting(
-            data, moment=moment_at(data, share, protocol.name), pause=round(protocol.pause_days * DAY),
-            fewest=protocol.fewest_before, relevant=protocol.relevant, ties=protocol.split_ties,
-            seed=protocol.split_seed,
-        )
-        for share in (protocol.validation_from, protocol.test_from)
+    """The split at the later cut, with that at the earlier one to choose by; the later cut ends what that can see."""
+    first, second = (moment_at(data, share, protocol.name) for share in (protocol.validation_from, protocol.test_from))
+    assert data.timestamp is not None
+    cut = partial(
+        next_sitting, pause=round(protocol.pause_days * DAY), fewest=protocol.fewest_before,
+        relevant=protocol.relevant, ties=protocol.split_ties, seed=protocol.split_seed,
     )  # fmt: skip
-    return replace(split, validation=earlier.test, earlier=earlier)
+    earlier = cut(data.select(data.timestamp < second), moment=first)
+    return replace(cut(data, moment=second), validation=earlier.test, earlier=earlier)
 
 
 def _new_users(protocol: Protocol, data: Interactions) -> Split:

@@ -180,7 +180,7 @@ def require_declared(upload: Upload, declared: Mapping[str, Summand]) -> None:
 
 
 def _other_size(one: Tensor | Product, shape: tuple[int, ...]) -> str:
-    size = one.left.shape[-1] * one.right.shape[-1] if isinstance(one, Product) else one[0].numel()
+    size = one.left.shape[-1] * one.right.shape[-1] if isinstance(one, Product) else one.shape[1:].numel()
     return "" if size == prod(shape) else f"{size} numbers"
 
 

@@ -10,6 +10,7 @@ from math import prod
 import torch
 from torch import Tensor
 
+from ownview.base.randomness import chances
 from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
 from ownview.engine.samples import Samples
@@ -18,7 +19,7 @@ from ownview.federation.messages import Download, wide
 from ownview.federation.overlays import OverlayTables
 from ownview.federation.tables import personal_tables, stored_bytes
 from ownview.federation.timelines import Timelines
-from ownview.seam.roles import FRESH, HISTORY, KEPT, PERSONAL, TIMELINE, Param, visible
+from ownview.seam.roles import CHANCE, FRESH, HISTORY, KEPT, PERSONAL, TIMELINE, Param, visible
 from ownview.seam.training import Params
 
 Axes = dict[str, int | None]
@@ -45,7 +46,7 @@ class Clients:
         params: what the method declares.
         num_items: m.
         identities: [n] stable identities of the clients, which key all randomness.
-        seed: of the run; initial values follow from it and the parameter's name.
+        seed: of the run; initial values and chances follow from it and the parameter's name.
         machine: device and precision of the values.
         train: every client's training items.
         timelines: the same in time order.
@@ -62,7 +63,7 @@ class Clients:
         timelines: Timelines,
     ) -> None:
         self.params, self.num_items, self.identities = dict(params), num_items, identities.to(machine.device)
-        self.timelines, self.histories = timelines, Histories(train, num_items, machine.dtype)
+        self.timelines, self.histories, self.seed = timelines, Histories(train, num_items, machine.dtype), seed
         expected = int(train.lengths.double().mean()) if len(train.lengths) else 1
         self.own: Params = {}
         self.starts: Params = {}
@@ -107,10 +108,8 @@ class Clients:
         beside: Params = {}
         count = len(samples.clients)
         for name, param in self.params.items():
-            if param.role is TIMELINE:
-                values |= self.timelines.seen(name, samples.clients, samples.items, samples.real_rows)
-            elif param.role is HISTORY:  # padding repeats an item, and is no second one
-                values[name] = self.histories.take(samples.clients, samples.items) * samples.real_rows
+            if param.role.given:
+                values |= self._given(name, param, samples, download)
             elif name in self.tables and param.role is not KEPT:
                 values[name] = self.tables[name].take(samples.clients, samples.items)
             elif param.from_server and param.rows:
@@ -127,6 +126,19 @@ class Clients:
             if param.squares_outside:
                 self._leave_squares(values, name, samples, beside)
         return Opened(values, beside)
+
+    def _given(self, name: str, param: Param, samples: Samples, download: Download) -> Params:
+        """What clients find in their data or draw."""
+        if param.role is TIMELINE:
+            return self.timelines.seen(name, samples.clients, samples.items, samples.real_rows)
+        if param.role is CHANCE:
+            return {name: self._chance(name, samples.clients, download)}
+        # Padding repeats an item, and is no second one.
+        return {name: self.histories.take(samples.clients, samples.items) * samples.real_rows}
+
+    def _chance(self, name: str, clients: Tensor, download: Download) -> Tensor:
+        """[B] what keys the clients' own draws in the download's round."""
+        return chances(self.seed, name, download.round, self.identities[clients])
 
     def _own(self, name: str, clients: Tensor, download: Download) -> Tensor:
         """[B, ...] the clients' own values, moved by what the server sends them."""
@@ -218,6 +230,8 @@ class Clients:
     ) -> tuple[Tensor, int | None]:
         if param.role is HISTORY:
             return self.histories.take(clients, items), 0
+        if param.role is CHANCE:
+            return self._chance(name, clients, download), 0
         if name in self.tables:
             return self.tables[name].take(clients, self._every_row(clients) if items is None else items), 0
         if name in self.own:

@@ -17,6 +17,7 @@ from ownview.engine.clock import clock_on
 from ownview.federation.aggregation import SumPartial
 from ownview.federation.clients import Clients
 from ownview.federation.declared_cost import DeclaredCost
+from ownview.federation.messages import Download
 from ownview.federation.round import Federation
 from ownview.federation.soundness import names_moved
 from ownview.seam.client import Reporting
@@ -140,11 +141,21 @@ def _first_upload(federation: Federation) -> int:
     home, world = federation.work.home, federation.world
     everybody, timelines = home.clients.identities, home.clients.timelines
     new = Clients(home.client.params, world.num_items, everybody, home.seed, home.machine, home.train, timelines)
-    work, sizes = federation.terms.work(replace(home, clients=new)), 0.0
+    work, sizes, first = federation.terms.work(replace(home, clients=new)), 0.0, _first_download(federation)
     for block in work.blocks(torch.arange(world.num_clients, device=home.machine.device)):
-        upload = work.do(work.samples(1, block), federation.newest(block))
+        upload = work.do(work.samples(1, block), first)
         sizes += float(federation.terms.sizes(upload).sum())
     return round(sizes / world.num_clients)
+
+
+def _first_download(federation: Federation) -> Download:
+    """What clients received before anything was learnt; nothing where they receive after the round."""
+    work, machine = federation.client.work, federation.machine
+    if isinstance(work, Reporting) and work.receives_after:
+        return Download(1, {})
+    given = {name: param for name, param in federation.client.params.items() if param.from_server}
+    drawn = {name: param.drawn(name, federation.world.num_items, federation.seed) for name, param in given.items()}
+    return Download(1, {name: value.to(machine.device, machine.dtype) for name, value in drawn.items()})
 
 
 def _seconds_alone(federation: Federation, client: int, number: int) -> tuple[float, ...]:
@@ -165,7 +176,7 @@ def _client_bytes(federation: Federation, client: int) -> int:
     """Of what it predicts with, its data left out."""
     place = torch.tensor([client], device=federation.machine.device)
     values, _ = federation.predicting(place, None)
-    data = {n for n, param in visible(federation.client.params).items() if param.role.begins == "data"}
+    data = {n for n, param in visible(federation.client.params).items() if param.role.given}
     held = [value for name, value in values.items() if name not in data and not name.endswith(".outside")]
     return sum(value.numel() * value.element_size() for value in held)
 

@@ -57,7 +57,7 @@ class DeclaredCost:
             moved: names of the values that training moves, which alone travel back; None for all.
             first_upload: of clients that report.
         """
-        params = {name: param for name, param in client.params.items() if param.role.begins != "data"}
+        params = {name: param for name, param in client.params.items() if not param.role.given}
         values = {name: prod(param.whole_shape(world.num_items)) for name, param in params.items()}
         beside = {table: values[name] for name, param in params.items() for table in param.tables_beside}
         reports = client.work.sends if isinstance(client.work, Reporting) else {}

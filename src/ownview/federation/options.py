@@ -18,7 +18,7 @@ class FederationOptions(Settings):
     title: ClassVar[str] = "federation"
 
     clients: str = setting(
-        "all", "clients of a round: all, a share such as 0.6, a number such as 100, or poisson:0.6",
+        "all", "clients of a round: all, a share such as 0.6, a number such as 100, poisson:0.6, or turns:128",
         search=OneOf(("all", "0.6", "0.3", "0.1")),
     )  # fmt: skip
     receiving: float = setting(
@@ -55,14 +55,17 @@ class FederationOptions(Settings):
 
 @dataclass(frozen=True)
 class Participation:
-    """kind "share": round(amount * n) clients; "number": that many; "poisson": each with probability amount."""
+    """kind "share": round(amount * n) clients; "number": that many; "poisson": each with probability amount.
+
+    "turns": that many, and nobody again before everybody had a turn.
+    """
 
     kind: str
     amount: float
 
     def wanted(self, num_clients: int) -> int | None:
-        """How many of so many clients; None where chance decides."""
-        if self.kind == "poisson":
+        """How many of so many clients; None where they are not chosen by number."""
+        if self.kind in ("poisson", "turns"):
             return None
         return int(self.amount) if self.kind == "number" else max(round(self.amount * num_clients), 1)
 
@@ -74,15 +77,17 @@ def participation(text: str) -> Participation:
             return Participation("share", 1.0)
         if text.startswith("poisson:"):
             chosen = Participation("poisson", float(text.removeprefix("poisson:")))
+        elif text.startswith("turns:"):
+            chosen = Participation("turns", int(text.removeprefix("turns:")))
         elif "." in text:
             chosen = Participation("share", float(text))
         else:
             chosen = Participation("number", int(text))
     except ValueError:
         chosen = Participation("number", 0)
-    if not (chosen.amount > 0 and (chosen.kind == "number" or chosen.amount <= 1)):
+    if not (chosen.amount > 0 and (chosen.kind in ("number", "turns") or chosen.amount <= 1)):
         raise SettingError(
             f"federation setting clients={text!r}: expected all, a share in (0, 1] such as 0.6, a number of clients "
-            "such as 100, or poisson:P with P in (0, 1]"
+            "such as 100, poisson:P with P in (0, 1], or turns:N with a number N of clients"
         )
     return chosen

@@ -12,7 +12,7 @@ from ownview.base.errors import SettingError, suggestion
 from ownview.base.randomness import generator
 from ownview.seam.client import Client, Reporting, Training
 from ownview.seam.method import Federated
-from ownview.seam.roles import HELD, PERSONAL, RECEIVED, TIMELINE, Param, visible
+from ownview.seam.roles import CHANCE, HELD, PERSONAL, RECEIVED, TIMELINE, Param, visible
 from ownview.seam.server import Server, Sums
 from ownview.seam.training import Context, Params, Phase, World
 
@@ -55,8 +55,9 @@ def _require_work(client: Client, name: str) -> None:
     for moved in (n for phase in client.phases for step in phase.steps for part in step.parts for n in part.names):
         if moved not in params:
             raise SettingError(f"method {name} moves a parameter {moved!r} it does not have{suggestion(moved, params)}")
-        if params[moved].role.begins == "data":
-            raise SettingError(f"method {name} moves {moved!r}, the client's history, which is data and no parameter")
+        if params[moved].role.given:
+            what = "a draw" if params[moved].role is CHANCE else "the client's history"
+            raise SettingError(f"method {name} moves {moved!r}, {what}, which is data and no parameter")
         if params[moved].role in (RECEIVED, HELD):
             raise SettingError(f"method {name} moves {moved!r}, which only the server changes; expected shared or kept")
     if any(param.role is TIMELINE for param in params.values()) and not client.whole_rows:
@@ -108,6 +109,8 @@ def _drawn(params: Mapping[str, Param]) -> Params:
     return {
         name: torch.zeros(1, dtype=torch.long if not name.endswith(".mask") else torch.float32)
         if param.role is TIMELINE
+        else torch.zeros((), dtype=torch.long)
+        if param.role is CHANCE
         else param.initial.draw(param.whole_shape(_ROWS), random)
         for name, param in visible(params).items()
     }

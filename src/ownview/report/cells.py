@@ -17,8 +17,8 @@ PlainCells = dict[str, dict[str, Any]]
 def cells(rows: Mapping[RowKey, Sequence[SeenRun]]) -> dict[RowKey, PlainCells]:
     """The cells of one dataset's table: mean and spread over seeds, and for some metrics an interval and `alike`.
 
-    The interval (95 %) is that of users' means over seeds, users drawn with replacement; where users.csv is missing,
-    the mean of the runs' own intervals. `alike` names the best where the row cannot be told apart from it and, for the
+    The interval (95 %) is that of users' means over seeds; where users.csv is missing, the mean of the runs' own
+    intervals. `alike` names the best where the row cannot be told apart from it and, for the
     best itself, all such rows: the test is that of `ownview compare` and `ownview bench`, corrected over the table.
     """
     known = compared({row: seeds for row, seeds in rows.items() if all(run.folder.has_users for run in seeds)})

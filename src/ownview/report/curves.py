@@ -16,10 +16,11 @@ MOST_POINTS = 200
 
 def curve(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     """Metrics and loss by round; None for models without rounds."""
-    lines = _shared_lines(runs)
+    every = _shared_lines(runs)
+    stage = "validation" if any("validation" in line for line in every[0]) else "test"
+    lines = [[line for line in one if stage in line] for one in every]
     if len(lines[0]) < 2:
         return None
-    stage = "validation" if "validation" in lines[0][0] else "test"
     kept = _kept(len(lines[0]))
     found: dict[str, Any] = {"stage": stage, "rounds": [lines[0][k]["round"] for k in kept]}
     for metric in HEADLINE:

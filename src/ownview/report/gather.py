@@ -9,6 +9,7 @@ from typing import Any
 
 from ownview.base.errors import OutputError
 from ownview.base.version import __version__
+from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS, Protocol
 from ownview.report.against_papers import against_papers, published_papers
 from ownview.report.cells import PlainCells, cells
@@ -23,6 +24,7 @@ from ownview.report.reading import SeenRun, read_run
 from ownview.report.trajectories import trajectories
 from ownview.report.variants import Variant, protocol_names, variants
 from ownview.runs.folder import RunFolder
+from ownview.runs.tried import Tried, told, tried_of
 
 Model = dict[str, Any]
 
@@ -74,12 +76,17 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
         for protocol, label in names.items()
     ]
     shown = {label: people(_first_seeds(found, label), titles) for label in names.values()}
+    tried = {variant.label: _tried(variant) for variant in found}
     watched = watched_runs([variant.runs for variant in found])
     return {
         "name": name,
         "size": runs[0].provenance.get("data", {}),
         "protocols": protocols,
-        "variants": [{"label": variant.label, "settings": variant.settings} for variant in found],
+        "variants": [
+            {"label": variant.label, "settings": variant.settings, "tried": _number(tried[variant.label])}
+            for variant in found
+        ],
+        "tried": told(tried, name),
         "results": results,
         "people": shown,
         "published": against_papers(name, found),
@@ -92,6 +99,15 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
         },
         "titles": titles.all,
     }
+
+
+def _tried(variant: Variant) -> Tried | None:
+    first = next(iter(variant.runs.values()))[0]
+    return tried_of(first.result, first.experiment)
+
+
+def _number(found: Tried | None) -> int | None:
+    return None if found is None else found.settings
 
 
 def _results(protocols: Sequence[str], found: Sequence[Variant], titles: Titles) -> dict[str, dict[str, Model]]:
@@ -129,6 +145,7 @@ def _protocol(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> Model:
         "ranked": protocol.ranked_among,
         "chosen_on": protocol.selection,
         "findings": findings(protocol, name, runs),
+        "picture": picture(protocol),
         "notes": _distinct(note for run in runs for note in run.result["notes"]),
         "settings": protocol.plain(),
         "chosen": chosen(runs[0]),

@@ -21,6 +21,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
     *,
     protocol: Protocol | str = HONEST,
     rounds: int = 100,
+    measure_every: int = 1,
     seed: int = 0,
     inactive: str = "",
     watch: Sequence[object] = (),
@@ -38,6 +39,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
         data: interactions, or a dataset's name or file.
         protocol: how results are measured; honest unless said otherwise.
         rounds: of training.
+        measure_every: rounds from one measurement of validation to the next.
         seed: equal seeds give equal results on one device.
         inactive: a range of interactions such as 20:30 (at least 20, fewer than 30) whose users get their own result.
         watch: users whose clients are watched closely; see `ownview.skew` and the run's watched.safetensors.
@@ -46,7 +48,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
         device: auto, cpu or cuda.
         memory: what training may take, such as 4GB.
         out: folder for the run; without it a temporary one that goes with the process.
-        on_round: called with the round and its validation metrics.
+        on_round: called with the round and its validation metrics, none where it was not measured.
     """
     model = build(method, {}) if isinstance(method, str) else method
     name, settings, plugins = describe_model(model)
@@ -60,6 +62,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
         watch=tuple(str(user) for user in watch),
         federation=federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {}),
         rounds=rounds,
+        measure_every=measure_every,
         seed=seed,
         engine=engine,
         device=device,

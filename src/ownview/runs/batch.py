@@ -29,7 +29,7 @@ Task = tuple[Experiment, Path]
 """What to do and the folder it goes to."""
 
 Progress = Callable[[Path, int, dict[str, float]], None]
-"""Told after every round: the run's folder, the round, its metrics."""
+"""Told after every round: the run's folder, the round, its metrics, none where it was not measured."""
 
 OnFailure = Callable[[Path, str], None]
 """Told of a run that failed by itself: its folder, and why."""

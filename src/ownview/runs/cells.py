@@ -17,6 +17,7 @@ import numpy as np
 from ownview.evaluation.comparison import Cell, Mark, UserValues, compare_columns
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import Protocol
+from ownview.registry import BASELINES
 from ownview.runs.run import Run
 
 RowKey = tuple[str, str]
@@ -61,7 +62,7 @@ def rows_of(runs: Iterable[tuple[RowKey, AnyRun]]) -> dict[RowKey, list[AnyRun]]
 
 
 def compared(rows: Mapping[RowKey, Sequence[Run]]) -> dict[CellKey, Cell]:
-    """Every row of one dataset compared with the best of its column, p corrected over the whole table (Holm).
+    """Every row of one dataset compared with the best of its column, p corrected over the whole table.
 
     The order is by column, then by row. Rows whose seeds ranked different users are left out.
     """
@@ -90,13 +91,36 @@ def user_values(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserV
     """The metrics of one row, a value a seed and user; None where its seeds ranked different users.
 
     Users can be paired with those of another row where they are the same in the same order, with the same held-out
-    items, under the same protocol (its name may differ).
+    items, under the same protocol (its name may differ). Cuts of one protocol are pooled: whoever is asked at several
+    cuts counts at each.
     """
+    cuts: dict[str, list[Run]] = {}
+    for run in seeds:
+        cuts.setdefault(run.experiment.protocol.name, []).append(run)
+    parts = [_of_one_cut(runs, metrics) for _, runs in sorted(cuts.items())]
+    if any(part is None for part in parts) or len({len(runs) for runs in cuts.values()}) > 1:
+        return None
+    there = [part for part in parts if part is not None]
+    return {
+        name: UserValues(
+            tuple(one for part in there for one in part[name].asked),
+            np.concatenate([part[name].values for part in there], axis=1),
+            _is_yardstick(seeds[0]),
+        )
+        for name in metrics
+    }
+
+
+def _of_one_cut(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserValues] | None:
     tables = [run.folder.read_users() for run in seeds]
     found = [_asked(run.experiment.protocol, table) for run, table in zip(seeds, tables, strict=True)]
     if any(one != found[0] for one in found[1:]):
         return None
     return {name: UserValues(found[0], np.array([table[name] for table in tables], dtype=float)) for name in metrics}
+
+
+def _is_yardstick(run: Run) -> bool:
+    return getattr(BASELINES.get(run.experiment.method), "yardstick", False)
 
 
 def _asked(protocol: Protocol, table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:

@@ -10,16 +10,15 @@ from typing import Any
 import tomli_w
 
 from ownview.base.errors import SettingError
-from ownview.baselines.central import OneShot
+from ownview.baselines.central import Central
 from ownview.config.settings import Value, own_settings, plain
 from ownview.config.toml_files import parse_toml, toml_text
 from ownview.data.storage import find
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.federation.options import FederationOptions
-from ownview.registry import Model, build
+from ownview.registry import Model, build, enough_rounds
 from ownview.runs.experiment_file import arguments
-from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin
 
 
@@ -38,9 +37,14 @@ class Experiment:
         watch: users whose clients are watched closely: watched.safetensors, and a part of every line of rounds.jsonl.
         federation: who takes part and how the server combines.
         rounds: of training at most, or epochs of a central model that trains in epochs; see `rounds_of`.
+        measure_every: rounds from one measurement of validation to the next, where a round is little; the last is
+            always measured, and rounds that are not measured cannot be chosen.
         seed: of initial values, negatives, shuffles, participation and candidates.
         engine: vector or loop.
         device: cpu or cuda; auto is resolved when the run starts.
+        settings_tried: how many settings these were chosen from, themselves included; 0 where nothing is said. It
+            decides nothing of the result; see `runs.tried`.
+        tried_on: the data they were tried on; the experiment's own where empty.
     """
 
     method: str
@@ -53,16 +57,19 @@ class Experiment:
     watch: tuple[str, ...] = ()
     federation: FederationOptions = FederationOptions()
     rounds: int = 100
+    measure_every: int = 1
     seed: int = 0
     engine: str = "vector"
     device: str = "auto"
+    settings_tried: int = 0
+    tried_on: str = ""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "method", _located(self.method) if self.method.endswith(".py") else self.method)
         object.__setattr__(self, "data", self.data if find(self.data) else _located(self.data))
         if self.inactive:
             object.__setattr__(self, "inactive", str(ActivityRange.parse(self.inactive)))
-        for name, low in (("rounds", 1), ("seed", 0)):
+        for name, low in (("rounds", 1), ("measure_every", 1), ("seed", 0), ("settings_tried", 0)):
             value = getattr(self, name)
             if type(value) is not int or value < low:
                 raise SettingError(f"setting {name}={value!r}: expected a whole number at least {low}")
@@ -83,10 +90,9 @@ class Experiment:
 
     def rounds_of(self, model: Model) -> int:
         """The same for a model that was made in Python and has no registered name."""
-        if isinstance(model, OneShot):
-            return 1
-        enough = model.enough if isinstance(model, Federated) and self.federation.clients == "all" else None
-        return min(self.rounds, enough or self.rounds)
+        if not isinstance(model, Central) and self.federation.clients != "all":
+            return self.rounds
+        return min(self.rounds, enough_rounds(model) or self.rounds)
 
     def label(self) -> str:
         """What tables call the model: its name, or that of its file, and its plug-ins."""
@@ -103,6 +109,7 @@ class Experiment:
             "method": self.method,
             "data": self.data,
             "rounds": self.rounds,
+            "measure_every": self.measure_every,
             "seed": self.seed,
             "inactive": self.inactive,
             "watch": list(self.watch),
@@ -113,15 +120,16 @@ class Experiment:
             "columns": dict(self.columns),
             "protocol": self.protocol.plain(),
             "federation": self.federation.plain(),
+            **({"settings_tried": self.settings_tried, "tried_on": self.tried_on} if self.settings_tried else {}),
         }
 
     def identity(self) -> dict[str, Any]:
         """What decides the result, every default written out and the rounds those that are needed.
 
-        Two experiments are the same where this is. The device is no part of it.
+        Two experiments are the same where this is. The device is no part of it, nor what was tried before.
         """
         model = self.model()
-        values = self.resolved(model).to_dict() | {"rounds": self.rounds_of(model)}
+        values = replace(self, settings_tried=0).resolved(model).to_dict() | {"rounds": self.rounds_of(model)}
         del values["device"]
         return values
 

@@ -11,8 +11,8 @@ from ownview.evaluation.protocol import custom, protocol
 from ownview.federation.options import FederationOptions
 
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("method", "data", "engine", "device"), ((str,), "text")),
-    **dict.fromkeys(("rounds", "seed"), ((int,), "a whole number")),
+    **dict.fromkeys(("method", "data", "engine", "device", "tried_on"), ((str,), "text")),
+    **dict.fromkeys(("rounds", "measure_every", "seed", "settings_tried"), ((int,), "a whole number")),
     **dict.fromkeys(("settings", "columns", "federation"), ((Mapping,), "a table of names and values")),
     "inactive": ((str,), "a range of interactions as text, such as '20:30'"),
     "watch": ((list, tuple), "a list of users"),

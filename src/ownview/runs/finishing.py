@@ -12,13 +12,14 @@ from ownview.data.splits import Split
 from ownview.evaluation.groups import ActivityRange, by_activity, summary
 from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, means, per_user
 from ownview.evaluation.ranking import Ranker
-from ownview.evaluation.statistics import bootstrap_interval
+from ownview.evaluation.statistics import mean_interval
 from ownview.federation.cost import Cost, cost_of
 from ownview.runs.best_round import Best
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.recommended import recommended
 from ownview.runs.trainers import Trainer
+from ownview.runs.tried import as_result, tried
 from ownview.runs.watching import Watch
 
 _TRAFFIC = ("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client")
@@ -61,7 +62,8 @@ class Finishing:
         folder.drop_tensors("checkpoint")
 
     def _users(self, standing: Standing) -> dict[str, list[Any]]:
-        question, items = self.ranker.question, self.split.data.items
+        question = self.ranker.question
+        items = self.split.items_of(question)
         columns: dict[str, list[Any]] = {
             "user": self.split.users_of(question)[standing.users].tolist(),
             "training_interactions": self._interactions(standing.users).tolist(),
@@ -110,6 +112,7 @@ class Finishing:
             "protocol": protocol.name,
             "seed": self.experiment.seed,
             "settings": self.experiment.to_dict()["settings"],
+            **as_result(tried(self.experiment)),
             "rounds": self.experiment.rounds,
             "chosen_round": best.round,
             "chosen_on": protocol.selection,
@@ -118,7 +121,7 @@ class Finishing:
                 "coverage@10": coverage(lists, self.split.num_items),
                 "Gini@10": gini(lists, self.split.num_items),
             },
-            "interval_95": {name: bootstrap_interval(values[name]) for name in HEADLINE},
+            "interval_95": {name: mean_interval(values[name]) for name in HEADLINE},
             **self._by_activity(standing),
             "validation" if protocol.selection != "test" else "test_at_choice": best.metrics,
             "users_ranked": len(standing.users),

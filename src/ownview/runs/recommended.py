@@ -65,11 +65,15 @@ def recommended(
         named |= set() if row is None else set(lists[row].tolist())
     about = {
         "samples": samples,
-        "titles": {str(item): split.data.title(item) for item in sorted(named - {NONE})},
+        "titles": {str(item): _title(split, question, item) for item in sorted(named - {NONE})},
     }
     small = torch.int16 if split.num_items < 2**15 else torch.int32
     tensors = {"lists": torch.from_numpy(lists).to(small), "popularity": torch.from_numpy(popularity).to(torch.int32)}
     return tensors, about
+
+
+def _title(split: Split, question: Question, item: int) -> str:
+    return split.data.title(item) if item < split.num_items else str(split.items_of(question)[item])
 
 
 def _sample(split: Split, question: Question, user: int) -> dict[str, Any]:

@@ -72,7 +72,7 @@ class Run:
         trainer = setup.trainer(here, self.model or here.model())
         trainer.unpack(self.folder.read_tensors("model")[0])
         names, ranker = setup.split.data, setup.rankers[1]
-        position = names.position_of_user(user)
+        position = setup.split.position_in(ranker.question, user)
         users = torch.tensor([position], device=setup.machine.device)
         scorer = trainer.asked(ranker.question)
         best, scores = replace(ranker, users=users).top(scorer, k)[0], scorer.scores(users, None)[0]
@@ -213,6 +213,7 @@ class _Work:
             self.setup.machine.device,
             on_round or (lambda number, metrics: None),
             self.watch,
+            self.experiment.measure_every,
         )
 
     def finish(self, training: Training) -> Run:

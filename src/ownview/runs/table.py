@@ -12,11 +12,15 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.audits import findings_of
 from ownview.runs.cells import CellKey, RowKey, averaged, compared, rows_of
 from ownview.runs.run import Run
+from ownview.runs.tried import Tried, as_result, told, tried_of
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All cells, by method, protocol and metric; findings by protocol, those that do not fire included."""
+    """All cells, by method, protocol and metric.
+
+    Findings are by protocol, those that do not fire included; settings tried by method.
+    """
 
     data: str
     methods: tuple[str, ...]
@@ -26,6 +30,7 @@ class Comparison:
     chosen_on: dict[str, str]
     ranked: dict[str, str]
     findings: dict[str, tuple[Finding, ...]]
+    tried: dict[str, Tried | None]
 
     @classmethod
     def of(cls, runs: Sequence[Run], findings: Mapping[str, tuple[Finding, ...]] | None = None) -> Comparison:
@@ -44,7 +49,9 @@ class Comparison:
         chosen = {run.experiment.protocol.name: run.experiment.protocol.selection for run in runs}
         ranked = {run.experiment.protocol.name: run.experiment.protocol.ranked_among for run in runs}
         known = dict(findings_of(runs) if findings is None else findings)
-        return cls(runs[0].experiment.data_label(), methods, protocols, cells, tuple(notes), chosen, ranked, known)
+        data = runs[0].experiment.data_label()
+        tried = {method: tried_of(own[0].result, own[0].experiment) for (method, _), own in rows.items()}
+        return cls(data, methods, protocols, cells, (*notes, told(tried, data)), chosen, ranked, known, tried)
 
     def warnings(self, protocol: str) -> list[Finding]:
         """The findings about a protocol that must stand beside its numbers."""
@@ -69,10 +76,11 @@ class Comparison:
                     "users": cell.users,
                     "mark": str(cell.mark),
                     "against_best": None if cell.against_best is None else cell.to_dict()["against_best"],
-                    "p_holm": cell.p_holm,
+                    "p_corrected": cell.p_corrected,
                     "warnings": [finding.probe for finding in self.warnings(protocol)],
                     "chosen_on": self.chosen_on[protocol],
                     "ranked_among": self.ranked[protocol],
+                    **as_result(self.tried[method]),
                 }
                 for (method, protocol, metric), cell in self.cells.items()
             ],

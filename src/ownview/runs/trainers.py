@@ -6,6 +6,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Protocol as Interface
 
 import torch
@@ -13,17 +14,21 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.baselines.central import Asked, Central, InEpochs, Lessons, OneShot
+from ownview.blends.blend import Blend, Part
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
 from ownview.evaluation.protocol import Protocol
-from ownview.evaluation.ranking import Scorer
+from ownview.evaluation.ranking import Scorer, rankers
 from ownview.federation.asking import asked
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation, RoundReport
-from ownview.registry import Model
+from ownview.registry import Model, enough_rounds, parts_of
+from ownview.runs.blending import BlendTrainer
+from ownview.runs.folder import RunFolder
+from ownview.seam.method import Federated
 from ownview.seam.training import Params
 
 
@@ -51,6 +56,17 @@ def trainer(
     model: Model, split: Split, protocol: Protocol, options: FederationOptions, seed: int, machine: Machine
 ) -> Trainer:
     """The trainer of a federated method, or of a central model; of two where validation asks one of its own."""
+    if isinstance(model, Blend):
+        models = parts_of(model)
+        parts = [trainer(part, split, protocol, options, seed, machine) for part in models]
+        rounds = [enough_rounds(part) for part in models]
+        for place, text in enumerate(model.parts):
+            folder = Part.read(text).folder
+            if folder:
+                parts[place].unpack(RunFolder.open(Path(folder)).read_tensors("model")[0])
+                rounds[place] = 0
+        asked_first = rankers(protocol, split, seed, machine.device, machine.block_bytes)[0]
+        return BlendTrainer(model, parts, rounds, asked_first)
     made = _trainer(model, split, protocol, options, seed, machine)
     if split.earlier is None:
         return made
@@ -58,7 +74,12 @@ def trainer(
 
 
 def _trainer(
-    model: Model, split: Split, protocol: Protocol, options: FederationOptions, seed: int, machine: Machine
+    model: Federated | Central,
+    split: Split,
+    protocol: Protocol,
+    options: FederationOptions,
+    seed: int,
+    machine: Machine,
 ) -> Trainer:
     excluded = protocol.training_exclusions(split)
     if isinstance(model, Central) and split.test.strangers is not None and not model.by_history:

@@ -45,8 +45,10 @@ class Training:
         rounds: how many.
         folder: where everything goes.
         device: for the memory readings.
-        on_round: told after every round.
+        on_round: told after every round; of a round that was not measured, without metrics.
         watch: clients whose values are noted after every round.
+        measure_every: rounds from one measurement to the next; the last round is always measured. Rounds that are not
+            measured cannot be chosen.
     """
 
     trainer: Trainer
@@ -57,6 +59,7 @@ class Training:
     device: torch.device
     on_round: Callable[[int, dict[str, float]], None]
     watch: Watch | None = None
+    measure_every: int = 1
     best: Best = field(default_factory=Best)
     done: int = 0
 
@@ -90,13 +93,17 @@ class Training:
     def _one(self, number: int) -> None:
         report = self.trainer.round(number)
         start = time.perf_counter()
-        metrics = self._measure(number)
+        metrics = self._measure(number) if self._measured(number) else {}
         seconds = {**report.seconds, "evaluate": time.perf_counter() - start}
         self.done = number
-        self._choose(number, metrics)
+        if metrics:
+            self._choose(number, metrics)
         line = _line(report, metrics, seconds, self._stage(), peak_memory(self.device))
         self.folder.append_round(line if self.watch is None else {**line, "watched": self.watch.line()})
         self.on_round(number, metrics)
+
+    def _measured(self, number: int) -> bool:
+        return number == self.rounds or number % self.measure_every == 0
 
     def _stage(self) -> str:
         return "test" if self.protocol.selection == "test" else "validation"
@@ -128,7 +135,7 @@ def _line(
         "round": report.number,
         "clients": report.clients,
         "loss": report.loss,
-        stage: metrics,
+        **({stage: metrics} if metrics else {}),
         "seconds": {part: round(value, 6) for part, value in seconds.items()},
         "bytes_down_per_client": report.bytes_down,
         "bytes_up_per_client": report.bytes_up,

@@ -5,6 +5,7 @@
     fresh      the initial value     the initial     nothing
     history    its data              its data        nothing
     timeline   its data              its data        nothing
+    chance     a new draw            a new draw      nothing
     reported   its own value         its own         the value
     shared     what it received      what it received  the change
     kept       what it received      its own         the change
@@ -32,7 +33,8 @@ class Role:
 
     Args:
         name: of the role.
-        begins: what a round begins with: "own", "received", "initial", "data", or "nothing" where clients have none.
+        begins: what a round begins with: "own", "received", "initial", "data", "drawn", or "nothing" where clients have
+            none.
         predicts: what the client predicts with, in the same words.
         sends: "nothing", the "change" since the round began, or the "whole" value.
     """
@@ -42,11 +44,17 @@ class Role:
     predicts: str
     sends: str
 
+    @property
+    def given(self) -> bool:
+        """Whether it is no parameter but something that a client finds: its data, or a draw."""
+        return self.begins in ("data", "drawn")
+
 
 PRIVATE = Role("private", "own", "own", "nothing")
 FRESH = Role("fresh", "initial", "initial", "nothing")
 HISTORY = Role("history", "data", "data", "nothing")
 TIMELINE = Role("timeline", "data", "data", "nothing")
+CHANCE = Role("chance", "drawn", "drawn", "nothing")
 REPORTED = Role("reported", "own", "own", "whole")
 SHARED = Role("shared", "received", "received", "change")
 KEPT = Role("kept", "received", "own", "change")
@@ -54,7 +62,7 @@ PERSONAL = Role("personal", "own", "own", "whole")
 RECEIVED = Role("received", "received", "received", "nothing")
 HELD = Role("held", "nothing", "nothing", "nothing")
 
-_NEVER_TABLES = (FRESH, REPORTED, TIMELINE)
+_NEVER_TABLES = (FRESH, REPORTED, TIMELINE, CHANCE)
 _ALWAYS_TABLES = (HISTORY, PERSONAL)
 
 
@@ -196,6 +204,14 @@ def timeline() -> Param:
     its last item's time or the moment it is asked.
     """
     return Param((), TIMELINE, initial=_ZERO)
+
+
+def chance() -> Param:
+    """[] 63 random bits as int64, others in every round and at every client, the same in every run of a seed.
+
+    What a client draws by itself (dropout, say) it draws from them: `base.randomness.bits(key, p[NAME], counters)`.
+    """
+    return Param((), CHANCE, initial=_ZERO)
 
 
 def table(one: Param) -> Param:

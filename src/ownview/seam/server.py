@@ -100,7 +100,7 @@ class Server:
         mixing: how the server makes a table for each client from all personal tables; None for one mean for all. The
             server's optimiser and weighting do not apply to mixed tables; shares of the data do.
         cohort: how the clients of a round are chosen by what they report; None for a plain draw. It applies where a
-            share or a number of clients take part: not where all do, nor where each is drawn by itself.
+            share or a number of clients take part: not where all do, take turns, or are drawn each by itself.
         after: what the server does to the shared values after every round's mean.
     """
 

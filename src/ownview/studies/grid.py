@@ -20,8 +20,8 @@ from ownview.runs.experiment import Experiment
 from ownview.studies.cache import folder_name
 
 LAYER: dict[str, type] = {
-    "method": str, "settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "inactive": str,
-    "preset": str,
+    "method": str, "settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "measure_every": int,
+    "inactive": str, "preset": str, "settings_tried": int, "tried_on": str,
 }  # fmt: skip
 """What a layer may say, and the kinds of values."""
 

@@ -26,8 +26,10 @@ class Preset:
         data: it was found on; "default" for the one that serves all other data.
         about: where it comes from, in a sentence.
         rounds: of training.
+        tried: settings that it was chosen from on validation, itself included.
         settings: of the method.
         federation: options of the federation.
+        tried_on: the data they were tried on, where that is not `data`.
     """
 
     method: str
@@ -35,8 +37,10 @@ class Preset:
     data: str
     about: str
     rounds: int
+    tried: int
     settings: Mapping[str, Value]
     federation: Mapping[str, Value]
+    tried_on: str = ""
 
     def experiment(self) -> dict[str, Any]:
         """What it decides of an experiment, as an experiment file says it."""
@@ -58,6 +62,12 @@ def presets() -> list[Preset]:
         if file.name.endswith(".toml")
     ]
     return sorted(found, key=lambda one: (one.method, one.name, one.data == DEFAULT, one.data))
+
+
+def presets_of(method: str, data: str) -> list[Preset]:
+    """The presets of a method that serve some data, one a name; none where it has none."""
+    names = dict.fromkeys(one.name for one in presets() if one.method == method.lower())
+    return [preset(method, name, data) for name in names]
 
 
 def preset(method: str, name: str, data: str) -> Preset:

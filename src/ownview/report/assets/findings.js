@@ -1,6 +1,6 @@
 // The head of the page, and what the audit found.
 
-const PROBES = { leak: "leak", duplicates: "repeated pairs", time: "time", selection: "selection", data: "data" };
+const PROBES = { leak: "leak", duplicates: "repeated pairs", time: "time", selection: "selection", data: "data", sitting: "same sitting", ties: "order of the file", future: "others' future" };
 
 function head() {
   const { about } = model;
@@ -37,11 +37,17 @@ function findingsSection() {
       el("h2", { id: "findings-title" }, `Before the numbers: ${dataset().name}`),
       el("p", { class: "lead" }, loud.length ? "The audit has something to say about how these numbers were measured." : "The audit found nothing to object to."),
       el("ul", { class: "findings" }, loud.map(finding)),
+      dataset().protocols.filter((one) => one.picture).map(question),
       calm.length ? el("details", {}, el("summary", {}, `${calm.length} checks that found nothing`), el("ul", { class: "findings" }, calm.map(finding))) : null);
   };
   listeners.push(update);
   update();
   return node;
+}
+
+function question(one) {
+  return el("details", { class: "question" }, el("summary", {}, `What ${one.name} asks, as a picture`),
+    el("img", { src: `data:image/svg+xml,${encodeURIComponent(one.picture)}`, alt: `What trains, what is known and what is asked under ${one.name}` }));
 }
 
 function finding(one) {

@@ -67,13 +67,21 @@ function oftenFigure() {
   });
 }
 
+/** What the user did choose: a line for one item, a list for several. */
+function heldOut(places) {
+  if (places.length === 0) return null;
+  if (places.length === 1) return el("p", { class: "small held-out" }, "Held out: ", el("span", { class: "hit" }, title(places[0])));
+  return el("div", { class: "small held-out" }, `Held out (${places.length}):`,
+    el("ul", { tabindex: 0, "aria-label": "Held out" }, places.map((place) => el("li", { class: "hit" }, title(place)))));
+}
+
 function personFigure() {
   const people = () => dataset().people[protocol().name] ?? [];
   const current = (options) => people().find((one) => one.user === options.choice) ?? people()[0];
   return figure({
     title: () => "One user, every method",
-    about: () => `${dataset().name}, protocol ${protocol().name}, first seed: what the user had in training, latest first, and what each method would show next. Green: the item that was held out, which the user did choose.`,
-    choices: { label: "User", list: () => people().map((one) => [one.user, `${one.user} (${one.known} items in training)`]) },
+    about: () => `${dataset().name}, protocol ${protocol().name}, first seed: what is known of the user, latest first, and what each method would show next. Green: what was held out, which the user did choose.`,
+    choices: { label: "User", list: () => people().map((one) => [one.user, `${one.user} (${one.known} items known)`]) },
     body: (width, options) => {
       const one = current(options);
       if (!one) return "None of the runs holds users with their history; run them again with this version.";
@@ -81,7 +89,7 @@ function personFigure() {
       return el("div", { class: "person titles", "data-user": one.user },
         el("div", { class: "history" }, el("h4", {}, `History (${one.history.length} of ${one.known})`),
           el("ol", { tabindex: 0, "aria-label": "History, latest first" }, one.history.map((place) => el("li", {}, title(place)))),
-          one.test === null ? null : el("p", { class: "small", style: { marginTop: ".6rem" } }, "Held out: ", el("span", { class: "hit" }, title(one.test)))),
+          heldOut(one.test)),
         el("div", { class: "lists" }, mine.map((method) => el("div", {}, el("h4", {}, swatch(method), method.label),
           el("ol", {}, one.lists[method.place].map(([place, hit]) => el("li", { class: hit ? "hit" : null }, title(place), hit ? " ✓ held out" : "")))))));
     },

@@ -57,12 +57,13 @@ function footnotes() {
   if (Object.values(dataset().results).some((by) => Object.values(by).some((one) => TABLE.some((metric) => one.cells[metric]?.alike?.length)))) {
     notes.push(" ≈: cannot be told apart from the methods that its hint names.");
   }
+  notes.push(` ${dataset().tried[0].toUpperCase()}${dataset().tried.slice(1)}.`);
   return notes.join("");
 }
 
 function resultsTable() {
   const protocols = dataset().protocols;
-  const rows = dataset().variants.map((variant, place) => ({ ...look(variant.label), place, settings: variant.settings }));
+  const rows = dataset().variants.map((variant, place) => ({ ...look(variant.label), place, settings: variant.settings, tried: variant.tried }));
   if (sorted) rows.sort((a, b) => meanOf(b, sorted) - meanOf(a, sorted));
   return el("table", { class: "results" },
     el("caption", {}, "One row a method. Sort by a column's head."),
@@ -73,7 +74,7 @@ function resultsTable() {
       el("tr", {}, el("th", { scope: "col" }, sortButton("method", null)), protocols.flatMap((one) => columns().map((metric, k) =>
         el("th", { scope: "col", class: k ? "n" : "n first" }, sortButton(metric, { protocol: one.name, metric })))))),
     el("tbody", {}, rows.map((row) => el("tr", { class: chosen.hidden.has(row.label) ? "off" : null },
-      el("th", { scope: "row" }, swatch(row), row.label),
+      el("th", { scope: "row" }, swatch(row), row.label, row.tried > 1 ? el("span", { class: "between" }, `${whole(row.tried)} settings tried`) : null),
       protocols.flatMap((one) => columns().map((metric, k) => resultCell(row, one, metric, k === 0)))))));
 }
 

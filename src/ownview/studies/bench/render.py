@@ -14,7 +14,7 @@ from typing import Any
 
 from ownview.base.errors import OutputError, suggestion
 from ownview.studies.bench.results import Document, read_document
-from ownview.studies.bench.table import LEGEND, DataTable, tables
+from ownview.studies.bench.table import DataTable, tables
 from ownview.studies.markdown import table_lines
 
 _BLOCK = re.compile(
@@ -40,7 +40,7 @@ def page(documents: Iterable[Document]) -> str:
         "",
         "Made by `ownview render-results` from what `ownview bench SUITE --record results` has written; change neither "
         "by hand. Test at the chosen round, mean over seeds; in brackets the 95 % interval over users of their means "
-        f"over seeds. {LEGEND}",
+        "over seeds.",
     ]
     for one in documents:
         lines += ["", *section(one)]
@@ -54,7 +54,7 @@ def section(values: Document) -> list[str]:
     for table in tables(values):
         lines += ["", f"### {table.data}", "", *markdown_table(table), "", *_warnings(table)]
         runs = [one for one in values["runs"] if one["data"] == table.data]
-        lines += [f"- {note}" for note in _notes(runs)]
+        lines += [f"- {note}" for note in (*_notes(runs), table.settings(), table.legend)]
     failed = [f"{one['method']}, {one['data']}, {one['protocol']}, seed {one['seed']}" for one in values["failures"]]
     reasons = [one["reason"] for one in values["failures"]]
     return lines + [f"- failed: {who}: {why}" for who, why in zip(failed, reasons, strict=True)]
@@ -95,7 +95,7 @@ def _short(values: Document, chosen: Sequence[DataTable]) -> str:
     for table in chosen:
         runs = [one for one in values["runs"] if one["data"] == table.data]
         lines += [f"{table.data}: test, {_rounds(runs)}, {_seeds(runs)}, 95 % interval over users:", ""]
-        lines += [*markdown_table(table), "", *_warnings(table), f"- {LEGEND}", ""]
+        lines += [*markdown_table(table), "", *_warnings(table), f"- {table.settings()}", f"- {table.legend}", ""]
     return "\n".join(["", *lines])
 
 

@@ -29,7 +29,7 @@ Entry = dict[str, Any]
 
 _FROM_RESULT = (
     *("rounds", "chosen_round", "chosen_on", "users_ranked", "tied_users", "test", "interval_95", "notes"),
-    *("bytes_down_per_client", "bytes_up_per_client"),
+    *("bytes_down_per_client", "bytes_up_per_client", "settings_tried", "tried_on"),
 )
 
 
@@ -78,7 +78,7 @@ def _compared(data: str, finished: Sequence[Planned]) -> list[Entry]:
     return [
         {
             **{"data": data, "protocol": protocol, "metric": metric, "method": method},
-            **{name: cell.to_dict()[name] for name in ("low", "high", "mark", "p_holm", "against_best")},
+            **{name: cell.to_dict()[name] for name in ("low", "high", "mark", "p_corrected", "against_best")},
         }
         for (method, protocol, metric), cell in compared(rows).items()
     ]

@@ -36,7 +36,7 @@ def best_toml(
     failed = sum(trial.state == FAILED for trial in trials)
     lines = [
         f"Found by ownview tune: trial {best.number} of {len(trials)} ({pruned} pruned, {failed} failed).",
-        f"Validation {metric} {best.value:.6f} at round {best.round} of {len(best.values)}, "
+        f"Validation {metric} {best.value:.6f} at round {best.round} of {experiment.rounds_needed}, "
         f"protocol {experiment.protocol.name}, seed {experiment.seed}.",
         f"Data {about['data']['name']}: {about['data']['users']} users, {about['data']['items']} items, "
         f"{about['data']['interactions']} interactions, fingerprint {about['data']['fingerprint']}.",

@@ -49,7 +49,7 @@ class Candidate:
         return dict(self.drawn.study.get_trials(deepcopy=False)[-1].system_attrs)
 
     def hopeless(self, number: int, value: float) -> bool:
-        """Whether, with `value` after round `number`, the trial is not worth going on with."""
+        """Whether, with `value` at its measurement `number`, the trial is not worth going on with."""
         self.drawn.report(value, number)
         return self.drawn.should_prune()
 
@@ -61,15 +61,15 @@ class Study:
         chosen: what is searched.
         seed: of the tuning.
         pruner: median, halving or none.
-        rounds: of a whole trial.
+        measurements: of a whole trial, one a round unless rounds are measured now and then.
     """
 
-    def __init__(self, chosen: Mapping[str, Knob], seed: int, pruner: str, rounds: int) -> None:
+    def __init__(self, chosen: Mapping[str, Knob], seed: int, pruner: str, measurements: int) -> None:
         self.optuna = _optuna()
         self.optuna.logging.set_verbosity(self.optuna.logging.ERROR)
         self.chosen, self.seed = chosen, seed
         self.distributions = {name: self._distribution(knob) for name, knob in chosen.items()}
-        self.pruner = self._pruner(pruner, rounds)
+        self.pruner = self._pruner(pruner, measurements)
 
     def ask(self, ended: Sequence[Trial]) -> Candidate:
         """The candidate that comes after the trials that ended.

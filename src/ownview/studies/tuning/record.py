@@ -33,7 +33,7 @@ class Trial:
         params: the same as the study drew it.
         value: the metric on validation at `round`; None where the trial failed.
         round: the one `ownview run` would choose; of a pruned trial, the best so far.
-        values: the metric after every round.
+        values: the metric after every round that was measured.
         seconds: that it took.
         reason: why it failed.
         marks: what the pruner noted on it.

@@ -94,7 +94,7 @@ def tune(
     On SIGINT or SIGTERM the trial in progress is given up after its round; it comes again when the tuning goes on.
     """
     base = tuning.base
-    study = Study(tuning.chosen, base.seed, tuning.pruner, base.rounds)
+    study = Study(tuning.chosen, base.seed, tuning.pruner, -(-base.rounds // base.measure_every))
     validation = Validation.of(base, memory, data_dir)
     with folder.held(), Signals() as signals:
         folder.begin(tuning.question(validation.setup.split.data.fingerprint()))
@@ -127,7 +127,7 @@ def _carry_out(
             on_round(candidate.number, number, value)
             if signals.received:
                 return None
-            if candidate.hopeless(number, value):
+            if candidate.hopeless(len(values), value):
                 state = PRUNED
                 break
     except OwnviewError as error:  # values that are not finite, settings at odds, too much for the memory or the data
@@ -150,6 +150,11 @@ def _write_best(tuning: Tuning, ended: Sequence[Trial], validation: Validation, 
     best = best_of(ended)
     values = {name: tuning.chosen[name].read(text) for name, text in best.settings.items()}
     experiment = with_values(tuning.base, tuning.chosen, values)
-    resolved = replace(experiment.resolved(experiment.model()), device="auto")
+    resolved = replace(
+        experiment.resolved(experiment.model()),
+        device="auto",
+        settings_tried=len(ended),
+        tried_on=experiment.data_label(),
+    )
     about = validation.setup.provenance(resolved.method)
     folder.write_best(best_toml(resolved, best, ended, tuning.metric, about))

@@ -29,12 +29,14 @@ class Validation:
         return cls(ExperimentSetup.of(base, memory=memory, data_dir=data_dir))
 
     def rounds(self, experiment: Experiment) -> Iterator[Measured]:
-        """Train a candidate round by round."""
+        """Train a candidate round by round; those that are measured."""
         model = experiment.model()
         at_work, (ranker, _) = self.setup.trainer(experiment, model), self.setup.rankers
-        for number in range(1, experiment.rounds_of(model) + 1):
+        rounds = experiment.rounds_of(model)
+        for number in range(1, rounds + 1):
             at_work.round(number)
-            yield number, means(ranker.rank(at_work.asked(ranker.question)), experiment.protocol.cutoffs)
+            if number == rounds or number % experiment.measure_every == 0:
+                yield number, means(ranker.rank(at_work.asked(ranker.question)), experiment.protocol.cutoffs)
 
 
 def require_blind(protocol: Protocol) -> None:

@@ -1,0 +1,54 @@
+"""Recent popularity: what everybody took in the last days."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ownview.baselines.central import Asked, OneShot
+from ownview.config.search import OneOf
+from ownview.config.settings import setting
+from ownview.data.ragged import Ragged
+from ownview.data.sittings import DAY, require_times
+from ownview.data.splits import Split
+from ownview.seam.training import Params
+
+
+@dataclass(frozen=True)
+class RecentPopularity(OneShot):
+    """score of an item = training rows on the whole days before the day on which a user is asked.
+
+    The day is that of the user's clock, as the protocol tells it. Counts by day are a sum over users a day.
+    """
+
+    name: ClassVar[str] = "recent-popularity"
+    title: ClassVar[str] = "Recent popularity"
+    summary: ClassVar[str] = "interactions of an item in the last days before a user is asked"
+    paper: ClassVar[str] = "none: a control"
+    by_history: ClassVar[bool] = True
+    yardstick: ClassVar[bool] = True
+
+    days: int = setting(30, "how many days count", low=1, search=OneOf((3, 7, 14, 30, 60, 120)))
+
+    def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
+        """Every training row's day and item, by day."""
+        line = require_times(split, self.name)
+        assert line.times is not None
+        day = torch.div(line.times.values, DAY, rounding_mode="floor")
+        order = torch.argsort(day, stable=True)
+        return {"days": day[order], "items": line.items.values[order], "count": torch.tensor([split.num_items])}
+
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
+        """[B, m] counts of a window for every day that somebody is asked on."""
+        assert asked.known.now is not None
+        today = torch.div(asked.known.now[asked.users], DAY, rounding_mode="floor")
+        different, which = torch.unique(today, return_inverse=True)
+        ends = torch.searchsorted(learned["days"], torch.stack([different - self.days, different]))
+        counts = [
+            torch.bincount(learned["items"][first:last], minlength=int(learned["count"]))
+            for first, last in ends.T.tolist()
+        ]
+        return torch.stack(counts).to(torch.float32)[which]

@@ -1,0 +1,138 @@
+"""SASRec: a causal transformer over every user's items in time order, trained on everybody's data at once.
+
+Kang and McAuley, "Self-Attentive Sequential Recommendation", ICDM 2018; with the loss over all items, as Klenitskiy and
+Vasilev, "Turning Dross Into Gold Loss: is BERT4Rec really better than SASRec?", RecSys 2023.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from ownview.base.randomness import chances
+from ownview.baselines.adam import adam_step, with_memory
+from ownview.baselines.central import Asked, InEpochs, Lessons
+from ownview.config.settings import setting
+from ownview.federation.participants import in_turn, rounds_of_a_pass
+from ownview.parts.sequence import SequenceSettings, require_order
+from ownview.parts.transformer import Lesson, lesson
+from ownview.seam.roles import RECEIVED
+from ownview.seam.training import Params
+
+_CELLS = 2**25
+"""Scores that are held at once: bounds memory to about 130 MB a matrix."""
+
+
+@dataclass(frozen=True)
+class SASRec(SequenceSettings, InEpochs):
+    """score = h . e_i, h what a causal transformer makes of a user's items in time order; see `parts.transformer`.
+
+    A batch is some users' sequences; its loss is the mean over their positions. Users, batches, initial values and
+    dropout are those of a federation whose clients take turns (`clients=turns:128`), so the two can be held together.
+    """
+
+    name: ClassVar[str] = "sasrec"
+    title: ClassVar[str] = "SASRec"
+    summary: ClassVar[str] = "a causal transformer over everybody's items in time order"
+    paper: ClassVar[str] = "Kang and McAuley, ICDM 2018"
+    by_history: ClassVar[bool] = True
+
+    batch_size: int = setting(128, "users in a batch", low=1)
+
+    def start(self, lessons: Lessons) -> Params:
+        """The initial values of a federation of that seed; only where items have an order."""
+        require_order(self.name, lessons.order)
+        m = lessons.num_items
+        params = self.network.params(m, RECEIVED)
+        return with_memory({name: one.drawn(name, m, lessons.seed) for name, one in params.items()})
+
+    def epoch(self, values: Params, lessons: Lessons, number: int) -> float:
+        """Adam on the mean loss over the positions of each batch."""
+        n, size = lessons.num_users, self.batch_size
+        batches = rounds_of_a_pass(n, size)
+        total, positions = torch.zeros((), device=lessons.device), torch.zeros((), device=lessons.device)
+        for step in range((number - 1) * batches + 1, number * batches + 1):
+            users = in_turn(lessons.seed, step, n, size, lessons.device)
+            loss, count = self.step(values, lessons, users, step)
+            total += loss
+            positions += count
+        return float(total / positions.clamp(min=1))
+
+    def step(self, values: Params, lessons: Lessons, users: Tensor, number: int) -> tuple[Tensor, Tensor]:
+        """Move the values by one batch of users; returns the sum of losses and the number of positions."""
+        listed, there = lessons.timeline.items.padded(users)
+        mask = there.to(values["items"].dtype)
+        taught = torch.vmap(lambda rows, real: lesson(rows, real, self.length))(listed, mask)
+        count = taught.real.sum()
+        if not bool(count > 0):  # nobody has an item that comes after another
+            return count, count
+        luck = chances(lessons.seed, "luck", number, users)
+        p = {name: values[name].detach().requires_grad_() for name in self.network.names}
+        loss, grads = (self._over_drawn if self.negatives else self._over_all)(p, taught, luck)
+        adam_step(values, self.network.names, [grad / count for grad in grads], self.learning_rate)
+        return loss, count
+
+    def _over_drawn(self, p: Params, taught: Lesson, luck: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """The sum of losses over drawn items, and its gradient by parameter."""
+
+        def loss(taught: Lesson, luck: Tensor) -> Tensor:
+            return self.network.loss(p, taught, luck, self.negatives)
+
+        total = torch.vmap(loss)(taught, luck).sum()
+        return total.detach(), list(torch.autograd.grad(total, list(p.values())))
+
+    def _over_all(self, p: Params, taught: Lesson, luck: Tensor) -> tuple[Tensor, list[Tensor]]:
+        """The same over all items, which are scored for some positions at a time."""
+
+        def states(taught: Lesson, luck: Tensor) -> Tensor:
+            return self.network.hidden(p, taught.items[:-1], taught.real.sum().long(), luck)
+
+        real = taught.real > 0
+        hidden = torch.vmap(states)(taught, luck)[real]
+        total, to_hidden, to_items = softmax_slopes(hidden.detach(), p["items"].detach(), taught.items[:, 1:][real])
+        grads = dict(zip(p, torch.autograd.grad(hidden, list(p.values()), to_hidden), strict=True))
+        grads["items"] = grads["items"] + to_items
+        return total, list(grads.values())
+
+    def scores(self, learned: Params, asked: Asked) -> Tensor:
+        """[B, m] h . e_i after the latest item that is known."""
+        parts = []
+        for users in torch.split(asked.users, self._at_once):
+            listed, there = asked.known.items.padded(users)
+            mask = there.to(learned["items"].dtype)
+            states = torch.vmap(lambda rows, real: self.network.last(learned, rows, real))(listed, mask)
+            parts.append(states @ learned["items"].T)
+        return torch.cat(parts)
+
+    @property
+    def _at_once(self) -> int:
+        """Users whose attention is worked out side by side."""
+        return max(1, _CELLS // (self.length * (self.heads * self.length + 8 * self.embedding_size)))
+
+
+def softmax_slopes(hidden: Tensor, items: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The sum over positions of -log softmax(h E^T)[target], and its gradients, never writing out all scores at once.
+
+    With s = softmax(h E^T) less 1 at the target, they are s E and s^T h.
+
+    Args:
+        hidden: [N, d] h.
+        items: [m, d] E.
+        targets: [N].
+
+    Returns:
+        [], [N, d] and [m, d].
+    """
+    total, to_hidden, to_items = hidden.new_zeros(()), torch.empty_like(hidden), torch.zeros_like(items)
+    for here in torch.split(torch.arange(len(hidden), device=hidden.device), max(1, _CELLS // len(items))):
+        scores, wanted = hidden[here] @ items.T, targets[here][:, None]
+        logs = torch.log_softmax(scores, -1)
+        total -= logs.gather(1, wanted).sum()
+        shares = logs.exp_()
+        shares[torch.arange(len(here), device=hidden.device), wanted[:, 0]] -= 1
+        to_hidden[here] = shares @ items
+        to_items += shares.T @ hidden[here]
+    return total, to_hidden, to_items

@@ -1,0 +1,1 @@
+"""Several recommenders, blended at home."""

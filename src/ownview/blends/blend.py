@@ -1,0 +1,81 @@
+"""A blend of recommenders: every client adds up their standardised scores, with weights that all clients found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple
+
+from ownview.base.errors import SettingError
+from ownview.config.settings import Settings, setting
+
+
+@dataclass(frozen=True)
+class Blend(Settings):
+    """score = sum over parts k of w_k (s_k - mean(s_k)) / standard deviation(s_k), over all items of one user.
+
+    The weights w are the point of a lattice on the simplex (w_k >= 0, sum 1) with the highest sum over clients of
+    NDCG@10 on validation: every client sends one number a point, and the server sums. Clients whose last item lies more
+    than a pause behind them choose apart from the others, where there are enough of both.
+    """
+
+    name: ClassVar[str] = "blend"
+    title: ClassVar[str] = "Blend at home"
+    summary: ClassVar[str] = "standardised scores of several models added up, weights by summed validation wins"
+    paper: ClassVar[str] = "none"
+    federated: ClassVar[bool] = True
+    """As federated as its parts: what it adds is a sum over clients."""
+
+    parts: tuple[str, ...] = setting(
+        ("fedease", "fednext"), "what is blended: methods, each with its settings, as in 'fednext rank=512'"
+    )
+    own: float = setting(
+        0.0, "weight of a client's own wins beside the mean of all, in choosing its weights; 0 for the same for all",
+        low=0,
+    )  # fmt: skip
+    pause_days: float = setting(1.0, "days since the last item, after which clients choose weights apart", above=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 2 <= len(self.parts) <= 6:
+            raise SettingError(f"blend setting parts={self.parts}: expected 2 to 6 parts, found {len(self.parts)}")
+
+
+class Part(NamedTuple):
+    """One part of a blend, written METHOD NAME=VALUE ... @FOLDER; several values of one setting are parted by /.
+
+    Args:
+        method: its name.
+        settings: as text; what is not named has its default.
+        folder: of the finished run whose values are taken; empty where the part is trained.
+    """
+
+    method: str
+    settings: Mapping[str, str]
+    folder: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> Part:
+        """From its text."""
+        before, _, folder = text.partition(" @")
+        method, *given = before.split() or [""]
+        settings = {}
+        for one in given:
+            name, sign, value = one.partition("=")
+            if not (name and sign and value):
+                raise SettingError(f"blend setting parts={text!r}: expected METHOD NAME=VALUE ..., found {one!r}")
+            settings[name] = value.replace("/", ",")
+        return cls(method, settings, folder)
+
+    @classmethod
+    def of(cls, method: str, settings: Mapping[str, Any], folder: str = "") -> Part:
+        """From typed settings."""
+        return cls(method, {name: _text(value) for name, value in settings.items()}, folder)
+
+    def __str__(self) -> str:
+        given = (f"{name}={value.replace(',', '/')}" for name, value in self.settings.items())
+        return " ".join([self.method, *given]) + (f" @{self.folder}" if self.folder else "")
+
+
+def _text(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

@@ -1,0 +1,173 @@
+"""Probes about time: whether a table mostly measures the same sitting, the file, or others' future.
+
+Two of them fit models that need seconds: the last item's successors, and EASE^R or, on many items, popularity.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from ownview.baselines.central import Asked, OneShot
+from ownview.baselines.ease import EASE
+from ownview.baselines.markov import Markov
+from ownview.baselines.popularity import Popularity
+from ownview.data.interactions import FloatArray, IntArray
+from ownview.data.questions import Question
+from ownview.data.ragged import Ragged
+from ownview.data.splits import Split
+from ownview.data.timeline import Timeline
+from ownview.evaluation.comparison import paired_test
+from ownview.evaluation.findings import Finding
+from ownview.evaluation.metrics import hit_rate
+from ownview.evaluation.protocol import Protocol
+from ownview.evaluation.ranking import Ranker, rankers
+from ownview.evaluation.splitting import SPLITS
+
+_HOUR = 3600
+_MOSTLY = 0.5
+_SCORE_BYTES = 256 * 10**6
+_SOLVED = 4000
+"""Items up to which EASE^R takes seconds."""
+
+_USERS = 400
+"""Whom the probe of others' future asks at most."""
+
+_FEWEST = 30
+"""Users without whom that probe says nothing."""
+
+_SURE = 0.01
+
+
+def time_probes(split: Split, protocol: Protocol, ranker: Ranker, seed: int) -> list[Finding]:
+    """Those that the data allows; `ranker` asks the split's test."""
+    if split.order != "times" or split.test.when is None:
+        return []
+    found = [sitting_probe(split)]
+    if protocol.split == "leave-one-out":
+        found += [tie_probe(split, protocol, seed), future_probe(split, ranker)]
+    return found
+
+
+def sitting_probe(split: Split) -> Finding:
+    """How soon after the last known item the held-out one came.
+
+    It fires where more than half of them came within an hour: the question is then mostly which item of the same
+    sitting comes next.
+    """
+    question = split.test
+    users = question.users
+    assert question.when is not None
+    last = _last_known(question)[users]
+    gap = question.when[users] - last
+    hour, same = float((gap <= _HOUR).mean()), float((gap == 0).mean())
+    fires = hour > _MOSTLY
+    sentence = (
+        f"{hour:.0%} of the held-out items came within an hour of the last known one "
+        f"({_span(float(np.median(gap)))} in the median, {same:.0%} at the very same time)"
+    )
+    if fires:
+        sentence += "; such a table mostly asks for the next item of the same sitting"
+    return Finding(
+        "sitting", fires, sentence, {"within_hour": hour, "same_time": same, "median_seconds": float(np.median(gap))}
+    )
+
+
+def tie_probe(split: Split, protocol: Protocol, seed: int) -> Finding:
+    """What the file's order within equal times is worth: the last item's successors, ties by rows and by lot.
+
+    It fires where the protocol keeps the file's order and that is worth a tenth of the hits.
+    """
+    hits = {}
+    for ties in ("rows", "hash"):
+        other = replace(protocol, name="tie probe", split_ties=ties, candidates=0, same_candidates=False)
+        again = SPLITS[protocol.split](other, split.data)
+        ranker = rankers(other, again, seed, torch.device("cpu"), _SCORE_BYTES)[1]
+        hits[ties] = float(_hits(Markov(), again, ranker).mean())
+    gain = hits["rows"] - hits["hash"]
+    fires = protocol.split_ties == "rows" and gain > 0.1 * hits["hash"]
+    sentence = (
+        f"the order of the file within equal times is worth {gain:+.3f} in HR@10 to the last item's successors "
+        f"({hits['hash']:.3f} with ties by lot, {hits['rows']:.3f} by the file)"
+    )
+    if fires:
+        sentence += "; part of such a table measures how the file was written"
+    return Finding("ties", fires, sentence, {"rows": hits["rows"], "lot": hits["hash"]})
+
+
+def future_probe(split: Split, ranker: Ranker) -> Finding:
+    """The same model and users with others' later interactions in training and without.
+
+    Asked are up to 400 users whose held-out item came soonest after the median one's time; left out is everything from
+    there on. It fires where the later interactions help, and the paired test is sure of it (p < 0.01).
+    """
+    question = split.test
+    assert question.when is not None
+    users = question.users
+    when = question.when[users]
+    moment = int(np.median(when))
+    places = np.argsort(when, kind="stable")
+    places = places[when[places] >= moment][:_USERS]
+    past = _before(split, moment)
+    model: OneShot = EASE() if split.num_items <= _SOLVED else Popularity()
+    if len(places) < _FEWEST or not len(past.train.values):
+        return Finding("future", False, "too few users to tell what others' later interactions are worth")
+    asked = replace(ranker.of(torch.from_numpy(np.sort(places)).to(ranker.device)), sampled=None)
+    with_it, without = _hits(model, split, asked), _hits(model, past, asked)
+    test = paired_test(with_it, without)
+    fires = test.difference > 0 and test.p < _SURE
+    sentence = (
+        f"{model.title} has HR@10 {with_it.mean():.3f} for {len(places)} users, and {without.mean():.3f} without what "
+        f"others did after {moment}"
+    )
+    if fires:
+        sentence += "; part of such a table measures that others' future was trained on"
+    values: dict[str, float | str] = {"with": float(with_it.mean()), "without": float(without.mean()), "p": test.p}
+    return Finding("future", fires, sentence, values)
+
+
+def _last_known(question: Question) -> IntArray:
+    """[n] the time of each user's last known item; 0 where nothing is known."""
+    known = question.known
+    assert known.times is not None
+    last = known.times.values[(known.items.offsets[1:] - 1).clamp(min=0)]
+    return torch.where(known.items.lengths > 0, last, 0).numpy()
+
+
+def _before(split: Split, moment: int) -> Split:
+    """The same users and items; what trains is what came before a moment."""
+    line = split.timeline
+    assert line.times is not None
+    early = (line.times.values < moment).numpy()
+    user = np.repeat(np.arange(split.num_users), line.items.lengths.numpy())[early]
+    items = Ragged.from_pairs(user, line.items.values.numpy()[early], split.num_users)
+    times = items.with_values(line.times.values.numpy()[early])
+    return replace(split, train=items, timeline=Timeline(items, times, torch.full((split.num_users,), moment)))
+
+
+def _hits(model: OneShot, split: Split, ranker: Ranker) -> FloatArray:
+    """[users] HR@10 of a model that is fitted on the split."""
+    learned = model.fit(split, split.training_items(), 0)
+    return hit_rate(ranker.rank(_Fitted(model, learned, ranker.question.known)), 10)
+
+
+class _Fitted:
+    """A central model as a scorer."""
+
+    def __init__(self, model: OneShot, learned: dict[str, torch.Tensor], known: Timeline) -> None:
+        self.model, self.learned, self.known = model, learned, known
+
+    def scores(self, users: torch.Tensor, items: torch.Tensor | None) -> torch.Tensor:
+        """[B, m]."""
+        every = self.model.scores(self.learned, Asked(users, self.known))
+        return every if items is None else every.gather(1, items)
+
+
+def _span(seconds: float) -> str:
+    """In the unit that people would use."""
+    for unit, size in (("days", 86_400), ("hours", _HOUR), ("minutes", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} seconds"

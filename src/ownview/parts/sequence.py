@@ -1,0 +1,47 @@
+"""Settings of a transformer over sequences, the same for clients that send gradients and for one trained centrally."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ownview.base.errors import SettingError
+from ownview.config.search import Between, OneOf
+from ownview.config.settings import Settings, setting
+from ownview.parts.transformer import Transformer
+
+
+@dataclass(frozen=True)
+class SequenceSettings(Settings):
+    """The network, its loss, and the rate of Adam."""
+
+    embedding_size: int = setting(64, "d, length of item vectors", low=1, search=OneOf((32, 64, 128)))
+    blocks: int = setting(2, "blocks of attention and a layer", low=1, high=12, search=OneOf((1, 2, 3)))
+    heads: int = setting(2, "heads of attention; they share d", low=1)
+    length: int = setting(200, "items looked back at", low=1, search=OneOf((50, 100, 200)))
+    dropout: float = setting(0.3, "share of values dropped in training", low=0, high=0.95, search=Between(0.0, 0.6))
+    negatives: int = setting(0, "items drawn for a sequence's loss; 0 for all items", low=0)
+    learning_rate: float = setting(0.001, "Adam's rate", above=0, search=Between(1e-4, 1e-2, log=True))
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.embedding_size % self.heads:
+            fits = [n for n in range(1, self.embedding_size + 1) if self.embedding_size % n == 0]
+            nearest = min(fits, key=lambda n: abs(n - self.heads))
+            raise SettingError(
+                f"{self.title} setting heads={self.heads}: expected a divisor of embedding_size={self.embedding_size}, "
+                f"such as {nearest}"
+            )
+
+    @property
+    def network(self) -> Transformer:
+        """From a sequence to scores."""
+        return Transformer(self.embedding_size, self.blocks, self.heads, self.length, self.dropout)
+
+
+def require_order(name: str, order: str) -> None:
+    """Refuse data whose items have no order: there is no next one to learn."""
+    if order == "none":
+        raise SettingError(
+            f"{name} learns what comes next, and nothing says in which order items came; expected data with times, or "
+            'rows in time order and a protocol with untimed="rows" (such as sequential)'
+        )

@@ -1,0 +1,189 @@
+"""A causal transformer over one client's items: from what it took so far to what it takes next.
+
+Kang and McAuley, "Self-Attentive Sequential Recommendation", ICDM 2018, with normalisation before every part of a block
+(Xiong et al., ICML 2020) and the loss over all items, or over some drawn ones. Everything is written for one sequence
+and maps over many.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding, layer_norm, relu
+
+from ownview.base.randomness import below, bits, derive
+from ownview.seam.initial import Constant, Normal, Uniform
+from ownview.seam.roles import RECEIVED, Param, Role
+from ownview.seam.training import Params
+
+_DROPOUT, _NEGATIVES = derive(0, "transformer:dropout"), derive(0, "transformer:negatives")
+_BITS = 31
+"""A value is dropped where this many random bits, as a number, are below the share that is dropped."""
+
+
+class Lesson(NamedTuple):
+    """What one sequence teaches: after its first t + 1 items comes another. W places, real ones first.
+
+    items:   [W + 1] the sequence; its last W are the targets
+    real:    [W] 1 where there is a target, 0 for padding
+    """
+
+    items: Tensor
+    real: Tensor
+
+
+def latest(rows: Tensor, mask: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The last `count` items of a sequence, or all where it has fewer.
+
+    Args:
+        rows: [L] items, oldest first, padding behind the last.
+        mask: [L] 1 for an item, 0 for padding.
+        count: at most so many.
+
+    Returns:
+        [W] items, W = min(L, count), padding (any item) behind the last; and [] how many are real.
+    """
+    width, there = min(len(rows), count), mask.sum().long()
+    place = (there - count).clamp(min=0) + torch.arange(width, device=rows.device)
+    return rows[place], there.clamp(max=width)
+
+
+def lesson(rows: Tensor, mask: Tensor, length: int) -> Lesson:
+    """The last `length` targets of a sequence and what came before each; none where it has one item."""
+    if len(rows) == 1:  # there must be a place, if only for padding
+        rows, mask = torch.cat([rows, rows]), torch.cat([mask, torch.zeros_like(mask)])
+    items, there = latest(rows, mask, length + 1)
+    return Lesson(items, (torch.arange(1, len(items), device=rows.device) < there).to(mask.dtype))
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """score of item i after items j_1 .. j_n = h_n . e_i, with n at most `length`.
+
+    x_t = sqrt(d) e_(j_t) + p_(n - t); in every block x <- x + attention(norm(x)), then
+    x <- x + W2 relu(W1 norm(x) + b1) + b2; h = norm(x). Attention looks back alone. Places are counted from the latest
+    item, whose place is 0. While training, dropout works on x before the first block and on what each part of a block
+    adds.
+
+    Args:
+        size: d, length of an item's vector e.
+        blocks: one after the other.
+        heads: of attention, each d / heads wide.
+        length: items that are looked back at.
+        dropout: share of values dropped.
+    """
+
+    size: int
+    blocks: int
+    heads: int
+    length: int
+    dropout: float
+
+    def params(self, num_items: int, role: Role) -> dict[str, Param]:
+        """Items [m, d] and places [length, d] Gaussian with 0.02; layers of k inputs uniform within 1 / sqrt(k)."""
+        d, vector, layer = self.size, Normal(0.02), Uniform(1 / math.sqrt(self.size))
+        made = {"items": Param((num_items, d), role, initial=vector)}
+        made["places"] = Param((self.length, d), role, initial=vector)
+        for k in range(self.blocks):
+            made |= _norm(f"block{k}.attention", d, role)
+            made[f"block{k}.attention.inward"] = Param((d, 3 * d), role, initial=layer)
+            made[f"block{k}.attention.outward"] = Param((d, d), role, initial=layer)
+            made |= _norm(f"block{k}.forward", d, role)
+            for side in ("inward", "outward"):
+                made[f"block{k}.forward.{side}"] = Param((d, d), role, initial=layer)
+                made[f"block{k}.forward.{side}.bias"] = Param((d,), role, initial=Constant(0.0))
+        return made | _norm("last", d, role)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all parameters."""
+        return tuple(self.params(1, RECEIVED))
+
+    def loss(self, p: Params, taught: Lesson, chance: Tensor, negatives: int = 0, step: int = 0) -> Tensor:
+        """[] the sum over targets of -log softmax(scores)[target], over all items or, with `negatives`, some drawn.
+
+        Drawn are that many items a sequence and step, with equal chances; where one is the target it is left out.
+        """
+        hidden = self.hidden(p, taught.items[:-1], taught.real.sum().long(), chance, step)
+        wanted = (hidden * embedding(taught.items[1:], p["items"])).sum(-1)
+        if negatives == 0:
+            every = torch.logsumexp(hidden @ p["items"].T, -1)
+        else:
+            counters = step * negatives + torch.arange(negatives, device=hidden.device)
+            drawn = below(bits(_NEGATIVES, chance, counters), len(p["items"]))
+            others = hidden @ embedding(drawn, p["items"]).T
+            others = torch.where(drawn == taught.items[1:, None], -torch.inf, others)
+            every = torch.logsumexp(torch.cat([wanted[:, None], others], -1), -1)
+        return (taught.real * (every - wanted)).sum()
+
+    def scores(self, p: Params, rows: Tensor, mask: Tensor) -> Tensor:
+        """[m] of what comes next after a whole sequence; by the places alone where it is empty."""
+        return p["items"] @ self.last(p, rows, mask)
+
+    def last(self, p: Params, rows: Tensor, mask: Tensor) -> Tensor:
+        """[d] h at the latest item of a sequence, rows and mask [L] as in `latest`."""
+        items, there = latest(rows, mask, self.length)
+        return self.hidden(p, items, there)[(there - 1).clamp(min=0)]
+
+    def hidden(self, p: Params, items: Tensor, there: Tensor, chance: Tensor | None = None, step: int = 0) -> Tensor:
+        """[W, d] h after each item.
+
+        Args:
+            p: parameters.
+            items: [W], padding behind the last: nothing looks ahead, so it changes nothing.
+            there: [] how many are real.
+            chance: of the client in this round, which keys dropout; None for none.
+            step: that other draws of the same chance are told by.
+        """
+        t = torch.arange(len(items), device=items.device)
+        known = (t < there).to(p["items"].dtype)[:, None]  # of an empty sequence not even the first is
+        vectors = math.sqrt(self.size) * embedding(items, p["items"]) * known
+        x = vectors + embedding((there - 1 - t).clamp(min=0), p["places"])
+        x = self._dropped(x, chance, 0, step)
+        for k in range(self.blocks):
+            x = x + self._dropped(self._attention(p, f"block{k}.attention", x), chance, 2 * k + 1, step)
+            x = x + self._dropped(_forward(p, f"block{k}.forward", x), chance, 2 * k + 2, step)
+        return _normed(p, "last", x)
+
+    def _attention(self, p: Params, name: str, x: Tensor) -> Tensor:
+        """[W, d] every head's mean of values, weighed by softmax(q . k / sqrt(d / heads)) over the places so far."""
+        width, d = x.shape
+        parts = (_normed(p, name, x) @ p[f"{name}.inward"]).reshape(width, 3, self.heads, d // self.heads)
+        query, key, value = parts.permute(1, 2, 0, 3).unbind(0)
+        ahead = torch.ones(width, width, dtype=torch.bool, device=x.device).triu(1)
+        near = query @ key.transpose(-1, -2) / math.sqrt(d // self.heads)
+        weights = torch.softmax(torch.where(ahead, -torch.inf, near), -1)
+        mean = (weights @ value).transpose(0, 1).reshape(width, d)
+        outer: Tensor = mean @ p[f"{name}.outward"]
+        return outer
+
+    def _dropped(self, x: Tensor, chance: Tensor | None, place: int, step: int) -> Tensor:
+        """x with a share of its values 0 and the others larger by as much; the same however long the padding."""
+        threshold = round(self.dropout * 2**_BITS)
+        if chance is None or threshold == 0:
+            return x
+        width, d = x.shape
+        first = (step * (2 * self.blocks + 1) + place) * self.length * d
+        counters = first + torch.arange(width * d, device=x.device).reshape(width, d)
+        stays = (bits(_DROPOUT, chance, counters) >> (63 - _BITS)) >= threshold
+        left: Tensor = x * stays.to(x.dtype) / (1 - threshold / 2**_BITS)
+        return left
+
+
+def _norm(name: str, size: int, role: Role) -> dict[str, Param]:
+    scale, shift = (Param((size,), role, initial=Constant(value)) for value in (1.0, 0.0))
+    return {f"{name}.scale": scale, f"{name}.shift": shift}
+
+
+def _normed(p: Params, name: str, x: Tensor) -> Tensor:
+    return layer_norm(x, x.shape[-1:], p[f"{name}.scale"], p[f"{name}.shift"], 1e-8)
+
+
+def _forward(p: Params, name: str, x: Tensor) -> Tensor:
+    inner = relu(_normed(p, name, x) @ p[f"{name}.inward"] + p[f"{name}.inward.bias"])
+    outer: Tensor = inner @ p[f"{name}.outward"] + p[f"{name}.outward.bias"]
+    return outer

@@ -1,0 +1,117 @@
+"""A blend at work: its parts train side by side, and clients find the weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from ownview.blends.blend import Blend
+from ownview.blends.weights import after_pause, at_once, chosen, lattice, own_choice, standardised, wins
+from ownview.data.questions import Question
+from ownview.evaluation.ranking import Ranker, Scorer
+from ownview.federation.round import RoundReport
+
+if TYPE_CHECKING:
+    from ownview.runs.trainers import Trainer
+
+_WEIGHTS = "weights"
+
+
+class BlendTrainer:
+    """Several trainers as one.
+
+    Args:
+        model: its settings.
+        parts: at work on the same data.
+        rounds: by part, after how many nothing changes any more; None where every round matters.
+        ranker: of validation, which chooses the weights.
+    """
+
+    def __init__(self, model: Blend, parts: Sequence[Trainer], rounds: Sequence[int | None], ranker: Ranker) -> None:
+        self.model, self.members, self.rounds = model, tuple(parts), tuple(rounds)
+        self.ranker = at_once(ranker, len(parts))
+        self.weights: Tensor | None = None
+
+    @property
+    def federation(self) -> None:
+        """There is no single one."""
+        return None
+
+    def round(self, number: int) -> RoundReport:
+        """Train those parts that are not done; weights are found when somebody asks."""
+        reports = [
+            part.round(number)
+            for part, rounds in zip(self.members, self.rounds, strict=True)
+            if rounds is None or number <= rounds
+        ]
+        self.weights = None
+        seconds: dict[str, float] = {}
+        for report in reports:
+            seconds = {part: seconds.get(part, 0.0) + value for part, value in {**seconds, **report.seconds}.items()}
+        up, down, dense = (
+            sum(getattr(one, name) for one in reports) for name in ("bytes_up", "bytes_down", "bytes_dense")
+        )
+        clients = max((one.clients for one in reports), default=0)
+        return RoundReport(number, clients, None, seconds, down, up, dense)
+
+    def asked(self, question: Question) -> Scorer:
+        """Scores by all parts, with weights that the clients chose on validation."""
+        if self.weights is None:
+            self.weights = self._chosen()
+        late = after_pause(question, self.model.pause_days)
+        by_user = self.weights[torch.from_numpy(late).long()] if len(self.weights) == 2 else self.weights
+        return BlendScorer([part.asked(question) for part in self.members], by_user)
+
+    def _chosen(self) -> Tensor:
+        """[2, P] by group, or [n, P] where clients choose their own."""
+        question, points = self.ranker.question, lattice(len(self.members))
+        scorer = BlendScorer([part.asked(question) for part in self.members], torch.zeros(0))
+        won = wins(scorer, self.ranker, points)
+        late = after_pause(question, self.model.pause_days)
+        found = chosen(won, late[question.users], points)
+        if not self.model.own or question.strangers is not None:
+            return torch.from_numpy(found)
+        everybody = found[late.astype(int)]
+        everybody[question.users] = own_choice(won, late[question.users], points, self.model.own)
+        return torch.from_numpy(everybody)
+
+    def pack(self) -> dict[str, Tensor]:
+        """Everything of all parts, and the weights."""
+        packed = {} if self.weights is None else {_WEIGHTS: self.weights}
+        for place, part in enumerate(self.members):
+            packed |= {f"part{place}.{name}": value for name, value in part.pack().items()}
+        return packed
+
+    def unpack(self, packed: Mapping[str, Tensor]) -> None:
+        """Restore all parts and the weights."""
+        self.weights = packed.get(_WEIGHTS)
+        for place, part in enumerate(self.members):
+            prefix = f"part{place}."
+            mine = {name.removeprefix(prefix): value for name, value in packed.items() if name.startswith(prefix)}
+            part.unpack(mine)
+
+
+class BlendScorer:
+    """Scores of several models, standardised and added up.
+
+    Args:
+        parts: of the models.
+        weights: [n, P] by user.
+    """
+
+    def __init__(self, parts: Sequence[Scorer], weights: Tensor) -> None:
+        self.scorers, self.weights = parts, weights
+
+    def parts(self, users: Tensor) -> Tensor:
+        """[P, B, m] each part's scores, standardised over the items of each user."""
+        return torch.stack([standardised(part.scores(users, None)) for part in self.scorers])
+
+    def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
+        """[B, C] sums of the parts."""
+        stacked = self.parts(users)
+        mine = self.weights.to(stacked)[users]
+        every = torch.einsum("bp,pbm->bm", mine, stacked)
+        return every if items is None else every.gather(1, items)

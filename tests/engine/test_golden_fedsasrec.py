@@ -1,0 +1,179 @@
+"""FedSASRec against the same network written in NumPy, place by place, and against finite differences of its loss."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from ownview import FederationOptions, FedSASRec
+from ownview.base.errors import SettingError
+from ownview.base.randomness import chances
+from ownview.data.interactions import Interactions
+from ownview.data.splits import leave_one_out
+from ownview.federation.messages import Upload
+from ownview.federation.round import Federation
+from ownview.federation.scoring import scorer_of
+from ownview.parts.transformer import Transformer
+from ownview.testing.worlds import federation, small_world
+from tests.engine.golden import AdamByHand
+
+Matrix = NDArray[np.float64]
+Values = dict[str, Matrix]
+
+LENGTH = 6
+METHOD = FedSASRec(embedding_size=4, blocks=2, heads=2, length=LENGTH, dropout=0.0, learning_rate=0.01)
+
+
+def norm(p: Values, name: str, x: Matrix) -> Matrix:
+    centred = x - x.mean()
+    return centred / np.sqrt((centred**2).mean() + 1e-8) * p[f"{name}.scale"] + p[f"{name}.shift"]
+
+
+def states(p: Values, items: list[int]) -> Matrix:
+    """[n, d] what the network makes of a sequence, one place after the other."""
+    d, n = p["items"].shape[1], len(items)
+    x = np.array([2.0 * p["items"][item] + p["places"][n - 1 - t] for t, item in enumerate(items)])  # sqrt(4)
+    for block in range(2):
+        name = f"block{block}.attention"
+        query, key, value = np.split(np.array([norm(p, name, one) for one in x]) @ p[f"{name}.inward"], 3, axis=1)
+        added = np.zeros_like(x)
+        for t in range(n):
+            for head in (slice(0, d // 2), slice(d // 2, d)):
+                near = np.exp(key[: t + 1, head] @ query[t, head] / np.sqrt(d // 2))
+                added[t, head] = near @ value[: t + 1, head] / near.sum()
+        x = x + added @ p[f"{name}.outward"]
+        name = f"block{block}.forward"
+        inner = np.array([norm(p, name, one) for one in x]) @ p[f"{name}.inward"] + p[f"{name}.inward.bias"]
+        x = x + np.maximum(inner, 0) @ p[f"{name}.outward"] + p[f"{name}.outward.bias"]
+    return np.array([norm(p, "last", one) for one in x])
+
+
+def loss(p: Values, items: list[int]) -> float:
+    """The sum over the last `LENGTH` targets."""
+    items = items[-LENGTH - 1 :]
+    scores = states(p, items[:-1]) @ p["items"].T
+    return sum(float(np.log(np.exp(row).sum()) - row[wanted]) for row, wanted in zip(scores, items[1:], strict=True))
+
+
+def sequence(one: Federation, client: int) -> list[int]:
+    found: list[int] = one.split.timeline.items.of(client).tolist()
+    return found
+
+
+def plain(one: Federation) -> Values:
+    return {name: value.numpy().copy() for name, value in one.server.shared.items()}
+
+
+def sent(one: Federation, clients: list[int]) -> Upload:
+    block = torch.tensor(clients)
+    return one.work.do(one.work.samples(1, block), one.server.download(1, block))
+
+
+def test_scores_are_those_of_the_network_place_by_place() -> None:
+    one = federation(METHOD, small_world())
+    one.round(1)
+    p, found = plain(one), scorer_of(one).scores(torch.arange(one.world.num_clients), None).numpy()
+    for client in range(one.world.num_clients):
+        expected = p["items"] @ states(p, sequence(one, client)[-LENGTH:])[-1]
+        assert found[client] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("client", [1, 2])
+def test_a_client_sends_the_gradient_of_its_summed_losses(client: int) -> None:
+    one = federation(METHOD, small_world())
+    p, items = plain(one), sequence(one, client)
+    upload = sent(one, [client])
+    assert float(upload.sums["positions"][0]) == min(len(items) - 1, LENGTH)
+    random = np.random.default_rng(client)
+    for name, value in p.items():
+        touched = (items[-1],) if name == "items" else (0,) * (value.ndim - 1)
+        cell = (*touched, int(random.integers(value.shape[-1])))
+        sides = []
+        for step in (1e-5, -1e-5):
+            moved = {**p, name: value.copy()}
+            moved[name][cell] += step
+            sides.append(loss(moved, items))
+        slope = (sides[0] - sides[1]) / 2e-5
+        found = upload.sums[f"gradient.{name}"]
+        assert float(found[(0, *cell)]) == pytest.approx(slope, rel=1e-5, abs=1e-7), name
+
+
+def test_the_server_divides_by_all_positions_and_moves_by_adam() -> None:
+    one = federation(METHOD, small_world())
+    adam, places = AdamByHand(), ("block0.forward.inward", (1, 2))
+    for number in (1, 2):
+        before = float(one.server.shared[places[0]][places[1]])
+        upload = sent(one, list(range(one.world.num_clients)))
+        gradient = upload.sums[f"gradient.{places[0]}"].sum(0)[places[1]] / upload.sums["positions"].sum()
+        one.round(number)
+        expected = adam.move(before, float(gradient), 0.01)
+        assert float(one.server.shared[places[0]][places[1]]) == pytest.approx(expected, abs=1e-14)
+
+
+def test_several_steps_send_the_sum_of_the_gradients_on_the_way() -> None:
+    rate, settings = 0.5, {**METHOD.values(), "local_rate": 0.5}
+    first = federation(METHOD, small_world())
+    moved = federation(METHOD, small_world())
+    twice = federation(FedSASRec.of({**settings, "local_steps": 2}), small_world())
+    start = sent(first, [4]).sums
+    share = rate / float(start["positions"][0])
+    for name, value in moved.server.shared.items():
+        moved.server.shared[name] = value - share * start[f"gradient.{name}"][0]
+    second, both = sent(moved, [4]).sums, sent(twice, [4]).sums
+    for name in first.server.shared:
+        expected = start[f"gradient.{name}"] + second[f"gradient.{name}"]
+        assert float((both[f"gradient.{name}"] - expected).abs().max()) < 1e-13
+
+
+def test_with_drawn_items_only_their_rows_and_the_clients_own_are_sent() -> None:
+    one = federation(FedSASRec.of({**METHOD.values(), "negatives": 3}), small_world())
+    upload = sent(one, [1])
+    rows = upload.sums["gradient.items"][0].ne(0).any(1).nonzero()[:, 0].tolist()
+    mine = set(sequence(one, 1)[-LENGTH - 1 :])
+    assert mine <= set(rows)
+    assert 0 < len(set(rows) - mine) <= 3
+
+
+def test_a_client_with_one_item_has_nothing_to_say() -> None:
+    one = federation(METHOD, small_world())
+    assert len(sequence(one, 0)) == 1
+    assert sent(one, [0, 1]).clients.tolist() == [1]
+    users, items = np.repeat(np.arange(4), 3), np.arange(12) % 5
+    lonely = Interactions.from_rows("one item each", users, items, timestamp=np.arange(12))
+    quiet = federation(METHOD, leave_one_out(lonely, ties="hash", untimed="random", seed=0))
+    before = plain(quiet)
+    quiet.round(1)
+    assert all(np.array_equal(before[name], value) for name, value in plain(quiet).items())
+    assert bool(torch.isfinite(scorer_of(quiet).scores(torch.arange(4), None)).all())
+
+
+def test_dropout_drops_its_share_and_is_keyed_by_client_round_and_step() -> None:
+    network = Transformer(size=32, blocks=1, heads=1, length=100, dropout=0.3)
+    luck = [chances(0, "luck", number, torch.tensor([client]))[0] for number, client in ((1, 0), (1, 1), (2, 0))]
+    masks = [network._dropped(torch.ones(100, 32), one, 0, 0) for one in (*luck, luck[0])]
+    masks += [network._dropped(torch.ones(100, 32), luck[0], place, step) for place, step in ((1, 0), (0, 1))]
+    assert torch.equal(masks[0], masks[3])
+    for other in (masks[1], masks[2], *masks[4:]):
+        assert 0.3 < float((masks[0] != other).double().mean()) < 0.55  # chance is 2 * 0.3 * 0.7
+    dropped = float((masks[0] == 0).double().mean())
+    assert abs(dropped - 0.3) < 5 * np.sqrt(0.3 * 0.7 / 3200)
+    assert float(masks[0].max()) == pytest.approx(1 / 0.7)
+    assert torch.equal(network._dropped(torch.ones(40, 32), luck[0], 0, 0), masks[0][:40])
+
+
+def test_clients_in_turns_take_part_once_a_pass() -> None:
+    one = federation(METHOD, small_world(), options=FederationOptions(clients="turns:8"))
+    cohorts = [one.participants(number).tolist() for number in range(1, 7)]
+    assert [len(cohort) for cohort in cohorts] == [8, 8, 7, 8, 8, 7]
+    for start in (0, 3):
+        assert sorted(chain(*cohorts[start : start + 3])) == list(range(23))
+    assert cohorts[:3] != cohorts[3:]
+
+
+def test_heads_that_do_not_fit_are_refused_with_the_nearest_that_do() -> None:
+    with pytest.raises(SettingError, match=r"heads=3: expected a divisor of embedding_size=64, such as 2"):
+        FedSASRec(heads=3)
