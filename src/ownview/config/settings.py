@@ -160,8 +160,8 @@ def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:
 
 
 def _parse(text: Any, kind: Any) -> Any:
-    if isinstance(text, list | tuple) and typing.get_origin(kind) is tuple:
-        return tuple(_parse(part, typing.get_args(kind)[0]) for part in text)
+    if isinstance(text, list | tuple) and typing.get_args(kind)[:1] == (float,):
+        return tuple(math.inf if part == "inf" else part for part in text)  # as `plain` writes it
     if not isinstance(text, str) or kind is str:
         return text
     if kind is bool:

@@ -13,9 +13,9 @@ from typing import ClassVar
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.methods.fednext_full import FullForm
-from ownview.methods.fednext_rank import RankForm
-from ownview.methods.fednext_settings import NextSettings
+from ownview.parts.next_full import FullForm
+from ownview.parts.next_rank import RankForm
+from ownview.parts.next_settings import NextSettings
 from ownview.seam.client import Client
 from ownview.seam.method import Federated
 from ownview.seam.server import Server
