@@ -52,7 +52,7 @@ class FedNext(Federated):
     pause_days: float = setting(1.0, "days without an item after which a sitting is over", above=0)
     sittings: float = setting(4.0, "sittings after which a past one counts 1/e", above=0)
     across_regularization: float = setting(
-        30.0, "lambda of the sum across sittings, in mean diagonals", above=0, search=Between(1.0, 300.0, log=True)
+        100.0, "lambda of the sum across sittings, in mean diagonals", above=0, search=Between(1.0, 300.0, log=True)
     )
     ease_regularization: float = setting(200.0, "lambda of EASE^R beside it after a pause", above=0)
     recent_days: float = setting(30.0, "days after which an item counts 1/e in recent popularity", above=0)

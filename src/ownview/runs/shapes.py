@@ -84,8 +84,8 @@ _ROUND = {
     "bytes_up_per_client": int,
     "bytes_dense_per_client": int,
     "sparsity": Maybe(TableOf(TableOf(float))),
-    "validation": Maybe(Either(_METRICS, {})),
-    "test": Maybe(Either(_METRICS, {})),
+    "validation": Maybe(_METRICS),
+    "test": Maybe(_METRICS),
     "watched": Maybe(TableOf(TableOf([float]))),
 }
 CHECKPOINT = {
