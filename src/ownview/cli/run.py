@@ -158,7 +158,7 @@ def _span(group: dict[str, Any]) -> str:
 
 
 def _show_cost(console: Console, result: dict[str, Any]) -> None:
-    if "cost" not in result:
+    if not (result.get("cost") or {}).get("seconds"):
         return
     cost, seconds = result["cost"], result["cost"]["seconds"]
     console.print(

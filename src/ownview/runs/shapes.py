@@ -64,9 +64,9 @@ RESULT = {
     "seconds": float,
     "groups": Maybe([_GROUP]),
     "inactive": Maybe(_GROUP),
-    "cost": Maybe({"client_bytes": int, "server_bytes": int, "seconds": dict.fromkeys(_PARTS, float)}),
-    "bytes_down_per_client": Maybe(int),
-    "bytes_up_per_client": Maybe(int),
+    "cost": Maybe({"client_bytes": int, "server_bytes": int, "seconds": Maybe(dict.fromkeys(_PARTS, float))}),
+    "bytes_down_per_client": int,
+    "bytes_up_per_client": int,
 }
 PROVENANCE = {
     "data": Maybe({"fingerprint": Maybe(str)}),

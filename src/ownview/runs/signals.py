@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-_PATIENCE = 1.5
+_PATIENCE = 1.0
 """Seconds that a round in progress has to end after SIGTERM: who sends it does not wait for long."""
 
 
