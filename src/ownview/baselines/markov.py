@@ -11,8 +11,8 @@ from torch import Tensor
 
 from ownview.baselines.central import Asked, OneShot
 from ownview.data.ragged import Ragged
-from ownview.data.sittings import require_order
 from ownview.data.splits import Split
+from ownview.parts.sequence import require_order
 from ownview.seam.training import Params
 
 
@@ -31,9 +31,13 @@ class Markov(OneShot):
     by_history: ClassVar[bool] = True
     yardstick: ClassVar[bool] = True
 
+    def require(self, split: Split) -> None:
+        """The order of a user's items."""
+        require_order(self.name, split.order)
+
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Count steps from an item to the next, as compressed rows, and items."""
-        items = require_order(split, self.name).items
+        items = split.timeline.items
         every, offsets = items.values.numpy(), items.offsets.numpy()
         follows = np.ones(len(every), dtype=bool)
         follows[offsets[:-1][items.lengths.numpy() > 0]] = False

@@ -33,9 +33,13 @@ class RecentPopularity(OneShot):
 
     days: int = setting(30, "how many days count", low=1, search=OneOf((3, 7, 14, 30, 60, 120)))
 
+    def require(self, split: Split) -> None:
+        """Times."""
+        require_times(self.name, split.order)
+
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Every training row's day and item, by day."""
-        line = require_times(split, self.name)
+        line = split.timeline
         assert line.times is not None
         day = torch.div(line.times.values, DAY, rounding_mode="floor")
         order = torch.argsort(day, stable=True)

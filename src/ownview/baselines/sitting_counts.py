@@ -28,9 +28,13 @@ class SittingCounts(Popularity):
     def weights(self, sittings: Sittings) -> FloatArray:
         """[r] what each training row counts."""
 
+    def require(self, split: Split) -> None:
+        """Times."""
+        require_times(self.name, split.order)
+
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Cut histories into sittings, and count."""
-        sittings = Sittings.of(require_times(split, self.name), round(self.pause_days * DAY))
+        sittings = Sittings.of(split.timeline, round(self.pause_days * DAY))
         counted = np.bincount(sittings.items, weights=self.weights(sittings), minlength=split.num_items)
         return {"counts": torch.from_numpy(counted).to(torch.float32)}
 

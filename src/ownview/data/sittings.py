@@ -9,7 +9,6 @@ import numpy.typing as npt
 
 from ownview.base.errors import SettingError
 from ownview.data.interactions import IntArray
-from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 
 DAY = 86_400
@@ -46,18 +45,7 @@ class Sittings:
         return cls(line.items.values.numpy(), begins, after_pause[begins][sitting], np.bincount(sitting)[sitting])
 
 
-def require_times(split: Split, wanted_by: str) -> Timeline:
-    """The timeline of data with times; others are refused."""
-    if split.order != "times":
-        raise SettingError(f"{wanted_by} needs to know when things happened, and {split.data.name} has no times")
-    return split.timeline
-
-
-def require_order(split: Split, wanted_by: str) -> Timeline:
-    """The timeline of data whose order is known; others are refused."""
-    if split.order == "none":
-        raise SettingError(
-            f"{wanted_by} needs the order of a user's items, and {split.data.name} has no times; if its rows are in "
-            "time order, say so with the protocol setting untimed = rows, or take protocol sequential"
-        )
-    return split.timeline
+def require_times(name: str, order: str) -> None:
+    """Refuse data without times: a model that asks when things happened has nothing to go by."""
+    if order != "times":
+        raise SettingError(f"{name} needs to know when things happened, and the data has no times; expected timestamps")

@@ -14,6 +14,7 @@ from ownview.baselines.central import Asked, OneShot
 from ownview.baselines.ease import EASE
 from ownview.baselines.markov import Markov
 from ownview.baselines.popularity import Popularity
+from ownview.baselines.sitting_counts import SittingStarts
 from ownview.data.interactions import FloatArray, IntArray
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
@@ -21,7 +22,7 @@ from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.evaluation.comparison import paired_test
 from ownview.evaluation.findings import Finding
-from ownview.evaluation.metrics import hit_rate
+from ownview.evaluation.metrics import hit_rate, ndcg
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.splitting import SPLITS
@@ -48,7 +49,24 @@ def time_probes(split: Split, protocol: Protocol, ranker: Ranker, seed: int) -> 
     found = [sitting_probe(split)]
     if protocol.split == "leave-one-out":
         found += [tie_probe(split, protocol, seed), future_probe(split, ranker)]
+    if protocol.split == "next-sitting" and protocol.relevant == "first":
+        found.append(first_probe(split, ranker, protocol.pause_days))
     return found
+
+
+def first_probe(split: Split, ranker: Ranker, pause_days: float) -> Finding:
+    """What plain counts of the items that sittings begin with reach, where the first item alone is asked for.
+
+    It always fires: which item a person takes first on coming back is often decided by the site's page, so no figure
+    of this question means anything without these counts beside it.
+    """
+    standing = ranker.rank(_fitted(SittingStarts(pause_days=pause_days), split, ranker))
+    hits, gain = float(hit_rate(standing, 10).mean()), float(ndcg(standing, 10).mean())
+    sentence = (
+        f"asked for the first item of a sitting alone, plain counts of what sittings begin with have HR@10 {hits:.3f} "
+        f"and NDCG@10 {gain:.3f}; what is not above that has learnt the page that people see first"
+    )
+    return Finding("first", True, sentence, {"HR@10": hits, "NDCG@10": gain})
 
 
 def sitting_probe(split: Split) -> Finding:
@@ -149,8 +167,11 @@ def _before(split: Split, moment: int) -> Split:
 
 def _hits(model: OneShot, split: Split, ranker: Ranker) -> FloatArray:
     """[users] HR@10 of a model that is fitted on the split."""
-    learned = model.fit(split, split.training_items(), 0)
-    return hit_rate(ranker.rank(_Fitted(model, learned, ranker.question.known)), 10)
+    return hit_rate(ranker.rank(_fitted(model, split, ranker)), 10)
+
+
+def _fitted(model: OneShot, split: Split, ranker: Ranker) -> _Fitted:
+    return _Fitted(model, model.fit(split, split.training_items(), 0), ranker.question.known)
 
 
 class _Fitted:
