@@ -77,7 +77,7 @@ def test_every_figure_of_the_page_is_in_the_results(copy: Path) -> None:
     number = 0
     for found in documents.values():
         for table in tables(found):
-            for (method, protocol, metric), figure in table.figures.items():
+            for (method, protocol, metric), figure in table.cells.items():
                 same = [
                     one["test"][metric]
                     for one in found["runs"]
@@ -95,7 +95,7 @@ def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, ownview: Cal
     path = copy / name
     before = path.read_text(encoding="utf-8")
     found = read_all(copy / "results")["quick"]
-    figure = str(next(iter(tables(found)[0].figures.values())))
+    figure = str(next(iter(tables(found)[0].cells.values())))
     assert figure in before
     path.write_text(before.replace(figure, figure.replace("0.", "9.", 1)), encoding="utf-8")
     outcome = ownview("render-results", "--check")
@@ -116,13 +116,13 @@ def test_results_changed_by_hand_are_noticed(copy: Path, ownview: Callable[..., 
 def test_marks_and_warnings_stand_beside_the_figures(copy: Path) -> None:
     found = read_all(copy / "results")["quick"]
     (table,) = tables(found)
-    for column in table.columns():
-        best = max(table.methods, key=lambda method: table.figures[method, *column].mean)
-        assert " ▲ (" in table.text(best, *column)
-    assert table.warnings["honest"] == []
-    (leak,) = table.warnings["paper"]
-    assert "a model that learns nothing scores HR@10 1.000" in leak
-    assert f"- **`paper`**: {leak}" in (copy / "README.md").read_text(encoding="utf-8")
+    for column in table.columns:
+        best = max(table.methods, key=lambda method: table.cells[method, *column].mean)
+        assert " ▲ (" in str(table.cells[best, *column])
+    assert table.warnings("honest") == []
+    (leak,) = table.warnings("paper")
+    assert "a model that learns nothing scores HR@10 1.000" in leak.sentence
+    assert f"- **`paper`**: {leak.sentence}" in (copy / "README.md").read_text(encoding="utf-8")
 
 
 def test_one_dataset_of_a_suite_can_be_shown(copy: Path, ownview: Callable[..., Outcome]) -> None:

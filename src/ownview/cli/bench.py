@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -13,16 +12,18 @@ from rich.table import Table
 
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.files import drop_unfinished, write_text
+from ownview.cli.figures import figures, warn
 from ownview.cli.live import live
-from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory
+from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.run import open_run
+from ownview.runs.table import LEGEND
 from ownview.studies.bench.plan import Part, plan, require_data
 from ownview.studies.bench.render import page
 from ownview.studies.bench.results import Document, combined, document, read_document, write_document
 from ownview.studies.bench.suite import Suite, load_suite, suites
-from ownview.studies.bench.table import LEGEND, DataTable, tables
+from ownview.studies.bench.table import tables
 from ownview.studies.cache import carry_out, unfinished
 from ownview.studies.grid import Planned, each_once
 from ownview.studies.markdown import counted
@@ -109,14 +110,12 @@ def _record(folder: Path, suite: Suite, found: Document, whole: list[Planned]) -
 
 def _show(found: Document, folder: Path, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({**found, "folder": str(folder)}, indent=2))
+        print_json({**found, "folder": str(folder)})
         return
     console = Console(highlight=False)
     for table in tables(found):
-        console.print(_table(table))
-        for protocol, told in table.warnings.items():
-            for sentence in told:
-                console.print(f"! {protocol}: {sentence}", markup=False)
+        console.print(figures(table, f"{table.data}, {counted(table.seeds, 'seed')}"))
+        warn(console, table)
         console.print()
     console.print(
         "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users.\n" + LEGEND,
@@ -126,21 +125,6 @@ def _show(found: Document, folder: Path, as_json: bool) -> None:
         who = f"{one['method']}, {one['data']}, {one['protocol']}, seed {one['seed']}"
         console.print(f"failed: {who}: {one['reason']}", markup=False)
     console.print(f"{RESULTS}, {PAGE} and every run are in {folder}", soft_wrap=True, markup=False)
-
-
-def _table(one: DataTable) -> Table:
-    """Fits 100 columns with two protocols: an interval stands under its mean."""
-    title = escape(f"{one.data}, {counted(one.seeds, 'seed')}")
-    table = Table(title=title, title_justify="left", title_style="bold", box=None)
-    table.add_column("method", overflow="fold")
-    for protocol, metric in one.columns():
-        table.add_column(
-            f"{escape(protocol)}\n{metric}\n[dim]of {one.protocols[protocol]}[/]", justify="right", no_wrap=True
-        )
-    for method in one.methods:
-        cells = (one.text(method, *column).replace(" (", "\n[dim](").replace(" to ", "-") for column in one.columns())
-        table.add_row(escape(one.label(method)), *(f"{cell}[/]" if "[dim]" in cell else cell for cell in cells))
-    return table
 
 
 def _list_suites(as_json: bool) -> None:
@@ -157,7 +141,7 @@ def _list_suites(as_json: bool) -> None:
         for one in suites()
     ]
     if as_json:
-        typer.echo(json.dumps({"suites": rows}, indent=2))
+        print_json({"suites": rows})
         return
     console = Console(highlight=False)
     for row in rows:
@@ -177,7 +161,7 @@ def _list_runs(planned: list[Planned], as_json: bool) -> None:
         for one in planned
     ]  # fmt: skip
     if as_json:
-        typer.echo(json.dumps({"runs": rows}, indent=2))
+        print_json({"runs": rows})
         return
     table = Table(box=None, pad_edge=False)
     for column in rows[0]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,21 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from ownview.base.errors import SettingError
-from ownview.cli.options import (
-    AsJson,
-    Columns,
-    Data,
-    DataDir,
-    Device,
-    EngineName,
-    Memory,
-    Privacy,
-    Rounds,
-    Sets,
-    new_folder,
-    read_sets,
-    with_privacy,
-)
+from ownview.cli import options
+from ownview.cli.options import folder_of, new_folder, print_json, with_privacy, with_settings
 from ownview.cli.progress import progress
 from ownview.config.presets.loading import preset
 from ownview.data.columns import parse_columns
@@ -35,12 +21,10 @@ from ownview.engine.machine import readable
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
-from ownview.federation.options import FederationOptions
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run, experiment_of, resume, run
 
-Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
 Config = Annotated[Path | None, typer.Option("--config", help="An experiment as a TOML file; options override it.")]
 PresetName = Annotated[
     str | None, typer.Option("--preset", help="Settings found for the method (`ownview ls presets`); --set overrides.")
@@ -58,25 +42,25 @@ Resume = Annotated[Path | None, typer.Option("--resume", help="Finish the interr
 def command(
     context: typer.Context,
     method: Annotated[str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.")] = None,
-    data: Data = "goodbooks",
-    columns: Columns = None,
-    protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
-    rounds: Rounds = 100,
+    data: options.Data = "goodbooks",
+    columns: options.Columns = None,
+    protocol: options.ProtocolName = "honest",
+    rounds: options.Rounds = 100,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal results.")] = 0,
     inactive: Inactive = "",
     watch: Watching = None,
-    privacy: Privacy = None,
-    sets: Sets = None,
-    plugin: Plugins = None,
+    privacy: options.Privacy = None,
+    sets: options.Sets = None,
+    plugin: options.Plugins = None,
     config: Config = None,
     preset_name: PresetName = None,
     out: Out = None,
     resume_from: Resume = None,
-    engine: EngineName = "vector",
-    device: Device = "auto",
-    memory: Memory = "auto",
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    engine: options.EngineName = "vector",
+    device: options.Device = "auto",
+    memory: options.Memory = "auto",
+    data_dir: options.DataDir = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Train a method and measure it; everything goes into a run folder."""
     given = {name for name in context.params if _on_command_line(context, name)}
@@ -97,9 +81,7 @@ def command(
     else:
         base = _base(method, asked.get("data", data), config, preset_name)
         experiment = _experiment(base, method, asked, parse_columns(columns), sets, plugin or [])
-        folder = out or new_folder(
-            f"{experiment.label()}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
-        )
+        folder = out or new_folder(folder_of(experiment))
         with progress(experiment.label(), experiment.rounds_needed, quiet=as_json) as advance:
             finished = run(
                 experiment, out=folder, memory=memory, data_dir=data_dir,
@@ -112,7 +94,7 @@ def show(finished: Run, *, as_json: bool) -> None:
     """Print a result: one JSON object, or a few lines for a person."""
     result = {**finished.result, "folder": str(finished.folder.path)}
     if as_json:
-        typer.echo(json.dumps(result, indent=2))
+        print_json(result)
         return
     console = Console(highlight=False)
     among = finished.experiment.protocol.candidates
@@ -184,23 +166,11 @@ def _experiment(
     sets: Sequence[str],
     plugins: Sequence[str],
 ) -> Experiment:
-    name = method or base.method
-    wrapped = {**dict(base.plugins if not plugins else ()), **{plugin: {} for plugin in plugins}}
-    settings, of_plugins, federation = read_sets(name, list(wrapped), sets)
-    changes = dict(asked)
+    changes = {**asked, "columns": columns or base.columns}
     if "protocol" in asked:
         changes["protocol"] = protocol_by_name(asked["protocol"])
-    experiment = replace(
-        base,
-        **changes,
-        method=name,
-        settings={**(base.settings if name.lower() == base.method.lower() else {}), **settings},
-        plugins=tuple((plugin, {**wrapped[plugin], **changed}) for plugin, changed in of_plugins),
-        columns=columns or base.columns,
-        federation=FederationOptions.of({**base.federation.values(), **federation}),
-    )
-    experiment.model()
-    return experiment
+    wrapped = plugins or [name for name, _ in base.plugins]
+    return with_settings(replace(base, **changes), method or base.method, list(dict.fromkeys(wrapped)), sets)
 
 
 def _on_command_line(context: typer.Context, name: str) -> bool:

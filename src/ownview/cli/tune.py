@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,23 +13,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ownview.cli.options import (
-    RUNS,
-    AsJson,
-    Columns,
-    Data,
-    DataDir,
-    Device,
-    EngineName,
-    Memory,
-    Privacy,
-    Rounds,
-    read_sets,
-    with_privacy,
-)
+from ownview.cli import options
+from ownview.cli.options import folder_of, print_json, with_privacy, with_settings
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
-from ownview.federation.options import FederationOptions
 from ownview.runs.experiment import Experiment
 from ownview.studies.tuning.best import best_of, ranked
 from ownview.studies.tuning.knobs import searched
@@ -54,51 +40,44 @@ Pins = Annotated[
 
 def command(
     method: Annotated[str, typer.Argument(help="A method (`ownview ls methods`) or a .py file.")],
-    data: Data = "goodbooks",
+    data: options.Data = "goodbooks",
     trials: Trials = 30,
-    columns: Columns = None,
-    protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
+    columns: options.Columns = None,
+    protocol: options.ProtocolName = "honest",
     metric: Annotated[str, typer.Option("--metric", help=" or ".join(METRICS) + ", on validation.")] = METRICS[0],
-    rounds: Rounds = 100,
+    rounds: options.Rounds = 100,
     seed: Annotated[int, typer.Option("--seed", help="Of the search and of every trial.")] = 0,
     search: Searches = None,
     sets: Pins = None,
-    privacy: Privacy = None,
-    plugin: Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")] = None,
+    privacy: options.Privacy = None,
+    plugin: options.Plugins = None,
     pruner: Annotated[str, typer.Option("--pruner", help="Who ends poor trials early: median, halving or none.")] = (
         "median"
     ),
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the tuning; one that exists goes on.")] = None,
-    engine: EngineName = "vector",
-    device: Device = "auto",
-    memory: Memory = "auto",
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    engine: options.EngineName = "vector",
+    device: options.Device = "auto",
+    memory: options.Memory = "auto",
+    data_dir: options.DataDir = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Find a method's best settings on validation; test is not looked at. The same command goes on where it stopped."""
     pairs = with_privacy(sets, privacy)
     plugins = list(dict.fromkeys(plugin or []))
-    settings, of_plugins, federation = read_sets(method, plugins, pairs)
-    base = Experiment(
-        method=method, data=data, settings=settings, plugins=tuple(of_plugins), columns=parse_columns(columns) or {},
-        protocol=protocol_by_name(protocol), federation=FederationOptions.of(federation), rounds=rounds, seed=seed,
-        engine=engine, device=device,
+    plain = Experiment(
+        method=method, data=data, columns=parse_columns(columns) or {}, protocol=protocol_by_name(protocol),
+        rounds=rounds, seed=seed, engine=engine, device=device,
     )  # fmt: skip
-    base.model()
+    base = with_settings(plain, method, plugins, pairs)
     pinned = [pair.partition("=")[0] for pair in pairs]
     tuning = Tuning(base, searched(method, plugins, pinned, search or []), trials, metric, pruner)
-    folder = TuningFolder(out or _folder(base))
+    folder = TuningFolder(out or folder_of(base, "tune-"))
     with _live(tuning, quiet=as_json) as (on_round, on_trial):
         ended = tune(tuning, folder, memory=memory, data_dir=data_dir, on_round=on_round, on_trial=on_trial)
     if as_json:
-        typer.echo(json.dumps(_summary(tuning, ended, folder), indent=2))
+        print_json(_summary(tuning, ended, folder))
         return
     _show(tuning, ended, folder)
-
-
-def _folder(base: Experiment) -> Path:
-    name = f"tune-{base.label()}-{Path(base.data).stem}-{base.protocol.name}-seed{base.seed}"
-    return RUNS / name.replace("/", "-").replace(" ", "")
 
 
 @contextmanager

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError, suggestion
+from ownview.runs.table import LEGEND, Comparison
 from ownview.studies.bench.results import Document, read_document
-from ownview.studies.bench.table import LEGEND, DataTable, tables
+from ownview.studies.bench.table import tables
 from ownview.studies.markdown import table_lines
 
 _BLOCK = re.compile(
@@ -60,10 +61,11 @@ def section(values: Document) -> list[str]:
     return lines + [f"- failed: {who}: {why}" for who, why in zip(failed, reasons, strict=True)]
 
 
-def markdown_table(table: DataTable) -> list[str]:
+def markdown_table(table: Comparison) -> list[str]:
     """Both protocols side by side."""
-    heads = [f"`{protocol}` {metric} of {table.protocols[protocol]}" for protocol, metric in table.columns()]
-    rows = [[table.label(one), *(table.text(one, *column) for column in table.columns())] for one in table.methods]
+    heads = [f"`{protocol}` {metric} of {table.ranked[protocol]}" for protocol, metric in table.columns]
+    cells = {one: [table.cells.get((one, *column)) for column in table.columns] for one in table.methods}
+    rows = [[table.label(one), *("-" if cell is None else str(cell) for cell in mine)] for one, mine in cells.items()]
     return table_lines(["method", *heads], rows)
 
 
@@ -90,7 +92,7 @@ def with_tables(text: str, documents: Mapping[str, Document], source: str) -> st
     return made
 
 
-def _short(values: Document, chosen: Sequence[DataTable]) -> str:
+def _short(values: Document, chosen: Sequence[Comparison]) -> str:
     lines: list[str] = []
     for table in chosen:
         runs = [one for one in values["runs"] if one["data"] == table.data]
@@ -99,9 +101,9 @@ def _short(values: Document, chosen: Sequence[DataTable]) -> str:
     return "\n".join(["", *lines])
 
 
-def _warnings(table: DataTable) -> list[str]:
+def _warnings(table: Comparison) -> list[str]:
     """What must be known to read the figures of a protocol; probed on this data, or told by the protocol's settings."""
-    return [f"- **`{protocol}`**: {sentence}" for protocol, told in table.warnings.items() for sentence in told]
+    return [f"- **`{name}`**: {found.sentence}" for name in table.ranked for found in table.warnings(name)]
 
 
 def _notes(runs: Sequence[dict[str, Any]]) -> list[str]:

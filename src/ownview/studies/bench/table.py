@@ -3,62 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from ownview.evaluation.comparison import SIGNS, Cell, Mark
+from ownview.evaluation.comparison import Cell, Mark
+from ownview.evaluation.findings import Finding
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.cells import CellKey, averaged
+from ownview.runs.table import Comparison
 from ownview.studies.bench.results import Document, Entry
 
-LEGEND = (
-    f"{SIGNS[Mark.LEVEL]}: cannot be told apart from the column's best, {SIGNS[Mark.BEST]} "
-    "(paired over users, Wilcoxon's test, Holm's correction over the table). "
-    "Neither stands where rows were made at different times."
-)
 
-
-@dataclass(frozen=True)
-class DataTable:
-    """Everything about one dataset.
-
-    Args:
-        data: its name.
-        methods: rows.
-        protocols: groups of columns, with what the held-out item is ranked among.
-        figures: by method, protocol and metric; absent where a run failed or is not there.
-        seeds: most that any row has.
-        warnings: by protocol, what must be known to read its figures.
-    """
-
-    data: str
-    methods: tuple[str, ...]
-    protocols: dict[str, str]
-    figures: dict[CellKey, Cell]
-    seeds: int
-    warnings: dict[str, list[str]]
-
-    def columns(self) -> list[tuple[str, str]]:
-        """(protocol, metric), protocols side by side."""
-        return [(protocol, metric) for protocol in self.protocols for metric in HEADLINE]
-
-    def label(self, method: str) -> str:
-        """The method, and how many seeds it has where others have more."""
-        own = min((one.seeds for (row, _, _), one in self.figures.items() if row == method), default=0)
-        return method if own == self.seeds else f"{method} ({own} of {self.seeds} seeds)"
-
-    def text(self, method: str, protocol: str, metric: str) -> str:
-        """A cell."""
-        found = self.figures.get((method, protocol, metric))
-        return "-" if found is None else str(found)
-
-
-def tables(values: Document) -> list[DataTable]:
+def tables(values: Document) -> list[Comparison]:
     """One a dataset, in the document's order."""
     every: list[Entry] = [*values["runs"], *values["failures"]]
     return [_table(data, values, every) for data in dict.fromkeys(one["data"] for one in every)]
 
 
-def _table(data: str, values: Document, every: Sequence[Entry]) -> DataTable:
+def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
     here = [one for one in values["runs"] if one["data"] == data]
     ranked = {one["protocol"]: f"{one['ranked_among']} items" for one in here}
     protocols = {name: ranked[name] for name in values["protocols"] if name in ranked}
@@ -72,8 +33,7 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> DataTable:
             same = [one for one in here if (one["method"], one["protocol"]) == (method, protocol)]
             for key in [(method, protocol, metric) for metric in HEADLINE if same]:
                 figures[key] = _figure(key, same, compared.get(key))
-    seeds = max((one.seeds for one in figures.values()), default=0)
-    return DataTable(data, methods, protocols, figures, seeds, {name: _warnings(here, name) for name in protocols})
+    return Comparison(data, methods, protocols, figures, {name: _warnings(here, name) for name in protocols})
 
 
 def _figure(key: CellKey, same: Sequence[Entry], compared: Entry | None) -> Cell:
@@ -84,6 +44,6 @@ def _figure(key: CellKey, same: Sequence[Entry], compared: Entry | None) -> Cell
     return replace(cell, low=compared["low"], high=compared["high"], mark=Mark(compared["mark"]))
 
 
-def _warnings(runs: Sequence[Entry], protocol: str) -> list[str]:
-    told = (found["sentence"] for one in runs if one["protocol"] == protocol for found in one["warnings"])
-    return list(dict.fromkeys(told))
+def _warnings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:
+    told = (found for one in runs if one["protocol"] == protocol for found in one["warnings"])
+    return tuple(dict.fromkeys(Finding(one["probe"], True, one["sentence"]) for one in told))
