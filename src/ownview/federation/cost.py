@@ -9,7 +9,6 @@ not the time this machine needed.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
@@ -153,7 +152,7 @@ def _first_upload(federation: Federation) -> int:
     home, world = federation.work.home, federation.world
     everybody, timelines = home.clients.identities, home.clients.timelines
     new = Clients(home.client.params, world.num_items, everybody, home.seed, home.machine, home.train, timelines)
-    work, sizes = federation.terms.work(replace(home, clients=new)), 0.0
+    work, sizes = federation.terms.work(new, home.train, home.excluded, home.users), 0.0
     for block in work.blocks(torch.arange(world.num_clients, device=home.machine.device)):
         upload = work.do(work.samples(1, block), federation.newest(block))
         sizes += float(federation.terms.sizes(upload).sum())

@@ -17,7 +17,6 @@ from ownview.federation.messages import Download
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
-from ownview.federation.work import Household
 from ownview.seam.training import Params
 
 _RECEIVED = "received"
@@ -54,19 +53,13 @@ class Device:
     """
 
     def __init__(self, terms: Terms, data: OwnData, file: Path) -> None:
-        self.terms, self.file, plan = terms, file, terms.plan
-        train, items = _list(data.train), plan.world.num_items
+        self.terms, self.file = terms, file
+        train, items = _list(data.train), terms.world.num_items
         times = None if data.times is None else _list(data.times)
-        timelines = Timelines(_list(data.timeline), times, items, plan.machine.dtype)
+        timelines = Timelines(_list(data.timeline), times, items, terms.machine.dtype)
         identity = torch.tensor([data.identity])
-        self.clients = Clients(terms.client.params, items, identity, plan.seed, plan.machine, train, timelines)
-        users = np.array([data.identity])
-        self.work = terms.work(
-            Household(
-                plan.name, terms.client, self.clients, plan.world, train, _list(data.excluded), users,
-                plan.seed, plan.machine,
-            )
-        )  # fmt: skip
+        self.clients = Clients(terms.client.params, items, identity, terms.seed, terms.machine, train, timelines)
+        self.work = terms.work(self.clients, train, _list(data.excluded), np.array([data.identity]))
         self.received: bytes = b""
         if file.exists():
             packed = load_file(file)
@@ -114,13 +107,8 @@ class Device:
 
     def _nothing(self, number: int) -> Download:
         """What a client has that has received nothing: the initial values, which follow from the seed."""
-        plan = self.terms.plan
-        drawn = {
-            name: param.drawn(name, plan.world.num_items, plan.seed).to(plan.machine.dtype)
-            for name, param in self.terms.client.params.items()
-            if param.from_server
-        }
-        return Download(number, drawn)
+        params = self.terms.client.params
+        return Download(number, {name: self.terms.drawn(name) for name in params if params[name].from_server})
 
     def _save(self) -> None:
         packed = {name: value.contiguous() for name, value in self.clients.pack().items()}

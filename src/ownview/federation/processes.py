@@ -44,32 +44,8 @@ class Lengths:
     up: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Home:
-    """Everything a client's process begins with.
-
-    Args:
-        method: written for one client.
-        world: number of clients and items.
-        options: of the federation.
-        seed: of the run.
-        machine: precision and memory; the CPU.
-        data: the client's own.
-        file: of its values.
-    """
-
-    method: Federated
-    world: World
-    options: FederationOptions
-    seed: int
-    machine: Machine
-    data: OwnData
-    file: Path
-
-    def device(self) -> Device:
-        """The client."""
-        terms = Terms.of(self.method, self.world, self.options, self.seed, self.machine)
-        return Device(terms, self.data, self.file)
+Agreed = tuple[Federated, World, FederationOptions, int, Machine]
+"""What `Terms.of` makes terms of: every process makes its own."""
 
 
 class ProcessFederation:
@@ -95,19 +71,17 @@ class ProcessFederation:
         machine: Machine,
         folder: Path,
     ) -> None:
-        self.world = World(split.num_users, split.num_items)
-        self.terms = Terms.of(method, self.world, options, seed, machine)
-        self.server = AggregationServer(self.terms.plan)
-        self.homes = [
-            Home(method, self.world, options, seed, machine, own_data(split, excluded, k), folder / f"{k}.safetensors")
-            for k in range(split.num_users)
-        ]
+        self.agreed: Agreed = method, World(split.num_users, split.num_items), options, seed, machine
+        self.terms = Terms.of(*self.agreed)
+        self.server = AggregationServer(self.terms)
+        self.own = [own_data(split, excluded, client) for client in range(split.num_users)]
+        self.files = [folder / f"{client}.safetensors" for client in range(split.num_users)]
         self.processes: list[Process | Here] = []
         self.stack = ExitStack()
 
     def __enter__(self) -> Self:
-        travels = can_travel(self.homes[0].method)
-        self.processes = [Process(home) if travels else Here(home) for home in self.homes]
+        kind = Process if can_travel(self.agreed[0]) else Here
+        self.processes = [kind(self.agreed, own, file) for own, file in zip(self.own, self.files, strict=True)]
         for process in self.processes:
             self.stack.callback(process.close)
         return self
@@ -143,7 +117,7 @@ class ProcessFederation:
 
     def look(self, number: int) -> tuple[Tensor, list[Params]]:
         """Send everybody the newest; then [n, m] their scores of all items, and what each holds of its own."""
-        everybody = torch.arange(self.world.num_clients)
+        everybody = torch.arange(self.terms.world.num_clients)
         self._ask(everybody, "receive", [(self._download(number, client), False) for client in everybody])
         nothing: Sequence[tuple[()]] = [()] * len(everybody)
         return torch.stack(self._ask(everybody, "scores", nothing)), self._ask(everybody, "values", nothing)
@@ -161,12 +135,12 @@ class ProcessFederation:
 class Process:
     """One client's process."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, agreed: Agreed, data: OwnData, file: Path) -> None:
         # One process loads everything and does nothing else; clients are forked from it.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["ownview.federation.loaded_once"])
         self.connection, other = context.Pipe()
-        self.process = context.Process(target=_live, args=(home, other), daemon=True)
+        self.process = context.Process(target=_live, args=(other, agreed, data, file), daemon=True)
         self.process.start()
         other.close()
 
@@ -193,8 +167,8 @@ class Process:
 class Here:
     """One client in this process, for methods that were not written in a module: it has its file, and sees bytes."""
 
-    def __init__(self, home: Home) -> None:
-        self.device, self.found = home.device(), None
+    def __init__(self, agreed: Agreed, data: OwnData, file: Path) -> None:
+        self.device, self.found = Device(Terms.of(*agreed), data, file), None
 
     def close(self) -> None:
         """Nothing but the file is left."""
@@ -224,7 +198,7 @@ def own_data(split: Split, excluded: Ragged, client: int) -> OwnData:
     return OwnData(client, split.train.of(client), excluded.of(client), line.items.of(client), times)
 
 
-def _live(home: Home, connection: Connection) -> None:
+def _live(connection: Connection, agreed: Agreed, data: OwnData, file: Path) -> None:
     """A client's process: it does what it is asked for until nobody asks any more."""
     torch.set_num_threads(1)
     device: Device | None = None
@@ -234,12 +208,12 @@ def _live(home: Home, connection: Connection) -> None:
         except (EOFError, ConnectionError):
             return
         try:
-            device = device or home.device()
+            device = device or Device(Terms.of(*agreed), data, file)
             connection.send(_DOES[what](device, *arguments))
         except OwnviewError as error:
             connection.send(error)
         except Exception as error:
-            connection.send(TrainingError(f"client {home.data.identity}: {type(error).__name__}: {error}"))
+            connection.send(TrainingError(f"client {data.identity}: {type(error).__name__}: {error}"))
 
 
 _DOES: dict[str, Callable[..., Any]] = {

@@ -23,7 +23,6 @@ from ownview.federation.reporting import reporting
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
-from ownview.federation.work import Household
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.server import Sums
@@ -78,19 +77,14 @@ class Federation:
         self.terms = Terms.of(method, self.world, options, seed, machine)
         self.client = self.terms.client
         self._require_memory()
-        self.server = AggregationServer(self.terms.plan)
+        self.server = AggregationServer(self.terms)
         timeline, train = split.timeline(), split.train.to(machine.device)
         times = None if timeline.times is None else timeline.times.to(machine.device)
         timelines = Timelines(timeline.items.to(machine.device), times, split.num_items, machine.dtype)
         everybody = torch.arange(split.num_users)
         params = self.client.params
         self.clients = Clients(params, split.num_items, everybody, seed, machine, train, timelines)
-        self.work = self.terms.work(
-            Household(
-                method.name, self.client, self.clients, self.world, train, excluded.to(machine.device),
-                split.data.users, seed, machine,
-            )
-        )  # fmt: skip
+        self.work = self.terms.work(self.clients, train, excluded.to(machine.device), split.data.users)
         self.done = 0
 
     def _require_memory(self) -> None:
@@ -98,8 +92,8 @@ class Federation:
         rows = int(self.split.train.lengths.double().mean())
         n, m = self.world.num_clients, self.world.num_items
         needed = client_side.planned_bytes(params, n, m, rows, width, self.machine.memory)
-        needed += server_side.planned_bytes(params, self.world, width, self.terms.plan)
-        combine = self.terms.plan.server.combine
+        needed += server_side.planned_bytes(self.terms)
+        combine = self.terms.server.combine
         advice = {"advice": combine.advice} if isinstance(combine, Sums) else {}
         self.machine.require(needed, f"{self.method.name}'s standing values", **advice)
 

@@ -124,7 +124,7 @@ def only_declared_leaves(method: Federated) -> None:
     quiet = federation(method, small_world(), options=FederationOptions(clients="poisson:1e-12"))
     before = {name: value.clone() for name, value in quiet.server.shared.items()}
     quiet.round(1)
-    if one.terms.plan.server.after is None:
+    if one.terms.server.after is None:
         for name, value in quiet.server.shared.items():
             assert torch.equal(value, before[name]), f"the server's {name} changed although nobody sent anything"
 
