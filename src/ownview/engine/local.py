@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,35 +19,16 @@ from ownview.engine.samples import Samples
 from ownview.engine.stopping import EarlyStop
 from ownview.seam.client import Client
 from ownview.seam.optimizers import Run
-from ownview.seam.training import Batch, Context, Params, Phase, Shrink, Step
+from ownview.seam.training import Batch, Context, Opening, Params, Phase, Shrink, Step
 
 _PLACE = (1 << 25) - 1
 """The low bits of a sort key hold a sample's place; no client has 33 million samples."""
 
-Loss = Callable[[Params, Batch, int], Tensor]
-"""The loss of one client ([]) or of a stack of clients ([B]), in the phase of that number."""
+Loss = Callable[[Params, Batch], Tensor]
+"""The loss of one client ([]) or of a stack of clients ([B]), in one phase."""
 
-PhaseLoss = Callable[[Params, Batch], Tensor]
-"""The same inside one phase."""
-
-NumberedPhases = tuple[tuple[Phase, ...], range]
-"""All phases of a method, and the numbers of those that run."""
-
-OpenPhase = Callable[[Params, int], Params]
-"""New values that the phase of that number begins with, of one client or of a stack of clients."""
-
-
-@dataclass(frozen=True)
-class ClientSide:
-    """A method's functions, for one client or vectorised over the client axis.
-
-    Args:
-        loss: of a batch.
-        open_phase: where the phase has an opening.
-    """
-
-    loss: Loss
-    open_phase: OpenPhase
+Each = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""What is written for one client -> the same for one client, or mapped over a stack of clients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +74,11 @@ class Runs:
         """One client without a client axis."""
         return cls((...,), (batches,))
 
+    @property
+    def each(self) -> Each:
+        """Maps what is written for one client over the stack; one client alone needs no mapping."""
+        return _itself if self.spans[0] is ... else torch.vmap
+
     def at(self, batch: int) -> int:
         """How many runs have a batch of this number."""
         return sum(count > batch for count in self.batches)
@@ -126,40 +113,12 @@ class Plan:
     recorder: Recorder
     tables: frozenset[str]
 
-    @classmethod
-    def of(
-        cls,
-        client: Client,
-        numbered: NumberedPhases,
-        seed: int,
-        number: int,
-        recorder: Recorder,
-        tables: frozenset[str],
-    ) -> Plan:
-        """What clients do in round `number`."""
-        (phases, numbers), work = numbered, client.training
-        return cls(phases, numbers, work.batch_size, 1 + work.negatives, seed, number, recorder, tables)
 
-
-def numbered_phases(client: Client, *, preparing: bool) -> NumberedPhases:
-    """A client's phases, those before it predicts behind the others, and the numbers of the ones that run.
-
-    Args:
-        client: whose.
-        preparing: whether the ones before it predicts run, or the others.
-    """
-    training, before = client.phases, client.before_predicting
-    count = len(training)
-    return (*training, *before), range(count, count + len(before)) if preparing else range(count)
-
-
-def fit(
-    client: ClientSide, params: Params, samples: Samples, runs: Runs, plan: Plan
-) -> tuple[Tensor, tuple[Opened, ...]]:
+def fit(client: Client, params: Params, samples: Samples, runs: Runs, plan: Plan) -> tuple[Tensor, tuple[Opened, ...]]:
     """Train `params` in place.
 
     Args:
-        client: the method's functions, for one client or for a stack.
+        client: the method's.
         params: values with the client axis in front, or one client's without it.
         samples: likewise.
         runs: which clients work at which batch.
@@ -172,18 +131,18 @@ def fit(
     losses = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
     opened: list[Opened] = []
     for number in plan.numbers:
-        phase = plan.phases[number]
+        phase, context = plan.phases[number], Context(plan.round, number)
         if phase.opening is not None:
             rowless = {name: value.clone() for name, value in params.items() if name not in plan.tables}
             opened.append(Opened(number, rowless))
-            for name, value in client.open_phase(params, number).items():
+            for name, value in runs.each(partial(open_with, phase.opening, context))(params).items():
                 anywhere = phase.everywhere or name not in plan.tables
                 params[name].copy_(value if anywhere else torch.where(_sampled(samples, value), value, params[name]))
         here, at_work = _part(phase.part, samples, runs, plan)
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
         shuffled = replace(here, rows=here.rows.clone(), labels=here.labels.clone(), partners=here.partners.clone())
-        context = Context(plan.round, number)
-        epoch = _Epoch(partial(_in_phase, client.loss, number), params, shuffled, at_work, phase, plan, context)
+        loss = _loss_of(client, context, tuple(params), runs.each)
+        epoch = _Epoch(loss, params, shuffled, at_work, phase, plan, context)
         once_more = plan.recorder.repeated(epoch.run, phase.epochs)
         stop = EarlyStop(phase.tolerance, epoch.moved, epoch.total_loss, here.sizes)
         for count in range(phase.epochs):
@@ -193,6 +152,10 @@ def fit(
                 break
         losses = stop.mean_loss()
     return losses, tuple(opened)
+
+
+def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
 
 
 def _part(part: str, samples: Samples, runs: Runs, plan: Plan) -> tuple[Samples, Runs]:
@@ -208,8 +171,24 @@ def _on_batch(shrink: Shrink, context: Context, *tensors: Tensor) -> Tensor:
     return shrink(Batch(*tensors), context)
 
 
-def _in_phase(loss: Loss, phase: int, params: Params, batch: Batch) -> Tensor:
-    return loss(params, batch, phase)
+def open_with(opening: Opening, context: Context, p: Params) -> Params:
+    """What an opening makes of a client's values, these last."""
+    return opening(p, context)
+
+
+def _loss_of(client: Client, context: Context, names: tuple[str, ...], each: Each) -> Loss:
+    """Losses of one client or of a stack; tensors go through `vmap` one by one, because it unpacks trees slowly."""
+
+    def one(*tensors: Tensor) -> Tensor:
+        return client.loss(dict(zip(names, tensors, strict=False)), Batch(*tensors[len(names) :]), context)
+
+    every = each(one)
+
+    def loss(p: Params, batch: Batch) -> Tensor:
+        losses: Tensor = every(*(p[name] for name in names), *batch)
+        return losses
+
+    return loss
 
 
 class _Epoch:
@@ -217,7 +196,7 @@ class _Epoch:
 
     def __init__(
         self,
-        loss: PhaseLoss,
+        loss: Loss,
         params: Params,
         samples: Samples,
         runs: Runs,
@@ -256,13 +235,12 @@ class _Epoch:
         """[R] or [B, R] weights of |x|; what a step says of one client holds for each of a stack."""
         if part.shrink is None:
             return None
-        one = partial(_on_batch, part.shrink, self.context)
-        weights: Tensor = one(*batch) if self.runs.spans[0] is ... else torch.vmap(one)(*batch)
+        weights: Tensor = self.runs.each(partial(_on_batch, part.shrink, self.context))(*batch)
         return weights
 
 
 def _gradients(
-    loss: PhaseLoss, params: Params, batch: Batch, step: Step, here: Run
+    loss: Loss, params: Params, batch: Batch, step: Step, here: Run
 ) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
     """Losses of the clients at work and the gradients of the step's parameters, part by part.
 
