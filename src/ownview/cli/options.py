@@ -11,10 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.federation.options import FederationOptions
 from ownview.registry import PLUGINS, find_model
 from ownview.runs.experiment import Experiment
-from ownview.runs.named_settings import FEDERATION, METHOD, named_settings
+from ownview.runs.named_settings import FEDERATION, named_settings, with_values
 
 Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`) or a file of interactions.")]
 Columns = Annotated[
@@ -83,27 +82,20 @@ def with_settings(base: Experiment, method: str, plugins: Sequence[str], sets: S
 
     What `base` says of the same method, of the same plug-ins and of the federation stays where no pair says other.
     """
-    known = named_settings(method, plugins)
-    chosen: dict[str, dict[str, Any]] = {METHOD: {}, FEDERATION: {}, **{name: {} for name in plugins}}
+    known, chosen = named_settings(method, plugins), {}
     for pair in sets:
         name, equals, value = pair.partition("=")
         if not equals:
             raise SettingError(f"--set {pair}: expected NAME=VALUE")
         if name in known:
-            chosen[known[name].owner][known[name].own] = value
+            chosen[name] = value
         elif (plugin := name.partition(".")[0]) in PLUGINS and plugin not in plugins:
             raise SettingError(f"--set {pair}: plug-in {plugin} is not in use; add --plugin {plugin}")
         else:
             near = suggestion(name, set(known))
             raise SettingError(f"--set {pair}: neither {method} nor the federation has a setting {name!r}{near}")
     before = base.settings if method.lower() == base.method.lower() else {}
-    typed = {name: find_model(method).read(name, value) for name, value in chosen[METHOD].items()}
-    experiment = replace(
-        base,
-        method=method,
-        settings={**before, **typed},
-        plugins=tuple((plugin, {**dict(base.plugins).get(plugin, {}), **chosen[plugin]}) for plugin in plugins),
-        federation=FederationOptions.of({**base.federation.values(), **chosen[FEDERATION]}),
-    )
+    own = tuple((plugin, dict(base.plugins).get(plugin, {})) for plugin in plugins)
+    experiment = with_values(replace(base, method=method, settings=before, plugins=own), known, chosen)
     experiment.model()
     return experiment

@@ -18,9 +18,8 @@ from ownview.cli.options import folder_of, print_json, with_privacy, with_settin
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
-from ownview.studies.tuning.best import best_of, ranked
 from ownview.studies.tuning.knobs import searched
-from ownview.studies.tuning.record import COMPLETE, Trial, TuningFolder
+from ownview.studies.tuning.record import COMPLETE, Trial, TuningFolder, best_of, ranked
 from ownview.studies.tuning.tune import METRICS, OnRound, OnTrial, Tuning, tune
 
 _SHOWN = 10

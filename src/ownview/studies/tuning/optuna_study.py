@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ownview.base.errors import SettingError, suggestion
+from ownview.base.errors import SettingError
 from ownview.base.randomness import derive
-from ownview.config.search import Between, OneOf, text_of
-from ownview.studies.tuning.knobs import Knob
+from ownview.config.search import OneOf, text_of
+from ownview.runs.named_settings import NamedSetting
 from ownview.studies.tuning.record import COMPLETE, FAILED, Trial
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Study:
         rounds: of a whole trial.
     """
 
-    def __init__(self, chosen: Mapping[str, Knob], seed: int, pruner: str, rounds: int) -> None:
+    def __init__(self, chosen: Mapping[str, NamedSetting], seed: int, pruner: str, rounds: int) -> None:
         self.optuna = _optuna()
         self.optuna.logging.set_verbosity(self.optuna.logging.ERROR)
         self.chosen, self.seed = chosen, seed
@@ -84,7 +84,7 @@ class Study:
         if not ended:
             study.enqueue_trial(self._defaults())
         drawn = study.ask(self.distributions)
-        values = {name: self._value(name, value) for name, value in drawn.params.items()}
+        values = {name: self.chosen[name].read(value) for name, value in drawn.params.items()}
         return Candidate(len(ended) + 1, values, drawn)
 
     def _as_optuna(self, trial: Trial) -> Any:
@@ -100,32 +100,21 @@ class Study:
             system_attrs={} if failed else trial.marks,
         )
 
-    def _distribution(self, knob: Knob) -> Any:
+    def _distribution(self, knob: NamedSetting) -> Any:
         space, kinds = knob.space, self.optuna.distributions
         if isinstance(space, OneOf):
             return kinds.CategoricalDistribution([text_of(value) for value in space.values])
-        assert isinstance(space, Between)
+        assert space is not None
         if knob.kind is int:
             return kinds.IntDistribution(int(space.low), int(space.high), log=space.log)
         return kinds.FloatDistribution(space.low, space.high, log=space.log)
 
     def _defaults(self) -> dict[str, Any]:
         """The defaults that lie in their spaces; the others are drawn."""
-        texts = {n: text_of(k.default) if isinstance(k.space, OneOf) else k.default for n, k in self.chosen.items()}
-        return {name: value for name, value in texts.items() if self._contains(name, value)}
-
-    def _contains(self, name: str, value: Any) -> bool:
-        space = self.chosen[name].space
-        if isinstance(space, OneOf):
-            return value in map(text_of, space.values)
-        assert isinstance(space, Between)
-        return bool(space.low <= value <= space.high)
-
-    def _value(self, name: str, drawn: Any) -> Any:
-        space = self.chosen[name].space
-        if isinstance(space, OneOf):
-            return next(value for value in space.values if text_of(value) == drawn)
-        return drawn
+        inside = {
+            name: one for name, one in self.chosen.items() if one.space is not None and one.space.holds(one.default)
+        }
+        return {n: text_of(one.default) if isinstance(one.space, OneOf) else one.default for n, one in inside.items()}
 
     def _pruner(self, name: str, rounds: int) -> Any:
         kinds = self.optuna.pruners
@@ -134,12 +123,6 @@ class Study:
         if name == "halving":
             return kinds.SuccessiveHalvingPruner(min_resource=max(1, rounds // 16), reduction_factor=2)
         return kinds.NopPruner()
-
-
-def require_pruner(name: str) -> None:
-    """Refuse a pruner that does not exist."""
-    if name not in PRUNERS:
-        raise SettingError(f"--pruner {name}: expected one of {', '.join(PRUNERS)}{suggestion(name, PRUNERS)}")
 
 
 def _optuna() -> Any:

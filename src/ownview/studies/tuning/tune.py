@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OwnviewError, SettingError, suggestion
 from ownview.config.search import text_of
+from ownview.evaluation.metrics import means
+from ownview.evaluation.protocol import Protocol
 from ownview.runs.best_round import Best
 from ownview.runs.experiment import Experiment
+from ownview.runs.named_settings import NamedSetting, with_values
 from ownview.runs.provenance import method_fingerprint
+from ownview.runs.setup import ExperimentSetup
 from ownview.runs.signals import Signals
-from ownview.studies.tuning.best import best_of, best_toml
-from ownview.studies.tuning.knobs import Knob, with_values
-from ownview.studies.tuning.optuna_study import Candidate, Study, require_pruner
-from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder
-from ownview.studies.tuning.validation import Validation, require_blind
+from ownview.studies.tuning.optuna_study import PRUNERS, Candidate, Study
+from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder, best_of, best_toml
 
 METRICS = ("NDCG@10", "HR@10")
 """What a tuning can go by."""
@@ -51,18 +52,15 @@ class Tuning:
     """
 
     base: Experiment
-    chosen: Mapping[str, Knob]
+    chosen: Mapping[str, NamedSetting]
     trials: int
     metric: str = "NDCG@10"
     pruner: str = "median"
 
     def __post_init__(self) -> None:
-        require_blind(self.base.protocol)
-        require_pruner(self.pruner)
-        if self.metric not in METRICS:
-            raise SettingError(
-                f"--metric {self.metric}: expected one of {', '.join(METRICS)}{suggestion(self.metric, METRICS)}"
-            )
+        _require_blind(self.base.protocol)
+        _require_one_of("--pruner", self.pruner, PRUNERS)
+        _require_one_of("--metric", self.metric, METRICS)
         if self.trials < 1:
             raise SettingError(f"--trials {self.trials}: expected a whole number at least 1")
 
@@ -95,24 +93,24 @@ def tune(
     """
     base = tuning.base
     study = Study(tuning.chosen, base.seed, tuning.pruner, base.rounds)
-    validation = Validation.of(base, memory, data_dir)
+    setup = ExperimentSetup.of(base, memory=memory, data_dir=data_dir)
     with folder.held(), Signals() as signals:
-        folder.begin(tuning.question(validation.setup.split.data.fingerprint()))
+        folder.begin(tuning.question(setup.split.data.fingerprint()))
         ended = folder.trials()
         while len(ended) < tuning.trials:
             candidate = study.ask(ended)
-            trial = _carry_out(tuning, candidate, validation, signals, on_round)
+            trial = _carry_out(tuning, candidate, setup, signals, on_round)
             if trial is None:
                 raise StoppedTuningError(len(ended), tuning.trials, folder.path, signals.received)
             folder.append(trial)
             ended.append(trial)
             on_trial(trial)
-        _write_best(tuning, ended, validation, folder)
+        _write_best(tuning, ended, setup, folder)
     return ended
 
 
 def _carry_out(
-    tuning: Tuning, candidate: Candidate, validation: Validation, signals: Signals, on_round: OnRound
+    tuning: Tuning, candidate: Candidate, setup: ExperimentSetup, signals: Signals, on_round: OnRound
 ) -> Trial | None:
     """Train one candidate; None where a signal came first."""
     start = time.perf_counter()
@@ -120,7 +118,7 @@ def _carry_out(
     best, values = Best(), []
     state, reason = COMPLETE, ""
     try:
-        for number, metrics in validation.rounds(with_values(tuning.base, tuning.chosen, candidate.values)):
+        for number, metrics in _validated(setup, with_values(tuning.base, tuning.chosen, candidate.values)):
             best.offer(number, metrics, last=last)
             value = metrics[tuning.metric]
             values.append(value)
@@ -146,10 +144,32 @@ def _carry_out(
     )
 
 
-def _write_best(tuning: Tuning, ended: Sequence[Trial], validation: Validation, folder: TuningFolder) -> None:
+def _write_best(tuning: Tuning, ended: Sequence[Trial], setup: ExperimentSetup, folder: TuningFolder) -> None:
     best = best_of(ended)
-    values = {name: tuning.chosen[name].read(text) for name, text in best.settings.items()}
-    experiment = with_values(tuning.base, tuning.chosen, values)
+    experiment = with_values(tuning.base, tuning.chosen, best.settings)
     resolved = replace(experiment.resolved(experiment.model()), device="auto")
-    about = validation.setup.provenance(resolved.method)
+    about = setup.provenance(resolved.method)
     folder.write_best(best_toml(resolved, best, ended, tuning.metric, about))
+
+
+def _validated(setup: ExperimentSetup, experiment: Experiment) -> Iterator[tuple[int, dict[str, float]]]:
+    """Train a candidate: every round, from 1, and the metrics after it; only the question of validation is asked."""
+    model = experiment.model()
+    at_work, (ranker, _) = setup.trainer(experiment, model), setup.rankers
+    for number in range(1, experiment.rounds_of(model) + 1):
+        at_work.round(number)
+        yield number, means(ranker.rank(at_work), experiment.protocol.cutoffs)
+
+
+def _require_blind(protocol: Protocol) -> None:
+    """Refuse a protocol under which a choice would be made on test."""
+    if protocol.selection == "test":
+        raise SettingError(
+            f"protocol {protocol.name} has selection='test': settings chosen on it would be chosen on the very items "
+            "that the result is measured on; expected selection='validation' or 'last'"
+        )
+
+
+def _require_one_of(option: str, value: str, choices: Collection[str]) -> None:
+    if value not in choices:
+        raise SettingError(f"{option} {value}: expected one of {', '.join(choices)}{suggestion(value, choices)}")
