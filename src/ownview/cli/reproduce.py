@@ -21,7 +21,7 @@ from ownview.cli.progress import progress
 from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
 from ownview.studies.cache import carry_out, unfinished
-from ownview.studies.reproduction.outcome import Result, results
+from ownview.studies.reproduction.outcome import results
 from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, tasks
 from ownview.studies.reproduction.published import CITATIONS, find_paper, select
 from ownview.studies.reproduction.report import (
@@ -130,8 +130,8 @@ def _show(report: Report, folder: Path) -> None:
     if report.warning:
         console.print(report.warning, style="bold red")
     for name, by_data in report.tables().items():
-        every = [result for found in by_data.values() for result in found]
-        honest = any(result.line.honest for result in every)
+        every = [line for found in by_data.values() for line in found]
+        honest = any(line.honest for line in every)
         for data, found in by_data.items():
             console.print(_table(f"{report.paper}, table {name}: {data}", found, honest=honest))
             console.print()
@@ -151,7 +151,7 @@ def _show(report: Report, folder: Path) -> None:
     console.print(f"report.md, report.json and every run are in {folder}", soft_wrap=True, markup=False)
 
 
-def _table(title: str, found: Sequence[Result], *, honest: bool) -> Table:
+def _table(title: str, found: Sequence[Line], *, honest: bool) -> Table:
     """Fits 80 columns; where it does not, names of methods break and never figures, which would lose their lines."""
     table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
     table.add_column("method", overflow="fold")
@@ -159,11 +159,9 @@ def _table(title: str, found: Sequence[Result], *, honest: bool) -> Table:
     shown = ("published", "here", "difference", "honest")[: 4 if honest else 3]
     for column in shown:
         table.add_column("paper" if column == "published" else column, justify="right", no_wrap=True)
-    for result in found:
-        row = line_texts(result)
-        metrics = "\n".join(figure.metric for figure in result.line.figures)
-        texts = ("\n".join(getattr(row, column)).replace(" ± ", "±") for column in shown)
-        table.add_row(escape(row.method), metrics, *texts)
+    for line in found:
+        texts = ("\n".join(line_texts(line)[column]).replace(" ± ", "±") for column in shown)
+        table.add_row(escape(line.one.method), "\n".join(line.metrics), *texts)
     return table
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -13,7 +13,6 @@ from ownview.runs.batch import Task
 from ownview.runs.cells import OverSeeds
 from ownview.runs.folder import RunFolder
 from ownview.studies.reproduction.plan import Line, Status
-from ownview.studies.reproduction.published import Figure
 
 _MEBIBYTE = 2**20
 """The paper's MB: 1,683 vectors of 16 four-byte numbers are its 0.1027."""
@@ -32,60 +31,37 @@ _HELD_OUT = 2
 """Interactions of a user that are not for training: one validates, one tests."""
 
 
-@dataclass(frozen=True)
-class Reached:
-    """A published figure, what it is here, and what the same settings reach under the honest protocol."""
-
-    figure: Figure
-    here: OverSeeds | None = None
-    honest: OverSeeds | None = None
-
-    @property
-    def difference(self) -> float | None:
-        """Here minus published."""
-        return None if self.here is None else self.here.mean - self.figure.value
-
-
-@dataclass(frozen=True)
-class Result:
-    """A line of the plan after its runs."""
-
-    line: Line
-    status: Status
-    reason: str
-    comparisons: tuple[Reached, ...]
-
-
-def results(lines: Sequence[Line], failures: Mapping[Path, str]) -> list[Result]:
+def results(lines: Sequence[Line], failures: Mapping[Path, str]) -> list[Line]:
     """Every line with its figures.
 
     Args:
         lines: the plan, carried out.
         failures: folders of runs that failed, and why.
     """
-    return [_result(line, failures) for line in lines]
+    return [_result(line, failures) if line.status is Status.PLANNED else line for line in lines]
 
 
-def _result(line: Line, failures: Mapping[Path, str]) -> Result:
-    if line.status is not Status.PLANNED:
-        return Result(line, line.status, line.reason, tuple(Reached(figure) for figure in line.figures))
-    failed = next((failures[folder] for _, folder in line.here if folder in failures), "")
-    failed_honestly = next((failures[folder] for _, folder in line.honest if folder in failures), "")
-    comparisons = tuple(
-        Reached(
-            figure,
-            None if failed else _measure(line, line.here, figure.metric),
-            None if failed_honestly else _measure(line, line.honest, figure.metric),
-        )
-        for figure in line.figures
+def _result(line: Line, failures: Mapping[Path, str]) -> Line:
+    failed, failed_honestly = (
+        next((failures[folder] for _, folder in runs if folder in failures), "") for runs in (line.here, line.honest)
     )
+    reached = tuple(
+        replace(
+            one,
+            here=None if failed else _measure(line, line.here, one.figure.metric),
+            honest=None if failed_honestly else _measure(line, line.honest, one.figure.metric),
+        )
+        for one in line.reached
+    )
+    status, reason = Status.MEASURED, ""
     if failed:
-        return Result(line, Status.FAILED, f"{line.one.data}: {failed}", comparisons)
-    if any(one.here is None for one in comparisons):
-        why = "no user is in the group" if line.setup is not None and line.setup.inactive else "the runs tell no cost"
-        return Result(line, Status.NOT_MEASURED, why, comparisons)
-    honestly = f"{line.one.data}, honest failed: {failed_honestly}" if failed_honestly else ""
-    return Result(line, Status.MEASURED, honestly, comparisons)
+        status, reason = Status.FAILED, f"{line.one.data}: {failed}"
+    elif any(one.here is None for one in reached):
+        in_group = line.setup is not None and line.setup.inactive
+        status, reason = Status.NOT_MEASURED, "no user is in the group" if in_group else "the runs tell no cost"
+    elif failed_honestly:
+        reason = f"{line.one.data}, honest failed: {failed_honestly}"
+    return replace(line, reached=reached, status=status, reason=reason)
 
 
 def _measure(line: Line, runs: Sequence[Task], metric: str) -> OverSeeds | None:

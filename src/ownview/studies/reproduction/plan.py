@@ -12,6 +12,7 @@ from ownview.data.catalog import entry_of, find, how_to_get
 from ownview.evaluation.protocol import Protocol
 from ownview.federation.options import FederationOptions
 from ownview.runs.batch import Task
+from ownview.runs.cells import OverSeeds
 from ownview.runs.experiment import Experiment
 from ownview.studies.grid import each_once, lacking, task
 from ownview.studies.reproduction.published import Figure
@@ -51,19 +52,33 @@ class Options:
 
 
 @dataclass(frozen=True)
+class Reached:
+    """A published figure, what it is here, and what the same settings reach under the honest protocol."""
+
+    figure: Figure
+    here: OverSeeds | None = None
+    honest: OverSeeds | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Here minus published."""
+        return None if self.here is None else self.here.mean - self.figure.value
+
+
+@dataclass(frozen=True)
 class Line:
     """A row of a published table on one dataset, and the runs it needs: one a seed.
 
     Args:
-        figures: one a metric.
-        status: planned, or why there are no runs.
+        reached: one a metric.
+        status: planned, how it came out, or why there are no runs.
         reason: that in words.
         setup: settings and protocol; None where none are written.
         here: runs as the paper measured.
         honest: the same under the honest protocol.
     """
 
-    figures: tuple[Figure, ...]
+    reached: tuple[Reached, ...]
     status: Status
     reason: str = ""
     setup: Setup | None = None
@@ -73,20 +88,30 @@ class Line:
     @property
     def one(self) -> Figure:
         """Any of its figures: paper, table, data and method are the same for all."""
-        return self.figures[0]
+        return self.reached[0].figure
+
+    @property
+    def metrics(self) -> list[str]:
+        """Of its figures."""
+        return [one.figure.metric for one in self.reached]
+
+    @property
+    def runs(self) -> tuple[Task, ...]:
+        """Under both protocols."""
+        return (*self.here, *self.honest)
 
 
 def plan(figures: Iterable[Figure], settings: PaperSettings, options: Options) -> list[Line]:
     """A line for every row of every table on every dataset, in the figures' order."""
-    grouped: dict[tuple[str, str, str], list[Figure]] = {}
+    grouped: dict[tuple[str, str, str], list[Reached]] = {}
     for figure in figures:
-        grouped.setdefault((figure.table, figure.data, figure.method), []).append(figure)
-    return [_line(tuple(group), settings.setup(group[0]), options) for group in grouped.values()]
+        grouped.setdefault((figure.table, figure.data, figure.method), []).append(Reached(figure))
+    return [_line(tuple(group), settings.setup(group[0].figure), options) for group in grouped.values()]
 
 
 def tasks(lines: Iterable[Line]) -> list[Task]:
     """Every run once, however many rows need it."""
-    return each_once(one for line in lines for one in (*line.here, *line.honest))
+    return each_once(one for line in lines for one in line.runs)
 
 
 def experiment(setup: Setup, protocol: Protocol) -> Experiment:
@@ -105,22 +130,17 @@ def missing(setup: Setup) -> str:
     )
 
 
-def _line(figures: tuple[Figure, ...], setup: Setup | None, options: Options) -> Line:
+def _line(group: tuple[Reached, ...], setup: Setup | None, options: Options) -> Line:
     if setup is None:
-        return Line(figures, Status.NOT_AVAILABLE, "no settings yet")
+        return Line(group, Status.NOT_AVAILABLE, "no settings yet")
     if lacking := missing(setup):
-        return Line(figures, Status.NOT_AVAILABLE, f"needs {lacking}", setup)
+        return Line(group, Status.NOT_AVAILABLE, f"needs {lacking}", setup)
     if find(setup.dataset, options.data_dir) is None:
         how = how_to_get(entry_of(setup.dataset))
-        return Line(figures, Status.NO_DATA, f"{setup.dataset}: {how}", setup)
-    ranked = figures[0].candidates != "-"
-    return Line(
-        figures,
-        Status.PLANNED,
-        setup=setup,
-        here=_seeds(setup, setup.protocol, options),
-        honest=_seeds(setup, setup.honest, options) if options.honest and ranked else (),
-    )
+        return Line(group, Status.NO_DATA, f"{setup.dataset}: {how}", setup)
+    ranked = group[0].figure.candidates != "-"
+    honest = _seeds(setup, setup.honest, options) if options.honest and ranked else ()
+    return Line(group, Status.PLANNED, "", setup, _seeds(setup, setup.protocol, options), honest)
 
 
 def _seeds(setup: Setup, protocol: Protocol, options: Options) -> tuple[Task, ...]:
