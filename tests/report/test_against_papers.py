@@ -7,8 +7,7 @@ from pathlib import Path
 
 from ownview.evaluation.protocol import HONEST
 from ownview.report.against_papers import against_papers
-from ownview.report.reading import SeenRun
-from ownview.report.variants import Variant
+from ownview.report.reading import SeenRun, Variant
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.studies.reproduction.plan import experiment

@@ -14,8 +14,7 @@ from statistics import mean
 from typing import Any
 
 from ownview.evaluation.metrics import HEADLINE
-from ownview.report.reading import SeenRun
-from ownview.report.variants import Variant, settings_of
+from ownview.report.reading import SeenRun, Variant, settings_of
 from ownview.runs.experiment import Experiment
 from ownview.studies.reproduction.plan import experiment, missing
 from ownview.studies.reproduction.published import CITATIONS, Figure, figures

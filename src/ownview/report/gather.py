@@ -11,17 +11,10 @@ from ownview.base.errors import OutputError
 from ownview.base.version import __version__
 from ownview.evaluation.protocol import PROTOCOLS, Protocol
 from ownview.report.against_papers import against_papers, published_papers
-from ownview.report.cells import PlainCells, cells
-from ownview.report.costs import costs
-from ownview.report.curves import curve, sparsity
-from ownview.report.findings import findings
 from ownview.report.lists import BANDS, Titles, chosen, people, taste
-from ownview.report.people import distribution, groups
-from ownview.report.pictures import MOST_TSNE, layouts, merging, spectra, watched_runs, weights
-from ownview.report.projection import has_tsne
-from ownview.report.reading import SeenRun, read_run
-from ownview.report.trajectories import trajectories
-from ownview.report.variants import Variant, protocol_names, variants
+from ownview.report.pictures import MOST_TSNE, has_tsne, layouts, merging, spectra, trajectories, watched_runs, weights
+from ownview.report.reading import SeenRun, Variant, protocol_names, read_run, variants
+from ownview.report.results import PlainCells, cells, costs, curve, distribution, findings, groups, sparsity
 from ownview.runs.folder import RunFolder
 
 Model = dict[str, Any]

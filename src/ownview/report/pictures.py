@@ -1,19 +1,63 @@
-"""The papers' pictures, of clients that were watched (`--watch`): tables on paper, spectra, weights.
+"""The papers' pictures, of clients that were watched (`--watch`): tables on paper, spectra, weights, paths.
 
 Tables of the first watched user of every variant, as PFedRec's Figure 2, FedRAP's Figure 8, PFedCLR's Figure 6 and
-FedEM's Figure 5 show them; singular values as PLGC's Figure 6; W and rho as FedEM's Figures 8 and 9.
+FedEM's Figure 5 show them; singular values as PLGC's Figure 6; W and rho as FedEM's Figures 8 and 9; user vectors with
+and without aggregation as PFedCLR's Figures 2 and 5, a run of METHOD with watched clients held against one of METHOD +
+late-aggregation with the same seed and protocol.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from ownview.base.errors import SettingError
 from ownview.data.interactions import FloatArray, IntArray
-from ownview.report.projection import has_tsne, project
-from ownview.report.reading import SeenRun
+from ownview.report.reading import SeenRun, Variant
+from ownview.runs.skew import skew
+
+_PERPLEXITY = 30.0
+
+
+def has_tsne() -> bool:
+    """Whether scikit-learn is here (extra `report`)."""
+    return find_spec("sklearn") is not None
+
+
+def project(points: FloatArray, *, tsne: bool) -> FloatArray:
+    """[k, 2] of points [k, d], in [0, 1] with equal scales on both axes.
+
+    t-SNE has a fixed seed and starts from the main directions, so that equal tables give equal pictures.
+    """
+    flat = _tsne(points) if tsne and len(points) > 3 else main_directions(points)
+    low, high = flat.min(0), flat.max(0)
+    span = float((high - low).max()) or 1.0
+    return np.asarray(0.5 + (flat - (low + high) / 2) / span)
+
+
+def main_directions(points: FloatArray) -> FloatArray:
+    """[k, 2] coordinates along the two directions of largest variance (PCA)."""
+    centred = points - points.mean(0)
+    left, values, _ = np.linalg.svd(centred, full_matrices=False)
+    flat = np.zeros((len(points), 2))
+    flat[:, : min(2, len(values))] = (left * values)[:, :2]
+    return flat
+
+
+def _tsne(points: FloatArray) -> FloatArray:
+    from sklearn.manifold import TSNE  # noqa: PLC0415 - an extra, and slow to import
+
+    spread = float(points.std()) or 1.0
+    perplexity = min(_PERPLEXITY, (len(points) - 1) / 3)
+    model = TSNE(perplexity=perplexity, init="pca", random_state=0, max_iter=400)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # rows that are all equal have no direction
+        return np.asarray(model.fit_transform(points / spread), float)
+
 
 MOST_TSNE = 16
 """Tables of a report that t-SNE lays out, those of variants with several tables first; it takes about a second each."""
@@ -204,3 +248,60 @@ def watched_runs(variants: Sequence[Mapping[str, Sequence[SeenRun]]]) -> list[Wa
         for protocol, runs in by_protocol.items()
         if any(run.watched is not None for run in runs)
     ]
+
+
+_WITHOUT = "late-aggregation"
+_VECTOR = "user"
+
+
+def trajectories(found: Sequence[Variant]) -> list[dict[str, Any]]:
+    """For every pair, protocol and watched user: both paths in their common main directions, and the skew."""
+    made = []
+    for place, variant in enumerate(found):
+        for partner in found:
+            if not _apart_by_aggregation(variant, partner):
+                continue
+            for protocol in variant.runs:
+                made += [
+                    {"variant": place, "protocol": protocol, "without": partner.label, **pair}
+                    for pair in _pairs(variant.runs[protocol], partner.runs.get(protocol, []))
+                ]
+    return made
+
+
+def _apart_by_aggregation(one: Variant, other: Variant) -> bool:
+    """Whether the other is the first with late aggregation around it, all else equal."""
+    rest = {name: value for name, value in other.settings.items() if not name.startswith(f"{_WITHOUT}.")}
+    return rest["method"] == f"{one.settings['method']} + {_WITHOUT}" and all(
+        rest.get(name) == value for name, value in one.settings.items() if name != "method"
+    )
+
+
+def _pairs(runs: Sequence[SeenRun], partners: Sequence[SeenRun]) -> list[dict[str, Any]]:
+    """Of the first seed that both have."""
+    for run in runs:
+        for partner in partners:
+            if run.experiment.seed == partner.experiment.seed:
+                return _paths(run, partner)
+    return []
+
+
+def _paths(run: SeenRun, partner: SeenRun) -> list[dict[str, Any]]:
+    users = [user for user in run.experiment.watch if user in partner.experiment.watch]
+    try:
+        apart = skew(run, partner, _VECTOR) if users else {}
+    except SettingError:  # a method without such a vector, or other users watched
+        return []
+    made = []
+    for user in users:
+        paths = [np.array([line["watched"][user][_VECTOR] for line in one.rounds]) for one in (run, partner)]
+        flat = main_directions(np.concatenate(paths))
+        points = [[float(f"{x:.4g}"), float(f"{y:.4g}")] for x, y in flat]
+        made.append(
+            {
+                "user": user,
+                "paths": [points[: len(paths[0])], points[len(paths[0]) :]],
+                "skew": [round(value, 5) for value in apart[user]],
+            }
+        )
+    return made

@@ -1,0 +1,178 @@
+"""What the runs of one row came to: its cells, curves, costs and users, and what must be known to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import mean
+from typing import Any
+
+import numpy as np
+
+from ownview.evaluation.comparison import Cell, Mark
+from ownview.evaluation.findings import Finding, by_rule
+from ownview.evaluation.metrics import HEADLINE
+from ownview.evaluation.protocol import Protocol
+from ownview.report.reading import SeenRun
+from ownview.runs.cells import CellKey, OverSeeds, RowKey, averaged, compared, user_values
+
+PlainCells = dict[str, dict[str, Any]]
+"""By metric, values for the page."""
+
+
+def cells(rows: Mapping[RowKey, Sequence[SeenRun]]) -> dict[RowKey, PlainCells]:
+    """The cells of one dataset's table: mean and spread over seeds, and for some metrics an interval and `alike`.
+
+    The interval (95 %) is that of users' means over seeds, users drawn with replacement; where users.csv is missing,
+    the mean of the runs' own intervals. `alike` names the best where the row cannot be told apart from it and, for the
+    best itself, all such rows: the test is that of `ownview compare` and `ownview bench`, corrected over the table.
+    """
+    known = compared({row: seeds for row, seeds in rows.items() if all(run.folder.has_users for run in seeds)})
+    alike = _alike(known)
+    return {
+        row: {metric: _cell((*row, metric), seeds, known, alike) for metric in seeds[0].result["test"]}
+        for row, seeds in rows.items()
+    }
+
+
+def _cell(
+    key: CellKey, seeds: Sequence[SeenRun], known: Mapping[CellKey, Cell], alike: Mapping[CellKey, list[str]]
+) -> dict[str, Any]:
+    label, _, metric = key
+    results = [run.result for run in seeds if metric in run.result["test"]]
+    over = OverSeeds(tuple(one["test"][metric] for one in results))
+    made = {"mean": over.mean, "spread": over.spread}
+    if metric not in HEADLINE:
+        return made
+    cell = known.get(key) or averaged(label, results, metric)
+    return {**made, "low": cell.low, "high": cell.high, "alike": alike.get(key, [])}
+
+
+def _alike(known: Mapping[CellKey, Cell]) -> dict[CellKey, list[str]]:
+    best = {(protocol, metric): label for (label, protocol, metric), one in known.items() if one.mark is Mark.BEST}
+    found: dict[CellKey, list[str]] = {}
+    for (label, protocol, metric), one in known.items():
+        if one.mark is Mark.LEVEL:
+            first = best[protocol, metric]
+            found[label, protocol, metric] = [first]
+            found.setdefault((first, protocol, metric), []).append(label)
+    return found
+
+
+MOST_POINTS = 200
+"""Longer curves keep evenly spaced rounds, the first and the last among them."""
+
+
+def curve(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
+    """Metrics and loss by round; None for models without rounds."""
+    lines = _shared_lines(runs)
+    if len(lines[0]) < 2:
+        return None
+    stage = "validation" if "validation" in lines[0][0] else "test"
+    kept = _kept(len(lines[0]))
+    found: dict[str, Any] = {"stage": stage, "rounds": [lines[0][k]["round"] for k in kept]}
+    for metric in HEADLINE:
+        found[metric] = _means([[one[k][stage][metric] for k in kept] for one in lines])
+    if all(line["loss"] is not None for one in lines for line in one):
+        found["loss"] = _means([[one[k]["loss"] for k in kept] for one in lines])
+    return found
+
+
+def sparsity(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
+    """By shared table and round the share of values that are 0, or below 0.001; None where nothing is shared."""
+    lines = _shared_lines(runs)
+    tables = lines[0][0].get("sparsity") or {}
+    if len(lines[0]) < 2 or not tables:
+        return None
+    kept = _kept(len(lines[0]))
+    shares = {
+        table: {share: _means([[one[k]["sparsity"][table][share] for k in kept] for one in lines]) for share in names}
+        for table, names in tables.items()
+    }
+    return {"rounds": [lines[0][k]["round"] for k in kept], "tables": shares}
+
+
+def _shared_lines(runs: Sequence[SeenRun]) -> list[list[dict[str, Any]]]:
+    """The rounds that every seed has."""
+    shortest = min(len(run.rounds) for run in runs)
+    return [run.rounds[:shortest] for run in runs]
+
+
+def _kept(length: int) -> list[int]:
+    return [int(k) for k in np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round())]
+
+
+def _means(rows: list[list[float]]) -> list[float]:
+    return [round(float(value), 6) for value in np.mean(rows, axis=0)]
+
+
+def costs(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
+    """Means over seeds; None for models that are not federated.
+
+    Bytes are those on the wire, up and down, mean over rounds and clients. Seconds are the slowest client's local
+    training, timed alone, plus the server's part; None where a run does not tell them.
+    """
+    told = [run.result for run in runs if run.result.get("cost")]
+    if len(told) != len(runs):
+        return None
+    return {
+        "bytes": mean(one["bytes_down_per_client"] + one["bytes_up_per_client"] for one in told),
+        "up": mean(one["bytes_up_per_client"] for one in told),
+        "down": mean(one["bytes_down_per_client"] for one in told),
+        "seconds": mean(one["cost"]["seconds"]["round"] for one in told),
+        "client_bytes": mean(one["cost"]["client_bytes"] for one in told),
+        "server_bytes": mean(one["cost"]["server_bytes"] for one in told),
+    }
+
+
+_STEPS = 40
+
+
+def groups(runs: Sequence[SeenRun]) -> list[dict[str, Any]] | None:
+    """HR@10 and NDCG@10 of each quarter of the users by activity, mean over seeds; None where runs do not tell."""
+    told = [run.result.get("groups") for run in runs]
+    if any(one is None for one in told):
+        return None
+    found = []
+    for same in zip(*(one for one in told if one is not None), strict=True):
+        values = {metric: mean(group["test"][metric] for group in same) for metric in HEADLINE}
+        found.append({"interactions": same[0]["interactions"], "users": same[0]["users"], "test": values})
+    return found
+
+
+def distribution(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
+    """Share of users whose NDCG@10 (mean over seeds) is at least x, for x in steps of 1 / 40 from above 0 to 1.
+
+    At x = 0 the share counts the users above 0: those whose held-out item is among the ten at all. With expected ties a
+    user may have a little of it. None where users.csv is missing.
+    """
+    found = user_values(runs, ["NDCG@10"]) if all(run.folder.has_users for run in runs) else None
+    if found is None:
+        return None
+    values = found["NDCG@10"].by_user
+    at_least = [float((values > 1e-9).mean())]
+    at_least += [float((values >= x - 1e-9).mean()) for x in np.arange(1, _STEPS + 1) / _STEPS]
+    return {
+        "x": [k / _STEPS for k in range(_STEPS + 1)],
+        "share": [round(share, 5) for share in at_least],
+        "median": float(np.median(values)),
+    }
+
+
+def findings(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> list[dict[str, Any]]:
+    """Findings on one dataset and protocol: probe, whether it fires, a sentence, and where it comes from.
+
+    They are taken from audit.json of one of the runs, which comparisons write. Where none has it, the protocol's
+    settings tell what they can.
+    """
+    measured = next((run.findings for run in runs if run.findings), None)
+    source = "protocol" if measured is None else "audit.json"
+    found = [_plain(one, source) for one in measured or by_rule(protocol)]
+    prints = {run.provenance.get("data", {}).get("fingerprint") for run in runs} - {None}
+    if len(prints) > 1:
+        sentence = f"the runs under protocol {name} were made from {len(prints)} different versions of the data"
+        found.append({"probe": "data", "fires": True, "sentence": sentence, "source": "provenance"})
+    return sorted(found, key=lambda one: not one["fires"])
+
+
+def _plain(finding: Finding, source: str) -> dict[str, Any]:
+    return {"probe": finding.probe, "fires": finding.fires, "sentence": finding.sentence, "source": source}
