@@ -14,9 +14,16 @@ from torch import Tensor
 from ownview import FederationOptions, LocalOnly, Method, PFedRec
 from ownview.data.ragged import Ragged
 from ownview.federation.histories import Histories
-from ownview.federation.keys import find
-from ownview.federation.overlays import DenseTables, OverlayTables, SparseTables
-from ownview.federation.tables import dense_bytes, personal_tables, sparse_bytes, stored_bytes
+from ownview.federation.overlays import (
+    DenseTables,
+    OverlayTables,
+    SparseTables,
+    dense_bytes,
+    find,
+    personal_tables,
+    sparse_bytes,
+    stored_bytes,
+)
 from ownview.testing.worlds import federation, small_world
 
 CLIENTS, ITEMS = 4, 7

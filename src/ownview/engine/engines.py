@@ -10,9 +10,8 @@ from torch import Tensor
 
 from ownview.base.errors import OwnviewError, TrainingError
 from ownview.data.interactions import IdArray
-from ownview.engine.allocator import keep_freed_memory
 from ownview.engine.local import Opened, Plan, Runs, fit
-from ownview.engine.machine import Machine
+from ownview.engine.machine import Machine, keep_freed_memory
 from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples
 from ownview.seam.client import Client

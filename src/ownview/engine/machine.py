@@ -2,13 +2,64 @@
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import platform
 import re
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 
 from ownview.base.errors import DeviceError, SettingError, suggestion
-from ownview.engine.free_memory import free_memory
+
+UNKNOWN = 8 * 10**9
+"""Where the system does not say: a modest machine."""
+
+
+def free_memory(meminfo: Path = Path("/proc/meminfo"), container: Path = Path("/sys/fs/cgroup")) -> int:
+    """Bytes that can still be had: what is free or gives way (the file cache does), within the container's limit.
+
+    Args:
+        meminfo: the kernel's account of the machine; systems without one count as `UNKNOWN`.
+        container: the control group (version 2) the process lives in; without a limit there the machine's counts.
+    """
+    return int(min(_of_machine(meminfo), _of_container(container)))
+
+
+def _of_machine(meminfo: Path) -> int:
+    try:
+        lines = meminfo.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return UNKNOWN
+    sizes = dict(line.split(":", 1) for line in lines if ":" in line)
+    return int(sizes["MemAvailable"].split()[0]) * 1024 if "MemAvailable" in sizes else UNKNOWN
+
+
+def _of_container(folder: Path) -> float:
+    try:
+        limit, taken = ((folder / name).read_text(encoding="utf-8") for name in ("memory.max", "memory.current"))
+        details = (folder / "memory.stat").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return float("inf")
+    if limit.strip() == "max":
+        return float("inf")
+    gives_way = sum(int(line.split()[1]) for line in details if line.startswith("inactive_file "))
+    return max(0, int(limit) - int(taken) + gives_way)
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # names of malloc.h
+_LARGEST = 2**30
+
+
+@functools.cache
+def keep_freed_memory() -> bool:
+    """Tell glibc, once a process, to reuse blocks of up to a gigabyte; False where it is another C library."""
+    if platform.libc_ver()[0] != "glibc":
+        return False
+    library = ctypes.CDLL(None)
+    return bool(library.mallopt(_MMAP_THRESHOLD, _LARGEST) and library.mallopt(_TRIM_THRESHOLD, _LARGEST))
+
 
 _UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
