@@ -20,10 +20,10 @@ import pytest
 from tests.outcome import PATIENCE, Outcome, killed, signalled
 from tests.reproduction.worlds import store_world
 
+from ownview.cli.progress import Forecast
 from ownview.runs.folder import RunFolder
 from ownview.studies.bench.plan import Part, plan
 from ownview.studies.bench.suite import parse
-from ownview.studies.forecast import Forecast
 
 TINY = """
 title = "Tiny"

@@ -16,7 +16,7 @@ import pytest
 from tests.outcome import PATIENCE, Outcome
 from tests.reproduction.worlds import store_world
 
-from ownview.cli.plots import blocks, curve
+from ownview.cli.watch import blocks, curve
 from ownview.runs.lock import at_work, sole_worker
 
 STARTED: list[subprocess.Popen[str]] = []

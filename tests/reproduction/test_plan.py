@@ -12,9 +12,8 @@ import pytest
 
 from ownview.base.errors import OutputError
 from ownview.runs.batch import run_all
-from ownview.studies.cache import folder_name
-from ownview.studies.reproduction.outcome import results
-from ownview.studies.reproduction.plan import Line, Options, Status, plan, tasks
+from ownview.studies.grid import folder_name
+from ownview.studies.reproduction.plan import Line, Options, Status, plan, results, tasks
 from ownview.studies.reproduction.published import select
 from ownview.studies.reproduction.settings import settings_of
 from tests.reproduction.worlds import store_world

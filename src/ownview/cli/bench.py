@@ -13,19 +13,17 @@ from rich.table import Table
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.files import drop_unfinished, write_text
 from ownview.cli.figures import figures, warn
-from ownview.cli.live import live
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
+from ownview.cli.progress import live
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.run import open_run
 from ownview.runs.table import LEGEND
 from ownview.studies.bench.plan import Part, plan, require_data
 from ownview.studies.bench.render import page
-from ownview.studies.bench.results import Document, combined, document, read_document, write_document
+from ownview.studies.bench.results import Document, combined, document, read_document, tables, write_document
 from ownview.studies.bench.suite import Suite, load_suite, suites
-from ownview.studies.bench.table import tables
-from ownview.studies.cache import carry_out, unfinished
-from ownview.studies.grid import Planned, each_once
+from ownview.studies.grid import Planned, carry_out, each_once, unfinished
 from ownview.studies.markdown import counted
 
 RESULTS = "results.json"

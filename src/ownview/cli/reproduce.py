@@ -20,9 +20,8 @@ from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory
 from ownview.cli.progress import progress
 from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
-from ownview.studies.cache import carry_out, unfinished
-from ownview.studies.reproduction.outcome import results
-from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, tasks
+from ownview.studies.grid import carry_out, unfinished
+from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, results, tasks
 from ownview.studies.reproduction.published import CITATIONS, find_paper, select
 from ownview.studies.reproduction.report import (
     LEAK,

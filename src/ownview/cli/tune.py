@@ -10,17 +10,16 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ownview.cli import options
 from ownview.cli.options import folder_of, print_json, with_privacy, with_settings
+from ownview.cli.progress import bars
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
-from ownview.studies.tuning.knobs import searched
 from ownview.studies.tuning.record import COMPLETE, Trial, TuningFolder, best_of, ranked
-from ownview.studies.tuning.tune import METRICS, OnRound, OnTrial, Tuning, tune
+from ownview.studies.tuning.tune import METRICS, OnRound, OnTrial, Tuning, searched, tune
 
 _SHOWN = 10
 
@@ -82,12 +81,10 @@ def command(
 @contextmanager
 def _live(tuning: Tuning, *, quiet: bool) -> Iterator[tuple[OnRound, OnTrial]]:
     """Two bars on stderr, trials and rounds of the one in progress; nothing where that is no terminal."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda trial, number, value: None, lambda trial: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
+    with bars(quiet=quiet) as bar:
+        if bar is None:
+            yield lambda trial, number, value: None, lambda trial: None
+            return
         trials = bar.add_task(f"tuning {tuning.base.label()}", total=tuning.trials, words="")
         rounds = bar.add_task("trial", total=tuning.base.rounds, words="")
         best: list[float] = []

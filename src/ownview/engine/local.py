@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ownview.base.randomness import bits, derive, sort_keys
+from ownview.base.randomness import derive
 from ownview.engine.replay import Recorder
-from ownview.engine.samples import Samples, half_of
+from ownview.engine.samples import Samples, half_of, random_order
 from ownview.seam.client import Client
 from ownview.seam.optimizers import Run
 from ownview.seam.training import Batch, Context, Opening, Params, Phase, Shrink, Step
@@ -61,9 +61,6 @@ class EarlyStop:
         """[B] or [] mean over the samples of the epochs a client took part in; 0 for a client without samples."""
         return self.total_loss / (self.sizes * self.epochs).clamp(min=1)
 
-
-_PLACE = (1 << 25) - 1
-"""The low bits of a sort key hold a sample's place; no client has 33 million samples."""
 
 Loss = Callable[[Params, Batch], Tensor]
 """The loss of one client ([]) or of a stack of clients ([B]), in one phase."""
@@ -296,10 +293,7 @@ def _gradients(
 
 def _shuffle(samples: Samples, key: int, out: Samples) -> None:
     """Write the samples into `out` in a random order of each client's own; padding stays behind."""
-    place = torch.arange(samples.rows.shape[-1], device=samples.rows.device)
-    random = bits(key, samples.identities[..., None], place) >> 1 & ~_PLACE
-    random = torch.where(samples.real_samples, random, 1 << 62)
-    order = sort_keys(random | place) & _PLACE
+    order = random_order(key, samples.identities, samples.rows.shape[-1], samples.sizes)
     torch.gather(samples.rows, -1, order, out=out.rows)
     torch.gather(samples.labels, -1, order, out=out.labels)
     if samples.partners.shape[-1]:

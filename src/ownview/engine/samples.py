@@ -148,7 +148,7 @@ def _all_rows(sampled: Tensor, num_items: int) -> tuple[Tensor, Tensor, Tensor]:
 
 
 _PLACE = (1 << 25) - 1
-"""The low bits of a sort key hold a positive's place; no client has 33 million positives."""
+"""The low bits of a sort key hold a sample's place; no client has 33 million samples."""
 
 
 def half_of(samples: Samples, part: str, group: int, key: int) -> Samples:
@@ -166,7 +166,7 @@ def half_of(samples: Samples, part: str, group: int, key: int) -> Samples:
     """
     counts = samples.sizes // group
     supports = (counts + 1) // 2
-    order = _order(samples, counts, group, key)
+    order = random_order(key, samples.identities, samples.rows.shape[-1] // group, counts)
     kept = supports if part == "support" else counts - supports
     host = [size // group for size in samples.host_sizes]
     host_kept = [(count + 1) // 2 if part == "support" else count // 2 for count in host]
@@ -184,9 +184,8 @@ def half_of(samples: Samples, part: str, group: int, key: int) -> Samples:
     return replace(samples, rows=rows, labels=labels, sizes=kept * group, host_sizes=host_sizes, partners=partners)
 
 
-def _order(samples: Samples, counts: Tensor, group: int, key: int) -> Tensor:
-    """[..., P] places of a client's positives in a random order; padding stays behind."""
-    place = torch.arange(samples.rows.shape[-1] // group, device=samples.rows.device)
-    random = bits(key, samples.identities[..., None], place) >> 1 & ~_PLACE
-    random = torch.where(place < counts[..., None], random, 1 << 62)
-    return sort_keys(random | place) & _PLACE
+def random_order(key: int, identities: Tensor, length: int, sizes: Tensor) -> Tensor:
+    """[..., length] places 0, 1, ... in a random order of each client's own; those from its size on stay behind."""
+    place = torch.arange(length, device=identities.device)
+    random = bits(key, identities[..., None], place) >> 1 & ~_PLACE
+    return sort_keys(torch.where(place < sizes[..., None], random, 1 << 62) | place) & _PLACE

@@ -13,7 +13,7 @@ from ownview.evaluation.findings import Finding, by_rule
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import Protocol
 from ownview.report.reading import SeenRun
-from ownview.runs.cells import CellKey, OverSeeds, RowKey, averaged, compared, user_values
+from ownview.runs.table import CellKey, OverSeeds, RowKey, averaged, compared, user_values
 
 PlainCells = dict[str, dict[str, Any]]
 """By metric, values for the page."""

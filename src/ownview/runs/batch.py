@@ -29,7 +29,7 @@ from ownview.runs.training import InterruptedRunError
 Task = tuple[Experiment, Path]
 """What to do and the folder it goes to."""
 
-Progress = Callable[[Path, int, dict[str, float]], None]
+Told = Callable[[Path, int, dict[str, float]], None]
 """Told after every round: the run's folder, the round, its metrics."""
 
 OnFailure = Callable[[Path, str], None]
@@ -77,7 +77,7 @@ def run_all(
     jobs: int,
     memory: str,
     data_dir: Path | None,
-    on_round: Progress | None = None,
+    on_round: Told | None = None,
     on_failure: OnFailure | None = None,
     threads: int | None = None,
     go_on: str | None = None,
@@ -112,7 +112,7 @@ class _Batch:
     tasks: Sequence[Task]
     memory: str
     data_dir: Path | None
-    told: Progress
+    told: Told
     on_failure: OnFailure | None
     go_on: str
     failed: set[Path] = field(default_factory=set)
@@ -200,7 +200,7 @@ def _threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _tell(news: News, told: Progress) -> None:
+def _tell(news: News, told: Told) -> None:
     while True:
         try:
             told(*news.get_nowait())

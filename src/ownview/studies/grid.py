@@ -1,23 +1,79 @@
-"""The grid that every study is: rows of settings in layers, and the runs they ask for.
+"""The grid that every study is: rows of settings in layers, the runs they ask for, and the folders they are kept in.
 
 A suite of `ownview bench` and the settings behind a paper's tables are two ways to write one down. A row's experiment
 is made in layers: that of the row it is like, its own, and what it says of one dataset. A preset lies under all of
 them. Tables of settings are merged, everything else is replaced.
+
+Equal experiments share a folder, and finished runs are taken as they are: a set of runs that was stopped, or killed at
+any moment, goes on by the same command.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ownview.base.errors import SettingError, UnknownNameError, suggestion
+from ownview.base.files import make_folder
 from ownview.config.layers import Layer, check, merged
 from ownview.config.presets.loading import preset
 from ownview.registry import PLUGINS, find_model
-from ownview.runs.batch import Task
+from ownview.runs.batch import Task, Told, run_all
 from ownview.runs.experiment import Experiment
-from ownview.studies.cache import folder_name
+from ownview.runs.folder import RunFolder
+from ownview.runs.lock import sole_worker
+
+
+def folder_name(asked: Experiment) -> str:
+    """Words for people and ten digits for the machine: equal experiments have equal names."""
+    words = f"{asked.label()}-{asked.data_label()}-{asked.protocol.name}-seed{asked.seed}"
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{fingerprint(asked.identity())}"
+
+
+def fingerprint(values: Mapping[str, Any]) -> str:
+    """Ten hexadecimal digits that differ where the values do."""
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]
+
+
+def unfinished(work: Sequence[Task]) -> list[Task]:
+    """What is not there yet, begun or not."""
+    return [(made, folder) for made, folder in work if not RunFolder(folder).finished]
+
+
+def carry_out(
+    work: Sequence[Task],
+    *,
+    jobs: int,
+    memory: str,
+    data_dir: Path | None,
+    on_round: Told,
+    threads: int | None = None,
+) -> dict[Path, str]:
+    """Run what is not there yet; the folders of runs that failed, and why.
+
+    Args:
+        work: every run once, all in one folder, which nobody else may work on meanwhile.
+        jobs: runs side by side.
+        memory: for each of them.
+        data_dir: where datasets are.
+        on_round: told after every round of every run.
+        threads: of each run; an equal share of the cores where None.
+    """
+    failures: dict[Path, str] = {}
+    place = work[0][1].parent
+    make_folder(place)
+    with sole_worker(place):
+        run_all(
+            work, jobs=jobs, memory=memory, data_dir=data_dir, on_round=on_round, on_failure=failures.__setitem__,
+            threads=threads, go_on="the same command goes on",
+        )  # fmt: skip
+    return failures
+
 
 LAYER: dict[str, type] = {
     "method": str, "settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "inactive": str,

@@ -14,8 +14,7 @@ from typing import Any
 
 from ownview.base.errors import OutputError, suggestion
 from ownview.runs.table import LEGEND, Comparison
-from ownview.studies.bench.results import Document, read_document
-from ownview.studies.bench.table import tables
+from ownview.studies.bench.results import Document, read_document, tables
 from ownview.studies.markdown import table_lines
 
 _BLOCK = re.compile(

@@ -1,4 +1,4 @@
-"""What came out of a suite, as one JSON document: an entry for every run, with its provenance.
+"""What came out of a suite, as one JSON document, and as tables: an entry for every run, with its provenance.
 
 The document has nothing in it that differs from one time to the next (no times of day, no durations, no memory): a
 suite that was killed and started again ends with the same bytes.
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError
 from ownview.base.files import drop_unfinished, make_folder, write_text
-from ownview.evaluation.findings import by_rule, fired
+from ownview.evaluation.comparison import Cell, Mark
+from ownview.evaluation.findings import Finding, by_rule, fired
+from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.audits import kept
-from ownview.runs.cells import compared, rows_of
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
+from ownview.runs.table import CellKey, Comparison, averaged, compared, rows_of
 from ownview.studies.bench.suite import Suite
 from ownview.studies.grid import Planned
 
@@ -164,3 +167,39 @@ def _about(one: Planned) -> Entry:
         "protocol": one.protocol,
         "seed": one.seed,
     }
+
+
+def tables(values: Document) -> list[Comparison]:
+    """One a dataset, in the document's order."""
+    every: list[Entry] = [*values["runs"], *values["failures"]]
+    return [_table(data, values, every) for data in dict.fromkeys(one["data"] for one in every)]
+
+
+def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
+    here = [one for one in values["runs"] if one["data"] == data]
+    ranked = {one["protocol"]: f"{one['ranked_among']} items" for one in here}
+    protocols = {name: ranked[name] for name in values["protocols"] if name in ranked}
+    methods = tuple(dict.fromkeys(one["method"] for one in every if one["data"] == data))
+    compared = {
+        (one["method"], one["protocol"], one["metric"]): one for one in values["comparison"] if one["data"] == data
+    }
+    figures = {}
+    for method in methods:
+        for protocol in protocols:
+            same = [one for one in here if (one["method"], one["protocol"]) == (method, protocol)]
+            for key in [(method, protocol, metric) for metric in HEADLINE if same]:
+                figures[key] = _figure(key, same, compared.get(key))
+    return Comparison(data, methods, protocols, figures, {name: _warnings(here, name) for name in protocols})
+
+
+def _figure(key: CellKey, same: Sequence[Entry], compared: Entry | None) -> Cell:
+    """Mean over seeds, with interval and mark of the comparison; where there is none, the seeds' own intervals."""
+    cell = averaged(key[0], same, key[2])
+    if compared is None:
+        return cell
+    return replace(cell, low=compared["low"], high=compared["high"], mark=Mark(compared["mark"]))
+
+
+def _warnings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:
+    told = (found for one in runs if one["protocol"] == protocol for found in one["warnings"])
+    return tuple(dict.fromkeys(Finding(one["probe"], True, one["sentence"]) for one in told))

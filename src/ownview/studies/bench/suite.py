@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import SettingError, UnknownNameError
-from ownview.config.layers import Layer, check
-from ownview.config.toml_files import parse_toml, toml_text
+from ownview.config.layers import Layer, check, parse_toml, toml_text
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
 from ownview.studies.grid import LAYER, Row, lacking

@@ -13,8 +13,8 @@ from ownview.base.files import write_json, write_text
 from ownview.base.version import __version__
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.protocol import HONEST, Protocol
-from ownview.runs.cells import OverSeeds
 from ownview.runs.folder import RunFolder
+from ownview.runs.table import OverSeeds
 from ownview.studies.markdown import counted, table_lines
 from ownview.studies.reproduction.plan import Line, Options, Reached, Status
 from ownview.studies.reproduction.published import CITATIONS

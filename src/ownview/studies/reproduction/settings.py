@@ -12,8 +12,7 @@ from functools import cache
 from typing import Any
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.config.layers import Layer, check
-from ownview.config.toml_files import parse_toml
+from ownview.config.layers import Layer, check, parse_toml
 from ownview.data.catalog import catalog, min_interactions
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol, custom
