@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from ownview.runs.experiment import Experiment
-from ownview.studies.bench.plan import Part, plan
 from ownview.studies.bench.render import page, read_all, with_tables
 from ownview.studies.bench.results import tables, write_document
-from ownview.studies.bench.suite import load_suite
+from ownview.studies.bench.suite import Part, load_suite, plan
 from tests.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]

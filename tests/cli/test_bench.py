@@ -22,8 +22,7 @@ from tests.reproduction.worlds import store_world
 
 from ownview.cli.progress import Forecast
 from ownview.runs.folder import RunFolder
-from ownview.studies.bench.plan import Part, plan
-from ownview.studies.bench.suite import parse
+from ownview.studies.bench.suite import Part, parse, plan
 
 TINY = """
 title = "Tiny"

@@ -19,10 +19,9 @@ from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.run import open_run
 from ownview.runs.table import LEGEND
-from ownview.studies.bench.plan import Part, plan, require_data
 from ownview.studies.bench.render import page
 from ownview.studies.bench.results import Document, combined, document, read_document, tables, write_document
-from ownview.studies.bench.suite import Suite, load_suite, suites
+from ownview.studies.bench.suite import Part, Suite, load_suite, plan, require_data, suites
 from ownview.studies.grid import Planned, carry_out, each_once, unfinished
 from ownview.studies.markdown import counted
 

@@ -7,7 +7,7 @@ CHECKS["loop equals vector"](MyMethod())
 conform_central(MyBaseline())  # for a model that is not federated
 """
 
-from ownview.testing.central import CENTRAL_CHECKS, conform_central
+from ownview.testing.checks import CENTRAL_CHECKS, conform_central
 from ownview.testing.federated import CHECKS, conform
 from ownview.testing.worlds import block_world, federation, small_world
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from ownview.federation.options import FederationOptions
 from ownview.federation.processes import ProcessFederation
@@ -17,17 +19,35 @@ from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin
 from ownview.seam.training import ANY_WORLD
-from ownview.testing.conditions import Conditions
-from ownview.testing.learning import learns
-from ownview.testing.shared_checks import (
+from ownview.testing.checks import (
     Say,
     experiment_round_trips,
+    learns,
     options_for,
     repeats_exactly,
     resumes_exactly,
     run_checks,
 )
 from ownview.testing.worlds import federation, small_world
+
+_SOLVES = (torch.linalg.solve, torch.linalg.inv)
+
+
+class Conditions(TorchFunctionMode):
+    """A context that notes the largest condition number of any system solved inside it; 1 where none is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.worst = 1.0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Look at what is solved, and let it pass. Inside a map over clients no single number can be read."""
+        if func in _SOLVES and not torch._C._functorch.is_batchedtensor(args[0]):
+            self.worst = max(self.worst, float(torch.linalg.cond(args[0].detach().double()).max()))
+        return func(*args, **(kwargs or {}))
+
 
 Check = Callable[[Federated], None]
 

@@ -19,16 +19,18 @@ settings = { alpha = 1.1 }
 from __future__ import annotations
 
 import importlib.resources
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import SettingError, UnknownNameError
+from ownview.base.errors import DataError, SettingError, UnknownNameError, suggestion
 from ownview.config.layers import Layer, check, parse_toml, toml_text
+from ownview.data.catalog import catalog, how_to_get, require_data_dir
+from ownview.data.storage import find
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
-from ownview.studies.grid import LAYER, Row, lacking
+from ownview.studies.grid import LAYER, Planned, Row, lacking, task
 
 _ROW: dict[str, type] = {"name": str, "data": Mapping, **LAYER}
 _FILE: dict[str, type] = {
@@ -138,3 +140,53 @@ def _require_known(rows: tuple[Row, ...], source: str) -> None:
         raise SettingError(
             f"{source}: this version does not have {listed}; leave those rows out (`ownview ls methods`)"
         )
+
+
+@dataclass(frozen=True)
+class Part:
+    """What is asked for of a suite; all of it where nothing is named.
+
+    Args:
+        methods: names of rows, or of their methods.
+        data: datasets.
+        seeds: instead of the suite's number.
+        rounds: instead of the suite's.
+    """
+
+    methods: tuple[str, ...] = ()
+    data: tuple[str, ...] = ()
+    seeds: int | None = None
+    rounds: int | None = None
+
+
+def plan(suite: Suite, part: Part, runs: Path, device: str = "auto") -> list[Planned]:
+    """Every run once: by dataset, then by seed, so that what a stopped suite has can be compared."""
+    names = {row.name: {row.name, str(row.experiment["method"])} for row in suite.rows}
+    _require("--method", part.methods, set().union(*names.values()), suite)
+    _require("--data", part.data, suite.data, suite)
+    return [
+        Planned(row.name, *task(suite.experiment(row, data, protocol), runs, seed, part.rounds, device))
+        for data in suite.data
+        if not part.data or data in part.data
+        for seed in range(part.seeds or suite.seeds)
+        for row in suite.rows
+        if not part.methods or names[row.name] & set(part.methods)
+        for protocol in suite.protocols
+    ]
+
+
+def require_data(planned: Sequence[Planned], data_dir: Path | None) -> None:
+    """One error for all datasets that are not here."""
+    require_data_dir(data_dir)
+    names = dict.fromkeys(one.data for one in planned)
+    absent = [name for name in names if name in catalog() and find(name, data_dir) is None]
+    if absent:
+        how = "; ".join(f"{name}: {how_to_get(catalog()[name])}" for name in absent)
+        present = " ".join(f"--data {name}" for name in names if name not in absent)
+        raise DataError(f"data not found: {how}" + (f"; or run the rest with {present}" if present else ""))
+
+
+def _require(option: str, asked: Sequence[str], known: Collection[str], suite: Suite) -> None:
+    for name in asked:
+        if name not in known:
+            raise SettingError(f"{option} {name}: not in suite {suite.name}{suggestion(name, known)}")
