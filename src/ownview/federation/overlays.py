@@ -70,10 +70,6 @@ class OverlayTables(ABC):
     def put(self, clients: Tensor, items: Tensor, real: Tensor, rows: Tensor) -> None:
         """Write rows [B, R, ...] of `items` [B, R] where `real` [B, R]; no client and no real item comes twice."""
 
-    @abstractmethod
-    def changed_by(self, client: int) -> Tensor:
-        """[m] True where the client has a row of its own."""
-
     def restart(self, clients: Tensor, base: Tensor, number: int) -> None:
         """These clients drop what they changed and stand on a new base with this number."""
         self._drop(clients)
@@ -167,10 +163,6 @@ class DenseTables(OverlayTables):
         self.changed[place] = True
         self.changed[nowhere] = False
 
-    def changed_by(self, client: int) -> Tensor:
-        """[m] True where the client has a row of its own."""
-        return self._marks[client]
-
     @property
     def _marks(self) -> Tensor:
         return self.changed[:-1].view(-1, self.num_items)
@@ -223,11 +215,6 @@ class SparseTables(OverlayTables):
         newest[:-1] = keys[1:] != keys[:-1]
         keys, order = keys[newest], order[newest]
         self._hold(clients, *self._counted(keys, len(clients)), joined, places[order])
-
-    def changed_by(self, client: int) -> Tensor:
-        """[m] True where the client has a row of its own."""
-        items, rows = self.held.get(client, self.nothing)
-        return torch.zeros(self.num_items, dtype=torch.bool, device=rows.device).index_fill_(0, items.long(), True)
 
     def _changed_by_block(self, clients: Tensor, *more: Tensor) -> tuple[Tensor, Tensor]:
         """Of B clients the keys b m + item [K] of the rows they changed, b the place in the block, and these rows.

@@ -166,11 +166,6 @@ def encode(table: Table) -> bytes:
     return encode(Whole(table))
 
 
-def decode(data: bytes) -> Tensor:
-    """The whole table of `encode`'s bytes."""
-    return whole_table(_decode(data, 0)[0])
-
-
 def dense_size(shape: tuple[int, ...], width: int) -> int:
     """Bytes of the dense form of values of so many bytes."""
     return _header_size(len(shape)) + prod(shape) * width
