@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.files import drop_unfinished, write_text
@@ -160,12 +160,10 @@ def _list_runs(planned: list[Planned], as_json: bool) -> None:
     if as_json:
         print_json({"runs": rows})
         return
-    table = Table(box=None, pad_edge=False)
-    for column in rows[0]:
-        table.add_column("run ends in" if column == "run" else column, overflow="fold")
+    heads = [Column("run ends in" if column == "run" else column, overflow="fold") for column in rows[0]]
+    table = Table(*heads, box=None, pad_edge=False)
     for row in rows:
-        row["run"] = str(row["run"]).rpartition("-")[2]  # what goes before is in the other columns
-        table.add_row(
-            *("yes" if value is True else "no" if value is False else escape(str(value)) for value in row.values())
-        )
+        ending = str(row["run"]).rpartition("-")[2]  # what goes before is in the other columns
+        texts = {**row, "finished": "yes" if row["finished"] else "no", "run": ending}.values()
+        table.add_row(*(escape(str(text)) for text in texts))
     Console(highlight=False).print(table)

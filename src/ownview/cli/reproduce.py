@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -12,27 +11,19 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from ownview.base.errors import DataError, SettingError, TrainingError
 from ownview.base.files import make_folder
-from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory
+from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
 from ownview.cli.progress import progress
 from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
 from ownview.studies.grid import carry_out, unfinished
+from ownview.studies.reproduction import report as told
 from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, results, tasks
 from ownview.studies.reproduction.published import CITATIONS, find_paper, select
-from ownview.studies.reproduction.report import (
-    LEAK,
-    Report,
-    how_measured,
-    line_texts,
-    reasons,
-    to_dict,
-    warnings,
-    write,
-)
+from ownview.studies.reproduction.report import LEAK, Report, to_dict, write
 from ownview.studies.reproduction.settings import settings_of
 
 QUICK_ROUNDS = 3
@@ -96,7 +87,7 @@ def command(
     make_folder(folder)
     write(report, folder)
     if as_json:
-        typer.echo(json.dumps({**to_dict(report), "folder": str(folder)}, indent=2))
+        print_json({**to_dict(report), "folder": str(folder)})
     else:
         _show(report, folder)
     if failures:
@@ -134,12 +125,12 @@ def _show(report: Report, folder: Path) -> None:
         for data, found in by_data.items():
             console.print(_table(f"{report.paper}, table {name}: {data}", found, honest=honest))
             console.print()
-        console.print(f"{how_measured(every)}.", markup=False)
-        for reason in reasons(every):
+        console.print(f"{told.how_measured(every)}.", markup=False)
+        for reason in told.reasons(every):
             console.print(reason, markup=False)
         console.print()
-    for protocol, told in warnings(report).items():
-        for finding in told:
+    for protocol, findings in told.warnings(report).items():
+        for finding in findings:
             console.print(f"[red]![/] {escape(protocol)}, {finding.probe}: {escape(finding.sentence)}")
     if report.honest:
         console.print(f"note: {LEAK}", markup=False)
@@ -152,14 +143,16 @@ def _show(report: Report, folder: Path) -> None:
 
 def _table(title: str, found: Sequence[Line], *, honest: bool) -> Table:
     """Fits 80 columns; where it does not, names of methods break and never figures, which would lose their lines."""
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
-    table.add_column("method", overflow="fold")
-    table.add_column("metric", no_wrap=True)
-    shown = ("published", "here", "difference", "honest")[: 4 if honest else 3]
-    for column in shown:
-        table.add_column("paper" if column == "published" else column, justify="right", no_wrap=True)
+    shown = {"published": "paper", "here": "here", "difference": "difference"} | (
+        {"honest": "honest"} if honest else {}
+    )
+    table = Table(
+        Column("method", overflow="fold"), Column("metric", no_wrap=True),
+        *(Column(head, justify="right", no_wrap=True) for head in shown.values()),
+        title=escape(title), title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0),
+    )  # fmt: skip
     for line in found:
-        texts = ("\n".join(line_texts(line)[column]).replace(" ± ", "±") for column in shown)
+        texts = ("\n".join(told.line_texts(line)[column]).replace(" ± ", "±") for column in shown)
         table.add_row(escape(line.one.method), "\n".join(line.metrics), *texts)
     return table
 
@@ -167,11 +160,10 @@ def _table(title: str, found: Sequence[Line], *, honest: bool) -> Table:
 def _list(papers: Sequence[str], as_json: bool) -> None:
     rows = [row for paper in papers for row in _listed(paper)]
     if as_json:
-        typer.echo(json.dumps({"tables": rows}, indent=2))
+        print_json({"tables": rows})
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("paper", "table", *_COUNTS):
-        table.add_column(column.replace("_", " "), justify="right" if column in _COUNTS else "left")
+    counts = [Column(name.replace("_", " "), justify="right") for name in _COUNTS]
+    table = Table("paper", "table", *counts, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(escape(str(row[column])) for column in ("paper", "table", *_COUNTS)))
     console = Console(highlight=False)

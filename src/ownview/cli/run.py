@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -72,21 +73,16 @@ def command(
     asked = {name: value for name, value in asked.items() if name in given}
     if resume_from is not None:
         _refuse(given & {"config", "out", "plugin", "columns", "preset_name"}, sets)
-        total = experiment_of(RunFolder.open(resume_from)).rounds
-        with progress(f"resuming {resume_from.name}", total, quiet=as_json) as advance:
-            finished = resume(
-                resume_from, memory=memory, data_dir=data_dir, asked=_comparable(asked, method),
-                on_round=lambda number, metrics: advance(_words(metrics)),
-            )  # fmt: skip
+        title, total = f"resuming {resume_from.name}", experiment_of(RunFolder.open(resume_from)).rounds
+        work = partial(resume, resume_from, asked=_comparable(asked, method))
     else:
         base = _base(method, asked.get("data", data), config, preset_name)
         experiment = _experiment(base, method, asked, parse_columns(columns), sets, plugin or [])
-        folder = out or new_folder(folder_of(experiment))
-        with progress(experiment.label(), experiment.rounds_needed, quiet=as_json) as advance:
-            finished = run(
-                experiment, out=folder, memory=memory, data_dir=data_dir,
-                on_round=lambda number, metrics: advance(_words(metrics)),
-            )  # fmt: skip
+        title, total = experiment.label(), experiment.rounds_needed
+        work = partial(run, experiment, out=out or new_folder(folder_of(experiment)))
+    with progress(title, total, quiet=as_json) as advance:
+        words = "HR@10 {HR@10:.3f}".format_map
+        finished = work(memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance(words(metrics)))
     show(finished, as_json=as_json)
 
 
@@ -194,7 +190,3 @@ def _refuse(given: set[str], sets: Sequence[str]) -> None:
     names = [f"--{name.removesuffix('_name')}" for name in sorted(given)] + [f"--set {pair}" for pair in sets]
     if names:
         raise SettingError(f"{', '.join(names)}: not with --resume, which keeps the settings the run began with")
-
-
-def _words(metrics: dict[str, float]) -> str:
-    return f"HR@10 {metrics['HR@10']:.3f}"

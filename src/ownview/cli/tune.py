@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from ownview.cli import options
 from ownview.cli.options import folder_of, print_json, with_privacy, with_settings
@@ -110,10 +110,9 @@ def _one_line(trial: Trial, metric: str) -> str:
 def _show(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> None:
     console = Console(highlight=False)
     base, best = tuning.base, best_of(ended)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("trial", tuning.metric, "round", "state"):
-        table.add_column(column, justify="left" if column == "state" else "right", no_wrap=True)
-    table.add_column("settings", overflow="fold")
+    numbers = [Column(name, justify="right", no_wrap=True) for name in ("trial", tuning.metric, "round")]
+    others = [Column("state", no_wrap=True), Column("settings", overflow="fold")]
+    table = Table(*numbers, *others, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for trial in ranked(ended)[:_SHOWN]:
         value = "" if trial.value is None else f"{trial.value:.4f}"
         settings = ", ".join(f"{name}={_short(text)}" for name, text in trial.settings.items())
@@ -147,10 +146,8 @@ def _summary(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> di
 
 
 def _fields(trial: Trial) -> dict[str, Any]:
-    return {
-        "trial": trial.number, "state": trial.state, "value": trial.value, "round": trial.round,
-        "settings": trial.settings, "seconds": trial.seconds, "reason": trial.reason,
-    }  # fmt: skip
+    told = ("state", "value", "round", "settings", "seconds", "reason")
+    return {"trial": trial.number, **{name: getattr(trial, name) for name in told}}
 
 
 def _short(text: str) -> str:

@@ -18,6 +18,7 @@ from ownview.config.search import Space
 
 Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...]
+_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 @dataclass(frozen=True)
@@ -135,11 +136,10 @@ def _coerced(value: Any, kind: Any) -> Any:
 
 
 def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:
-    inner = typing.get_args(kind)[0] if typing.get_origin(kind) is tuple else kind
-    parts = value if typing.get_origin(kind) is tuple and isinstance(value, tuple) else (value,)
-    right_type = all(type(part) is inner for part in parts) and isinstance(
-        value, tuple if typing.get_origin(kind) is tuple else kind
-    )
+    several = typing.get_origin(kind) is tuple
+    inner = typing.get_args(kind)[0] if several else kind
+    parts = value if several and isinstance(value, tuple) else (value,)
+    right_type = isinstance(value, tuple) == several and all(type(part) is inner for part in parts)
     if not right_type or not all(rule.allows(part) for part in parts):
         near = suggestion(str(value), rule.choices) if rule.choices else ""
         near = near if "did you mean" in near else ""  # the choices themselves are in what was expected
@@ -148,19 +148,9 @@ def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:
 
 def _parse(text: str, kind: Any) -> Any:
     if kind is bool:
-        words = {
-            "true": True,
-            "yes": True,
-            "on": True,
-            "1": True,
-            "false": False,
-            "no": False,
-            "off": False,
-            "0": False,
-        }
-        if text.lower() not in words:
+        if text.lower() not in (*_YES, *_NO):
             raise ValueError(text)
-        return words[text.lower()]
+        return text.lower() in _YES
     if typing.get_origin(kind) is tuple:
         inner = typing.get_args(kind)[0]
         return tuple(_parse(part.strip(), inner) for part in text.split(",") if part.strip())

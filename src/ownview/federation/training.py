@@ -66,15 +66,9 @@ class TrainingWork:
     def samples(self, number: int, block: Tensor) -> Samples:
         """A round's training samples of some clients."""
         home = self.home
+        key, identities, machine = derive(home.seed, "negatives", number), home.clients.identities[block], home.machine
         return draw_samples(
-            derive(home.seed, "negatives", number),
-            block,
-            home.clients.identities[block],
-            home.train,
-            self.sampler,
-            home.machine.dtype,
-            dense=home.machine.dense,
-            pairs=self.work.pairs,
+            key, block, identities, home.train, self.sampler, machine.dtype, dense=machine.dense, pairs=self.work.pairs
         )
 
     def do(self, samples: Samples, download: Download) -> Upload:

@@ -32,24 +32,13 @@ def against_papers(data: str, found: Sequence[Variant]) -> list[dict[str, Any]]:
             for protocol, runs in variant.runs.items():
                 differs = _differences(asked, runs[0])
                 if differs is not None:
-                    points.append(_point(figure, place, protocol, runs, differs))
+                    here = mean(run.result["test"][figure.metric] for run in runs)
+                    of_paper = {name: getattr(figure, name) for name in ("paper", "table", "metric")}
+                    of_paper |= {"row": figure.method, "published": figure.value}
+                    points.append(
+                        {**of_paper, "here": here, "variant": place, "protocol": protocol, "differs": differs}
+                    )
     return points
-
-
-def _point(
-    figure: Figure, place: int, protocol: str, runs: Sequence[SeenRun], differs: Sequence[str]
-) -> dict[str, Any]:
-    return {
-        "paper": figure.paper,
-        "table": figure.table,
-        "row": figure.method,
-        "metric": figure.metric,
-        "published": figure.value,
-        "here": mean(run.result["test"][figure.metric] for run in runs),
-        "variant": place,
-        "protocol": protocol,
-        "differs": list(differs),
-    }
 
 
 @cache
@@ -78,7 +67,7 @@ def _differences(asked: Experiment, run: SeenRun) -> list[str] | None:
     here = run.experiment
     if here.label() != asked.label():
         return None
-    if any(_measured(here, name) != _measured(asked, name) for name in _OF_PROTOCOL):
+    if any(getattr(here.protocol, name) != getattr(asked.protocol, name) for name in _OF_PROTOCOL):
         return None
     wanted, mine = settings_of(asked), settings_of(here)
     differing = [name for name in wanted if mine.get(name) != wanted[name]]
@@ -88,10 +77,6 @@ def _differences(asked: Experiment, run: SeenRun) -> list[str] | None:
     if here.protocol.selection != asked.protocol.selection:
         told.append(f"round chosen on {here.protocol.selection} here, on {asked.protocol.selection} there")
     return told
-
-
-def _measured(one: Experiment, name: str) -> Any:
-    return one.protocol.values()[name]
 
 
 def _is_number(value: Any) -> bool:

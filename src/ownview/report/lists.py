@@ -8,6 +8,7 @@ from statistics import mean
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
 from ownview.data.interactions import FloatArray, IntArray
 from ownview.data.splits import NONE
@@ -40,16 +41,15 @@ def taste(runs: Sequence[SeenRun], titles: Titles) -> dict[str, Any] | None:
     known = [run.recommended for run in runs if run.recommended is not None]
     if len(known) != len(runs):
         return None
-    bands = [_shares(tensors["lists"].numpy(), tensors["popularity"].numpy()) for tensors, _ in known]
+    bands = [_sums(tensors["popularity"].numpy(), _counts(tensors)) for tensors, _ in known]
     tensors, about = known[0]
-    lists = tensors["lists"].numpy()
-    counts = np.bincount(lists[lists >= 0].reshape(-1), minlength=len(tensors["popularity"]))
+    counts = _counts(tensors)
     often = [int(item) for item in np.argsort(-counts, kind="stable")[:_OFTEN] if counts[item]]
     return {
         "coverage": mean(run.result["test"]["coverage@10"] for run in runs),
         "gini": mean(run.result["test"]["Gini@10"] for run in runs),
         "bands": [round(float(share), 5) for share in np.mean(bands, axis=0)],
-        "often": [[titles.place(about["titles"][str(i)]), round(counts[i] / len(lists), 4)] for i in often],
+        "often": [[titles.place(about["titles"][str(i)]), round(counts[i] / len(tensors["lists"]), 4)] for i in often],
     }
 
 
@@ -95,9 +95,10 @@ def _person(sample: dict[str, Any], named: Mapping[int, str], titles: Titles) ->
     }
 
 
-def _shares(lists: IntArray, popularity: IntArray) -> FloatArray:
-    counts = np.bincount(lists[lists >= 0].reshape(-1).astype(np.int64), minlength=len(popularity))
-    return _sums(popularity, counts)
+def _counts(tensors: Mapping[str, Tensor]) -> IntArray:
+    """[m] how often each item is recommended."""
+    lists = tensors["lists"].numpy()
+    return np.bincount(lists[lists >= 0].reshape(-1), minlength=len(tensors["popularity"]))
 
 
 def _sums(popularity: IntArray, counts: IntArray) -> FloatArray:

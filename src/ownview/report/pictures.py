@@ -79,6 +79,16 @@ class Watched(NamedTuple):
     protocol: str
     run: SeenRun
 
+    @property
+    def about(self) -> dict[str, Any]:
+        """What every picture says of where it comes from."""
+        return {"variant": self.place, "protocol": self.protocol}
+
+    @property
+    def users(self) -> list[str]:
+        """Who was watched."""
+        return list(self.run.watched[1]["users"]) if self.run.watched is not None else []
+
 
 class Table(NamedTuple):
     """An item table [m, d] of a client and what it is to it."""
@@ -112,7 +122,7 @@ def layouts(watched: Iterable[Watched], most_tsne: int = MOST_TSNE) -> list[dict
     """Item tables of the first watched user of each, two coordinates an item, and what the item is to the user."""
     chosen = []
     for one in watched:
-        user = _users(one.run)[0]
+        user = one.users[0]
         marks = _marks(one.run, user)
         if marks is not None:
             chosen.append((one, user, marks, client_tables(one.run, user)))
@@ -123,19 +133,12 @@ def layouts(watched: Iterable[Watched], most_tsne: int = MOST_TSNE) -> list[dict
         kept = _some(marks)
         by_tsne = left >= len(tables)
         left -= len(tables) if by_tsne else 0
-        found.append(
-            {
-                "variant": one.place,
-                "protocol": one.protocol,
-                "user": user,
-                "by": "t-SNE" if by_tsne else "PCA",
-                "marks": marks[kept].tolist(),
-                "tables": [
-                    {"name": table.name, "role": table.role, "points": _flat(table.values[kept], by_tsne)}
-                    for table in tables
-                ],
-            }
-        )
+        drawn = [
+            {"name": table.name, "role": table.role, "points": _rounded(project(table.values[kept], tsne=by_tsne))}
+            for table in tables
+        ]
+        by = "t-SNE" if by_tsne else "PCA"
+        found.append({**one.about, "user": user, "by": by, "marks": marks[kept].tolist(), "tables": drawn})
     return sorted(found, key=lambda one: one["variant"])
 
 
@@ -143,7 +146,7 @@ def spectra(watched: Iterable[Watched]) -> list[dict[str, Any]]:
     """Singular values of the tables of up to two watched users; information abundance is their sum over the largest."""
     found = []
     for one in watched:
-        for user in _users(one.run)[:2]:
+        for user in one.users[:2]:
             tables = []
             for table in client_tables(one.run, user):
                 values = np.linalg.svd(table.values, compute_uv=False)
@@ -151,8 +154,8 @@ def spectra(watched: Iterable[Watched]) -> list[dict[str, Any]]:
                 told = [float(f"{value:.5g}") for value in values]
                 tables.append({"name": table.name, "role": table.role, "values": told, "abundance": abundance})
             if tables:
-                entry = {"variant": one.place, "protocol": one.protocol, "user": user, "tables": tables}
-                found.append({**entry, "rounds": _abundance_by_round(one.run, user)})
+                rounds = _abundance_by_round(one.run, user)
+                found.append({**one.about, "user": user, "tables": tables, "rounds": rounds})
     return found
 
 
@@ -168,14 +171,13 @@ def weights(watched: Iterable[Watched]) -> list[dict[str, Any]]:
     found = []
     for one in watched:
         tensors, about = one.run.watched or ({}, {})
-        users, positions = _users(one.run), about.get("positions")
+        users, positions = one.users, about.get("positions")
         rows = [value for user in users for key, value in tensors.items() if key.startswith(f"{user}.weights of ")]
         if len(rows) != len(users) or len(users) < 2 or positions is None:
             continue
         matrix = np.array([row.numpy()[positions] for row in rows], float)
         among = len(rows[0])
-        found.append({"variant": one.place, "protocol": one.protocol, "users": users, "clients": among,
-                      "matrix": _rounded(matrix)})  # fmt: skip
+        found.append({**one.about, "users": users, "clients": among, "matrix": _rounded(matrix)})
     return found
 
 
@@ -184,7 +186,7 @@ def merging(watched: Iterable[Watched]) -> list[dict[str, Any]]:
     found = []
     for one in watched:
         tensors, _ = one.run.watched or ({}, {})
-        users = [user for user in _users(one.run) if f"{user}.rho" in tensors]
+        users = [user for user in one.users if f"{user}.rho" in tensors]
         rows = [tensors[f"{user}.rho"].numpy().astype(float) for user in users]
         if not rows:
             continue
@@ -194,13 +196,8 @@ def merging(watched: Iterable[Watched]) -> list[dict[str, Any]]:
             for row, mark in zip(rows, marks, strict=True)
         ]
         matrix = np.array([row[:_RHO_ITEMS] for row in rows])
-        found.append({"variant": one.place, "protocol": one.protocol, "users": users, "matrix": _rounded(matrix),
-                      "means": split})  # fmt: skip
+        found.append({**one.about, "users": users, "matrix": _rounded(matrix), "means": split})
     return found
-
-
-def _users(run: SeenRun) -> list[str]:
-    return list(run.watched[1]["users"]) if run.watched is not None else []
 
 
 def _marks(run: SeenRun, user: str) -> IntArray | None:
@@ -230,10 +227,6 @@ def _some(marks: IntArray) -> IntArray:
     if len(others) > room:
         others = random.choice(others, room, replace=False)
     return np.concatenate([others, interacted, held_out])  # drawn in this order, the few on top
-
-
-def _flat(values: FloatArray, by_tsne: bool) -> list[list[float]]:
-    return _rounded(project(values, tsne=by_tsne))
 
 
 def _rounded(matrix: FloatArray) -> list[list[float]]:
@@ -295,13 +288,7 @@ def _paths(run: SeenRun, partner: SeenRun) -> list[dict[str, Any]]:
     made = []
     for user in users:
         paths = [np.array([line["watched"][user][_VECTOR] for line in one.rounds]) for one in (run, partner)]
-        flat = main_directions(np.concatenate(paths))
-        points = [[float(f"{x:.4g}"), float(f"{y:.4g}")] for x, y in flat]
-        made.append(
-            {
-                "user": user,
-                "paths": [points[: len(paths[0])], points[len(paths[0]) :]],
-                "skew": [round(value, 5) for value in apart[user]],
-            }
-        )
+        points, first = _rounded(main_directions(np.concatenate(paths))), len(paths[0])
+        driven = [round(value, 5) for value in apart[user]]
+        made.append({"user": user, "paths": [points[:first], points[first:]], "skew": driven})
     return made

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ownview.evaluation.comparison import Cell, Mark
-from ownview.evaluation.findings import Finding, by_rule
+from ownview.evaluation.findings import by_rule
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import Protocol
 from ownview.report.reading import SeenRun
@@ -166,13 +166,12 @@ def findings(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> list[dic
     """
     measured = next((run.findings for run in runs if run.findings), None)
     source = "protocol" if measured is None else "audit.json"
-    found = [_plain(one, source) for one in measured or by_rule(protocol)]
+    found = [
+        {"probe": one.probe, "fires": one.fires, "sentence": one.sentence, "source": source}
+        for one in measured or by_rule(protocol)
+    ]
     prints = {run.provenance.get("data", {}).get("fingerprint") for run in runs} - {None}
     if len(prints) > 1:
         sentence = f"the runs under protocol {name} were made from {len(prints)} different versions of the data"
         found.append({"probe": "data", "fires": True, "sentence": sentence, "source": "provenance"})
     return sorted(found, key=lambda one: not one["fires"])
-
-
-def _plain(finding: Finding, source: str) -> dict[str, Any]:
-    return {"probe": finding.probe, "fires": finding.fires, "sentence": finding.sentence, "source": source}

@@ -40,12 +40,8 @@ class Preset:
 
     def experiment(self) -> dict[str, Any]:
         """What it decides of an experiment, as an experiment file says it."""
-        return {
-            "method": self.method,
-            "rounds": self.rounds,
-            "settings": dict(self.settings),
-            "federation": dict(self.federation),
-        }
+        settings, federation = dict(self.settings), dict(self.federation)
+        return {"method": self.method, "rounds": self.rounds, "settings": settings, "federation": federation}
 
 
 def presets() -> list[Preset]:

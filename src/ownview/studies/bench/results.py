@@ -160,13 +160,8 @@ def read_document(path: Path) -> Document:
 
 
 def _about(one: Planned) -> Entry:
-    return {
-        "run": one.folder.name,
-        "method": one.row,
-        "data": one.data,
-        "protocol": one.protocol,
-        "seed": one.seed,
-    }
+    names = {"run": one.folder.name, "method": one.row}
+    return {**names, "data": one.data, "protocol": one.protocol, "seed": one.seed}
 
 
 def tables(values: Document) -> list[Comparison]:
