@@ -13,7 +13,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
 from ownview.runs.batch import Told
 from ownview.runs.folder import RunFolder
@@ -97,42 +97,33 @@ class Board:
     """Knows every run's last round, and shows the datasets that are being worked on."""
 
     def __init__(self, title: str, planned: Sequence[Planned], jobs: int) -> None:
-        self.title, self.planned, self.jobs = title, planned, jobs
-        self.started = time.monotonic()
+        self.title, self.planned, self.started = title, planned, time.monotonic()
         self.forecast = Forecast(planned, jobs, time.monotonic)
-        self.rounds: dict[Path, int] = {one.folder: len(RunFolder(one.folder).read_rounds()) for one in planned}
-        self.latest: dict[Path, float] = {}
-        self.done = {one.folder: RunFolder(one.folder).finished for one in planned}
-        self.tested = {one.folder: _tested(one.folder) for one in planned if self.done[one.folder]}
+        self.totals = {one.folder: one.experiment.rounds_needed for one in planned}
+        self.latest: dict[Path, str] = {}
+        self.tested: dict[Path, str] = {}
 
     def round_done(self, folder: Path, number: int, metrics: dict[str, float]) -> None:
         """Take note."""
-        self.rounds[folder] = number
-        self.latest[folder] = metrics["HR@10"]
+        self.latest[folder] = f"{metrics['HR@10']:.3f} [dim]round {number}/{self.totals[folder]}[/]"
         self.forecast.round_done(folder)
 
     def __rich__(self) -> RenderableType:
-        for one in self.planned:
-            if not self.done[one.folder] and RunFolder(one.folder).finished:
-                self.done[one.folder] = True
-                self.tested[one.folder] = _tested(one.folder)
+        for folder in (one.folder for one in self.planned if one.folder not in self.tested):
+            if RunFolder(folder).finished:
+                self.tested[folder] = f"[green]{RunFolder(folder).read_result()['test']['HR@10']:.3f}[/]"
         left = self.forecast.seconds_left()
-        words = f"{sum(self.done.values())} of {len(self.planned)} runs, {_clock(time.monotonic() - self.started)}"
+        words = f"{len(self.tested)} of {len(self.totals)} runs, {_clock(time.monotonic() - self.started)}"
         words += "" if left is None else f", about {_clock(left)} left"
-        busy = dict.fromkeys(one.data for one in self.planned if not self.done[one.folder] and self._begun(one))
-        data = list(busy) or [one.data for one in self.planned if not self.done[one.folder]][:1]
+        to_do = [one for one in self.planned if one.folder not in self.tested]
+        data = dict.fromkeys(one.data for one in to_do if one.folder in self.latest) or [one.data for one in to_do][:1]
         return Group(f"[bold]{escape(self.title)}[/]: {words}", *(self._table(name) for name in data))
-
-    def _begun(self, one: Planned) -> bool:
-        return one.folder in self.latest
 
     def _table(self, data: str) -> Table:
         here = [one for one in self.planned if one.data == data]
         protocols = list(dict.fromkeys(one.protocol for one in here))
-        table = Table(title=escape(data), title_justify="left", box=None, padding=(0, 2, 0, 0))
-        table.add_column("method")
-        for protocol in protocols:
-            table.add_column(f"{escape(protocol)}: HR@10 so far", min_width=24)
+        heads = [Column(f"{escape(protocol)}: HR@10 so far", min_width=24) for protocol in protocols]
+        table = Table("method", *heads, title=escape(data), title_justify="left", box=None, padding=(0, 2, 0, 0))
         for row in dict.fromkeys(one.row for one in here):
             cells = [
                 "  ".join(self._cell(one) for one in here if (one.row, one.protocol) == (row, protocol))
@@ -142,12 +133,7 @@ class Board:
         return table
 
     def _cell(self, one: Planned) -> str:
-        if self.done[one.folder]:
-            return f"[green]{self.tested[one.folder]:.3f}[/]"
-        if self._begun(one):
-            total = one.experiment.rounds_needed
-            return f"{self.latest[one.folder]:.3f} [dim]round {self.rounds[one.folder]}/{total}[/]"
-        return "[dim]·[/]"
+        return self.tested.get(one.folder) or self.latest.get(one.folder, "[dim]·[/]")
 
 
 @contextmanager
@@ -160,10 +146,6 @@ def live(title: str, planned: Sequence[Planned], jobs: int, *, quiet: bool = Fal
     board = Board(title, planned, jobs)
     with Live(board, console=console, refresh_per_second=2, transient=True):
         yield board.round_done
-
-
-def _tested(folder: Path) -> float:
-    return float(RunFolder(folder).read_result()["test"]["HR@10"])
 
 
 def _clock(seconds: float) -> str:

@@ -284,7 +284,7 @@ def personal_tables(num_clients: int, base: Tensor, expected_rows: int, budget: 
         expected_rows: how many rows a client changes in a round, at least.
         budget: bytes that a dense store may take for its speed.
     """
-    takes_dense = _dense(num_clients, len(base), _row_bytes(base), expected_rows, budget)
+    takes_dense = _dense(num_clients, len(base), base[:1].nbytes, expected_rows, budget)
     return (DenseTables if takes_dense else SparseTables)(num_clients, base)
 
 
@@ -310,7 +310,3 @@ def dense_bytes(num_clients: int, num_items: int, row_bytes: int) -> int:
 def sparse_bytes(num_clients: int, num_items: int, row_bytes: int, rows: int) -> int:
     """Bytes of a sparse store where each client changed `rows`: n (rows (bytes of a row + 4 for its item) + 1300)."""
     return num_clients * (min(rows, num_items) * (row_bytes + 4) + _BYTES_PER_CLIENT)
-
-
-def _row_bytes(base: Tensor) -> int:
-    return base[:1].nbytes
