@@ -115,8 +115,7 @@ def _show(found: Document, folder: Path, as_json: bool) -> None:
         warn(console, table)
         console.print()
     console.print(
-        "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users.\n" + LEGEND,
-        markup=False,
+        "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users.\n" + LEGEND, markup=False
     )
     for one in found["failures"]:
         who = f"{one['method']}, {one['data']}, {one['protocol']}, seed {one['seed']}"

@@ -233,14 +233,7 @@ class _Epoch:
     """One pass over all batches, every step of the phase on each."""
 
     def __init__(
-        self,
-        loss: Loss,
-        params: Params,
-        samples: Samples,
-        runs: Runs,
-        phase: Phase,
-        plan: Plan,
-        context: Context,
+        self, loss: Loss, params: Params, samples: Samples, runs: Runs, phase: Phase, plan: Plan, context: Context
     ) -> None:
         self.loss, self.params, self.samples, self.runs, self.phase = loss, params, samples, runs, phase
         self.batch_size, self.context = plan.batch_size, context

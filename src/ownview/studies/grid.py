@@ -46,13 +46,7 @@ def unfinished(work: Sequence[Task]) -> list[Task]:
 
 
 def carry_out(
-    work: Sequence[Task],
-    *,
-    jobs: int,
-    memory: str,
-    data_dir: Path | None,
-    on_round: Told,
-    threads: int | None = None,
+    work: Sequence[Task], *, jobs: int, memory: str, data_dir: Path | None, on_round: Told, threads: int | None = None
 ) -> dict[Path, str]:
     """Run what is not there yet; the folders of runs that failed, and why.
 
