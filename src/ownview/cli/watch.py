@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -88,31 +89,21 @@ def command(
         console.print(view.picture(console) if console.is_terminal else view.numbers(), soft_wrap=True, markup=False)
         return
     try:
-        if console.is_terminal:
-            with Live(console=console, refresh_per_second=4, screen=False) as shown:
-                while view.look():
+        with Live(console=console, refresh_per_second=4) if console.is_terminal else nullcontext() as shown:
+            going = True
+            while going:
+                going = view.look()
+                if shown is not None:
                     shown.update(view.picture(console))
-                    time.sleep(_EVERY)
-                shown.update(view.picture(console))
-        else:
-            _follow(view)
+                else:  # numbers, a line a round, for pipes and files
+                    for line in (line for one in view.followed for line in one.news()):
+                        typer.echo(line)
+                time.sleep(_EVERY if going else 0)
     except KeyboardInterrupt:
         return  # the runs go on; only the looking ends
     for one in view.followed:
         if one.state == "stopped":
             typer.echo(f"{one.name}: nobody is at work on it; go on with: ownview run --resume {one.path}")
-
-
-def _follow(view: View) -> None:
-    """Numbers, a line a round, for pipes and files."""
-    going = True
-    while going:
-        going = view.look()
-        for one in view.followed:
-            for line in one.news():
-                typer.echo(line)
-        if going:
-            time.sleep(_EVERY)
 
 
 @dataclass

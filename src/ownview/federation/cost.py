@@ -16,7 +16,6 @@ import torch
 
 from ownview.engine.clock import clock_on
 from ownview.federation.aggregation import SumPartial
-from ownview.federation.clients import Clients
 from ownview.federation.round import Federation
 from ownview.federation.soundness import names_moved
 from ownview.seam.client import Client, Reporting
@@ -149,10 +148,9 @@ def _measured(federation: Federation, number: int, rounds: Sequence[Mapping[str,
 
 def _first_upload(federation: Federation) -> int:
     """Bytes that a client which reports sends in its first round, the mean over all clients."""
-    home, world = federation.work.home, federation.world
-    everybody, timelines = home.clients.identities, home.clients.timelines
-    new = Clients(home.client.params, world.num_items, everybody, home.seed, home.machine, home.train, timelines)
-    work, sizes = federation.terms.work(new, home.train, home.excluded, home.users), 0.0
+    home, world, everybody = federation.work.home, federation.world, federation.clients.identities
+    work = federation.terms.work(everybody, home.train, home.clients.timelines, home.excluded, home.users)
+    sizes = 0.0
     for block in work.blocks(torch.arange(world.num_clients, device=home.machine.device)):
         upload = work.do(work.samples(1, block), federation.newest(block))
         sizes += float(federation.terms.sizes(upload).sum())

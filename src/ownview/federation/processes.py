@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,7 +24,6 @@ from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
-from ownview.federation.clients import Clients
 from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
 from ownview.federation.scoring import ClientScorer
@@ -74,9 +72,9 @@ class Device:
         train, items = _list(data.train), terms.world.num_items
         times = None if data.times is None else _list(data.times)
         timelines = Timelines(_list(data.timeline), times, items, terms.machine.dtype)
-        identity = torch.tensor([data.identity])
-        self.clients = Clients(terms.client.params, items, identity, terms.seed, terms.machine, train, timelines)
-        self.work = terms.work(self.clients, train, _list(data.excluded), np.array([data.identity]))
+        identity, users = torch.tensor([data.identity]), np.array([data.identity])
+        self.work = terms.work(identity, train, timelines, _list(data.excluded), users)
+        self.clients = self.work.home.clients
         self.received: bytes = b""
         if file.exists():
             packed = load_file(file)
@@ -104,7 +102,7 @@ class Device:
             return b""
         return self.terms.post.write_upload(self.terms.sent(upload, number), number)
 
-    def receive(self, message: bytes, *, took_part: bool) -> None:
+    def receive(self, message: bytes, took_part: bool) -> None:
         """Take what the server has after a round; who took part works on it where the method has it so."""
         self.received = message
         if took_part:
@@ -184,21 +182,19 @@ class ProcessFederation:
         self.own = [own_data(split, excluded, client) for client in range(split.num_users)]
         self.files = [folder / f"{client}.safetensors" for client in range(split.num_users)]
         self.processes: list[Process | Here] = []
-        self.stack = ExitStack()
 
     def __enter__(self) -> Self:
         kind = Process if can_travel(self.agreed[0]) else Here
         self.processes = [kind(self.agreed, own, file) for own, file in zip(self.own, self.files, strict=True)]
-        for process in self.processes:
-            self.stack.callback(process.close)
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stack.close()
+        for process in self.processes:
+            process.close()
 
     def restart(self) -> None:
         """End all processes and begin others, which know nothing but the files."""
-        self.stack.close()
+        self.__exit__()
         self.__enter__()
 
     def round(self, number: int) -> Lengths:
@@ -214,8 +210,6 @@ class ProcessFederation:
                 upload = post.read_upload(answer, client)
                 total.add(upload)
                 self.server.take(upload)
-        if self.terms.transform is not None:
-            self.terms.transform.on_server(total)
         self.server.finish(number, total, cohort)
         if after:
             downloads = [self._download(number, client) for client in cohort]
@@ -282,7 +276,7 @@ class Here:
 
     def send(self, what: str, arguments: tuple[Any, ...]) -> None:
         """Do something."""
-        self.found = _DOES[what](self.device, *arguments)
+        self.found = getattr(self.device, what)(*arguments)
 
     def answer(self) -> Any:
         """What came of it."""
@@ -316,16 +310,8 @@ def _live(connection: Connection, agreed: Agreed, data: OwnData, file: Path) -> 
             return
         try:
             device = device or Device(Terms.of(*agreed), data, file)
-            connection.send(_DOES[what](device, *arguments))
+            connection.send(getattr(device, what)(*arguments))
         except OwnviewError as error:
             connection.send(error)
         except Exception as error:
             connection.send(TrainingError(f"client {data.identity}: {type(error).__name__}: {error}"))
-
-
-_DOES: dict[str, Callable[..., Any]] = {
-    "round": Device.round,
-    "receive": lambda device, message, took_part: device.receive(message, took_part=took_part),
-    "scores": Device.scores,
-    "values": Device.values,
-}

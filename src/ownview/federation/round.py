@@ -15,7 +15,7 @@ from ownview.engine.machine import Machine
 from ownview.federation import clients as client_side
 from ownview.federation import server as server_side
 from ownview.federation.aggregation import MeanPartial, SumPartial, require_declared
-from ownview.federation.clients import Axes, Clients
+from ownview.federation.clients import Axes
 from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.post import Post
@@ -81,10 +81,9 @@ class Federation:
         timeline, train = split.timeline(), split.train.to(machine.device)
         times = None if timeline.times is None else timeline.times.to(machine.device)
         timelines = Timelines(timeline.items.to(machine.device), times, split.num_items, machine.dtype)
-        everybody = torch.arange(split.num_users)
-        params = self.client.params
-        self.clients = Clients(params, split.num_items, everybody, seed, machine, train, timelines)
-        self.work = self.terms.work(self.clients, train, excluded.to(machine.device), split.data.users)
+        everybody, never = torch.arange(split.num_users), excluded.to(machine.device)
+        self.work = self.terms.work(everybody, train, timelines, never, split.data.users)
+        self.clients = self.work.home.clients
         self.done = 0
 
     def _require_memory(self) -> None:
@@ -115,8 +114,6 @@ class Federation:
                 traffic.downloaded(download, len(block))
                 clock.lap("server")
         loss = self.work.loss(number)
-        if self.terms.transform is not None:
-            self.terms.transform.on_server(total)
         self.server.finish(number, total, cohort)
         self.done = number
         clock.lap("server")

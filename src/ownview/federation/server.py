@@ -162,6 +162,8 @@ class AggregationServer:
 
     def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
         """Combine what has arrived from the clients of the round."""
+        if self.terms.transform is not None:
+            self.terms.transform.on_server(total)
         if isinstance(total, SumPartial):
             self._combine(number, total, len(cohort))
             return

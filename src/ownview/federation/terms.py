@@ -20,6 +20,7 @@ from ownview.federation.options import FederationOptions
 from ownview.federation.post import Post
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.soundness import names_moved, require_sound
+from ownview.federation.timelines import Timelines
 from ownview.federation.training import TrainingWork
 from ownview.federation.transforms import Sending, Transform, transforms
 from ownview.federation.work import Household, Work
@@ -120,8 +121,10 @@ class Terms:
         value = self.client.params[name].drawn(name, self.world.num_items, self.seed, *numbers)
         return value.to(self.machine.device, self.machine.dtype)
 
-    def work(self, clients: Clients, train: Ragged, excluded: Ragged, users: IdArray) -> Work:
-        """What some clients do in a round; see `Household` for what is given."""
+    def work(self, identities: Tensor, train: Ragged, timelines: Timelines, excluded: Ragged, users: IdArray) -> Work:
+        """What some clients do in a round; see `Clients` and `Household` for what is given."""
+        params, items = self.client.params, self.world.num_items
+        clients = Clients(params, items, identities, self.seed, self.machine, train, timelines)
         home = Household(
             self.name, self.client, clients, self.world, train, excluded, users, self.seed, self.machine
         )  # fmt: skip
