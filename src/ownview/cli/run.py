@@ -19,7 +19,6 @@ from ownview.cli.progress import progress
 from ownview.config.presets.loading import preset
 from ownview.data.columns import parse_columns
 from ownview.engine.machine import readable
-from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
@@ -71,6 +70,8 @@ def command(
     }  # fmt: skip
     sets = with_privacy(sets, privacy)
     asked = {name: value for name, value in asked.items() if name in given}
+    if "protocol" in asked:
+        asked["protocol"] = protocol_by_name(protocol)
     if resume_from is not None:
         _refuse(given & {"config", "out", "plugin", "columns", "preset_name"}, sets)
         title, total = f"resuming {resume_from.name}", experiment_of(RunFolder.open(resume_from)).rounds
@@ -162,11 +163,13 @@ def _experiment(
     sets: Sequence[str],
     plugins: Sequence[str],
 ) -> Experiment:
-    changes = {**asked, "columns": columns or base.columns}
-    if "protocol" in asked:
-        changes["protocol"] = protocol_by_name(asked["protocol"])
     wrapped = plugins or [name for name, _ in base.plugins]
-    return with_settings(replace(base, **changes), method or base.method, list(dict.fromkeys(wrapped)), sets)
+    return with_settings(
+        replace(base, **asked, columns=columns or base.columns),
+        method or base.method,
+        list(dict.fromkeys(wrapped)),
+        sets,
+    )
 
 
 def _on_command_line(context: typer.Context, name: str) -> bool:
@@ -176,14 +179,9 @@ def _on_command_line(context: typer.Context, name: str) -> bool:
 
 def _comparable(asked: dict[str, Any], method: str | None) -> dict[str, Any]:
     """What was asked for, in the words of experiment.toml."""
-    values = {name: value for name, value in asked.items() if not (name == "device" and value == "auto")}
-    if "protocol" in values:
-        values["protocol"] = protocol_by_name(values["protocol"]).plain()
-    if "watch" in values:
-        values["watch"] = list(values["watch"])
-    if values.get("inactive"):
-        values["inactive"] = str(ActivityRange.parse(values["inactive"]))
-    return values if method is None else {**values, "method": method}
+    words = Experiment(**{"method": method or "", **asked}).to_dict()
+    names = [name for name in asked if not (name == "device" and asked[name] == "auto")]
+    return {name: words[name] for name in (*names, *(["method"] if method else []))}
 
 
 def _refuse(given: set[str], sets: Sequence[str]) -> None:

@@ -91,7 +91,7 @@ class Settings:
 
     def plain(self) -> dict[str, Any]:
         """Every setting by name as JSON and TOML know values: lists, no tuples."""
-        return {name: list(value) if isinstance(value, tuple) else value for name, value in self.values().items()}
+        return plain(self.values())
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -115,6 +115,11 @@ class Settings:
             raise SettingError(
                 f"{cls.title} setting {name}={value!r}: expected {rule.expected(_name_of(kind))}"
             ) from None
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by name with lists where there are tuples."""
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
 def own_settings(cls: type[Settings]) -> list[str]:

@@ -7,10 +7,11 @@ written out; `federation.wire` turns one client's into bytes and back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import torch
 from torch import Tensor
+from torch.utils._pytree import tree_map
 
 from ownview.seam.client import Product
 from ownview.seam.training import Params
@@ -90,15 +91,13 @@ class Upload:
         """Summands by name, [B, ...]; products are multiplied out."""
         return {name: one.left.mT @ one.right if isinstance(one, Product) else one for name, one in self.sums.items()}
 
+    def chosen(self, here: slice | Tensor) -> Upload:
+        """Some clients of the stack: at these places, or where a mask [B] says so."""
+        return Upload(*(tree_map(lambda value: value[here], getattr(self, one.name)) for one in fields(self)))
+
     def one(self, index: int) -> Upload:
         """The client at a place of the stack, as a stack of one."""
-        here = slice(index, index + 1)
-        rows, whole = ({name: value[here] for name, value in part.items()} for part in (self.rows, self.whole))
-        sums = {
-            name: Product(value.left[here], value.right[here]) if isinstance(value, Product) else value[here]
-            for name, value in self.sums.items()
-        }
-        return Upload(self.clients[here], self.samples[here], self.items[here], self.touched[here], rows, whole, sums)
+        return self.chosen(slice(index, index + 1))
 
     def _spread(self, change: Tensor, num_items: int) -> Tensor:
         index = wide(self.items, change).expand_as(change)

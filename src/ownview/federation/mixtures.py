@@ -75,16 +75,17 @@ class Mixtures:
 
     def common(self) -> Tensor:
         """[m, ...] plain mean of the mixtures of all clients that have uploaded; the initial table before that."""
-        if not bool(self.known.any()):
-            return self.initial
-        return (self.weights[self.known].mean(0) @ self.uploads).reshape(self.initial.shape)
+        return self._mixed(self.weights[self.known].mean(0))
 
     def mean(self) -> Tensor:
         """[m, ...] mean of the latest uploads by their clients' samples; the initial table before there are any."""
         sizes = torch.where(self.known, self.sizes, 0).to(self.uploads.dtype)
-        if not bool(self.known.any()):
-            return self.initial
-        return (sizes / sizes.sum() @ self.uploads).reshape(self.initial.shape)
+        return self._mixed(sizes / sizes.sum())
+
+    def _mixed(self, weights: Tensor) -> Tensor:
+        """[m, ...] uploads by weights [n]; the initial table before there are any."""
+        mixed = (weights @ self.uploads).reshape(self.initial.shape)
+        return mixed if bool(self.known.any()) else self.initial
 
     def pack(self) -> dict[str, Tensor]:
         """Everything by name, for a checkpoint."""

@@ -186,9 +186,4 @@ def _speaking(upload: Upload) -> Upload:
         sides = (one.left, one.right) if isinstance(one, Product) else (one,)
         there = [side.reshape(len(speaks), -1).ne(0).any(1) for side in sides]
         speaks |= torch.stack(there).all(0)
-    if bool(speaks.all()):
-        return upload
-    chosen = {name: tree_map(lambda value: value[speaks], one) for name, one in upload.sums.items()}
-    return Upload(
-        upload.clients[speaks], upload.samples[speaks], upload.items[speaks], upload.touched[speaks], sums=chosen
-    )
+    return upload if bool(speaks.all()) else upload.chosen(speaks)

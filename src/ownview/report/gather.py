@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,11 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
         _protocol(protocol, label, [run for run in runs if run.experiment.protocol == protocol])
         for protocol, label in names.items()
     ]
-    shown = {label: people(_first_seeds(found, label), titles) for label in names.values()}
+    first = {
+        label: {str(k): one.runs[label][0] for k, one in enumerate(found) if label in one.runs}
+        for label in names.values()
+    }
+    shown = {label: people(runs_of, titles) for label, runs_of in first.items()}
     watched = watched_runs([variant.runs for variant in found])
     return {
         "name": name,
@@ -126,10 +130,6 @@ def _protocol(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> Model:
         "settings": protocol.plain(),
         "chosen": chosen(runs[0]),
     }
-
-
-def _first_seeds(found: Sequence[Variant], protocol: str) -> Mapping[str, SeenRun]:
-    return {str(place): one.runs[protocol][0] for place, one in enumerate(found) if protocol in one.runs}
 
 
 def _rank(protocol: Protocol) -> int:

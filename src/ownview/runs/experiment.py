@@ -12,7 +12,7 @@ import tomli_w
 from ownview.base.errors import SettingError, suggestion
 from ownview.baselines.central import OneShot
 from ownview.config.layers import parse_toml, toml_text
-from ownview.config.settings import Value, own_settings
+from ownview.config.settings import Value, own_settings, plain
 from ownview.data.storage import find
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
@@ -151,8 +151,8 @@ class Experiment:
             "watch": list(self.watch),
             "engine": self.engine,
             "device": self.device,
-            "settings": _plain(self.settings),
-            "plugins": [{"name": name, "settings": _plain(values)} for name, values in self.plugins],
+            "settings": plain(self.settings),
+            "plugins": [{"name": name, "settings": plain(values)} for name, values in self.plugins],
             "columns": dict(self.columns),
             "protocol": self.protocol.plain(),
             "federation": self.federation.plain(),
@@ -207,7 +207,3 @@ def _own_settings(model: Model) -> dict[str, Value]:
 def _located(name: str) -> str:
     """A file by its full path, so that the experiment means the same from every folder; other names as they are."""
     return str(Path(name).resolve()) if Path(name).is_file() else name
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}

@@ -7,6 +7,7 @@ Learning is asked in a world whose answer is known, with room for another machin
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -28,6 +29,7 @@ from ownview.seam.training import ANY_WORLD
 from ownview.testing.worlds import block_world, federation, small_world
 
 Say = Callable[[str], None]
+InRounds = TypeVar("InRounds", bound=Trainer | Federation)
 
 
 def run_checks(model: Model, checks: Mapping[str, Callable[..., None]], say: Say) -> None:
@@ -48,7 +50,7 @@ def at_work(
     return trainer(model, split, HONEST, options or FederationOptions(), seed, Machine(torch.device(device)))
 
 
-def trained(one: Trainer, first: int, last: int) -> Trainer:
+def trained(one: InRounds, first: int, last: int) -> InRounds:
     """The same after some more rounds."""
     for number in range(first, last + 1):
         one.round(number)

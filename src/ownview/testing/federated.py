@@ -19,15 +19,7 @@ from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin
 from ownview.seam.training import ANY_WORLD
-from ownview.testing.checks import (
-    Say,
-    experiment_round_trips,
-    learns,
-    options_for,
-    repeats_exactly,
-    resumes_exactly,
-    run_checks,
-)
+from ownview.testing import checks
 from ownview.testing.worlds import federation, small_world
 
 _SOLVES = (torch.linalg.solve, torch.linalg.inv)
@@ -56,9 +48,9 @@ _EXACT = 1e-10
 """Of the largest value: what two ways of the same sums may differ by in double precision."""
 
 
-def conform(method: Federated, say: Say = print) -> None:
+def conform(method: Federated, say: checks.Say = print) -> None:
     """Run every check, saying what is checked as it goes."""
-    run_checks(method, CHECKS, say)
+    checks.run_checks(method, CHECKS, say)
 
 
 def loop_equals_vector(method: Federated, device: str = "cpu") -> None:
@@ -68,7 +60,7 @@ def loop_equals_vector(method: Federated, device: str = "cpu") -> None:
     their scale in root mean square after a round: where a gradient cancels to nearly zero, Adam turns the rounding that
     is left into a step, and single values differ more.
     """
-    every = options_for(method)
+    every = checks.options_for(method)
     for options in (every[0], every[-1]):
         with Conditions() as solved:
             loop = _trained(federation(method, small_world(), options=options, engine="loop"))
@@ -174,19 +166,17 @@ CHECKS: Mapping[str, Check] = {
     "touched equals dense": touched_equals_dense,
     "blocks change nothing": blocks_change_nothing,
     "only declared leaves": only_declared_leaves,
-    "resumes exactly": resumes_exactly,
-    "repeats exactly": repeats_exactly,
-    "experiment round-trips": experiment_round_trips,
+    "resumes exactly": checks.resumes_exactly,
+    "repeats exactly": checks.repeats_exactly,
+    "experiment round-trips": checks.experiment_round_trips,
     "neutral changes nothing": neutral_changes_nothing,
     "enough is enough": enough_is_enough,
-    "learns": learns,
+    "learns": checks.learns,
 }
 
 
 def _trained(one: Federation, rounds: int = _ROUNDS) -> dict[str, Tensor]:
-    for number in range(1, rounds + 1):
-        one.round(number)
-    return _predictions(one)
+    return _predictions(checks.trained(one, 1, rounds))
 
 
 def _predictions(one: Federation) -> dict[str, Tensor]:
