@@ -10,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markdown import Markdown
 from rich.markup import escape
 from rich.table import Column, Table
 
@@ -20,10 +21,9 @@ from ownview.cli.progress import progress
 from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
 from ownview.studies.grid import carry_out, unfinished
-from ownview.studies.reproduction import report as told
 from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, results, tasks
 from ownview.studies.reproduction.published import CITATIONS, find_paper, select
-from ownview.studies.reproduction.report import LEAK, Report, to_dict, write
+from ownview.studies.reproduction.report import Report, markdown, to_dict, write
 from ownview.studies.reproduction.settings import settings_of
 
 QUICK_ROUNDS = 3
@@ -117,44 +117,10 @@ def _command_line() -> str:
 
 def _show(report: Report, folder: Path) -> None:
     console = Console(highlight=False)
-    if report.warning:
-        console.print(report.warning, style="bold red")
-    for name, by_data in report.tables().items():
-        every = [line for found in by_data.values() for line in found]
-        honest = any(line.honest for line in every)
-        for data, found in by_data.items():
-            console.print(_table(f"{report.paper}, table {name}: {data}", found, honest=honest))
-            console.print()
-        console.print(f"{told.how_measured(every)}.", markup=False)
-        for reason in told.reasons(every):
-            console.print(reason, markup=False)
-        console.print()
-    for protocol, findings in told.warnings(report).items():
-        for finding in findings:
-            console.print(f"[red]![/] {escape(protocol)}, {finding.probe}: {escape(finding.sentence)}")
-    if report.honest:
-        console.print(f"note: {LEAK}", markup=False)
-    spread = f" ± is the standard deviation over {report.options.seeds} seeds." if report.options.seeds > 1 else ""
-    console.print(report.summary() + spread, markup=False)
+    console.print(Markdown(markdown(report, settings=False)))
     if report.warning:
         console.print(report.warning, style="bold red")
     console.print(f"report.md, report.json and every run are in {folder}", soft_wrap=True, markup=False)
-
-
-def _table(title: str, found: Sequence[Line], *, honest: bool) -> Table:
-    """Fits 80 columns; where it does not, names of methods break and never figures, which would lose their lines."""
-    shown = {"published": "paper", "here": "here", "difference": "difference"} | (
-        {"honest": "honest"} if honest else {}
-    )
-    table = Table(
-        Column("method", overflow="fold"), Column("metric", no_wrap=True),
-        *(Column(head, justify="right", no_wrap=True) for head in shown.values()),
-        title=escape(title), title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0),
-    )  # fmt: skip
-    for line in found:
-        texts = ("\n".join(told.line_texts(line)[column]).replace(" ± ", "±") for column in shown)
-        table.add_row(escape(line.one.method), "\n".join(line.metrics), *texts)
-    return table
 
 
 def _list(papers: Sequence[str], as_json: bool) -> None:

@@ -114,8 +114,8 @@ def reasons(lines: Sequence[Line]) -> list[str]:
     return [f"{status}: {', '.join(named)} ({reason})" for (status, reason), named in methods.items()]
 
 
-def markdown(report: Report) -> str:
-    """The whole report for people."""
+def markdown(report: Report, *, settings: bool = True) -> str:
+    """The report for people, with or without every row's settings."""
     options = report.options
     revisions, devices = _provenance(report, "revision"), _provenance(report, "device")
     lines = [f"# {report.paper}: published figures, and the same runs here", ""]
@@ -137,7 +137,8 @@ def markdown(report: Report) -> str:
             rows = [[line.one.method, *map(" / ".join, line_texts(line).values())] for line in found]
             lines += ["", f"### {data}", "", *table_lines(["method", *line_texts(found[0])], rows)]
         lines += [""] * bool(reasons(every)) + [f"- {reason}" for reason in reasons(every)]
-    return "\n".join([*lines, "", *_settings_section(report), "", *_protocol_section(report), ""])
+    lines += ["", *_settings_section(report)] if settings else []
+    return "\n".join([*lines, "", *_protocol_section(report), ""])
 
 
 def to_dict(report: Report) -> dict[str, Any]:
