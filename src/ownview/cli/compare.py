@@ -86,15 +86,10 @@ def _tasks(
             tasks += [(replace(experiment, seed=seed), folder / f"{name}-seed{seed}") for seed in range(seeds)]
     if unused:
         raise SettingError(f"--set {min(unused)}: no method of this comparison has that setting")
-    _require_different_folders(tasks)
+    places = [place for _, place in tasks]
+    if twice := [place for place in places if places.count(place) > 1]:
+        raise SettingError(f"two runs would go to {twice[0]}; rename one of the method or protocol files")
     return tasks
-
-
-def _require_different_folders(tasks: list[Task]) -> None:
-    folders = [folder for _, folder in tasks]
-    for folder in folders:
-        if folders.count(folder) > 1:
-            raise SettingError(f"two runs would go to {folder}; rename one of the method or protocol files")
 
 
 def _show(comparison: Comparison, rounds: int, seeds: int, folder: Path) -> None:

@@ -18,7 +18,7 @@ from ownview.config.presets.loading import presets
 from ownview.config.settings import Rule, Settings, declared
 from ownview.federation.options import FederationOptions
 from ownview.federation.soundness import names_moved
-from ownview.registry import BASELINES, METHODS, PLUGINS, Model
+from ownview.registry import MODELS, PLUGINS, Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.seam.client import Reporting
@@ -52,7 +52,7 @@ def command(
     listed = {Kind.METHODS: _methods, Kind.PLUGINS: _plugins, Kind.PRESETS: _presets}
     rows = _runs(folder) if kind is Kind.RUNS else listed[kind]()
     if as_json:
-        every: dict[str, type[Settings]] = {**METHODS, **BASELINES, **PLUGINS}
+        every: dict[str, type[Settings]] = {**MODELS, **PLUGINS}
         detailed = [{**row, "settings": _settings(every[row["name"]])} if row["name"] in every else row for row in rows]
         detailed = _presets(whole=True) if kind is Kind.PRESETS else detailed
         options = {"federation": _settings(FederationOptions)} if kind is Kind.METHODS else {}
@@ -72,9 +72,9 @@ def command(
 
 
 def _methods() -> list[dict[str, Any]]:
-    every: list[type[Model]] = [*METHODS.values(), *BASELINES.values()]
     return [
-        {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper} for cls in every
+        {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper}
+        for cls in MODELS.values()
     ]
 
 

@@ -151,12 +151,10 @@ def encode(table: Table) -> bytes:
         return _encode_matrix(table)
     if isinstance(table, Rows):
         shape = (table.num_rows, *table.values.shape[1:])
-        by_row, whole = (
-            rows_size(shape, table.values.element_size(), len(table.rows), always=a) for a in (True, False)
-        )
-        if whole < by_row and not table.always:
-            return encode(Whole(whole_table(table)))
         values = table.values.detach().cpu().numpy()
+        by_row = rows_size(shape, values.itemsize, len(table.rows), always=True)
+        if dense_size(shape, values.itemsize) < by_row and not table.always:
+            return encode(Whole(whole_table(table)))
         return _header(_ROWS, values.itemsize, shape) + _numbers(len(table.rows), *table.rows.tolist()) + _bytes(values)
     values = table.detach().cpu().numpy().reshape(-1)
     where = np.flatnonzero(values)

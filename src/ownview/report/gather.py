@@ -16,6 +16,7 @@ from ownview.report.pictures import MOST_TSNE, has_tsne, layouts, merging, spect
 from ownview.report.reading import SeenRun, Variant, protocol_names, read_run, variants
 from ownview.report.results import PlainCells, cells, costs, curve, distribution, findings, groups, sparsity
 from ownview.runs.folder import RunFolder
+from ownview.runs.table import grouped
 
 Model = dict[str, Any]
 
@@ -35,9 +36,7 @@ def gather(folders: Sequence[Path], title: str = "") -> Model:
     runs = [read_run(one.path) for one in opened if one.finished]
     if not runs:
         raise OutputError(f"none of {len(folders)} runs has finished; go on with one by ownview run --resume FOLDER")
-    by_data: dict[str, list[SeenRun]] = {}
-    for run in runs:
-        by_data.setdefault(run.experiment.data_label(), []).append(run)
+    by_data = grouped((run.experiment.data_label(), run) for run in runs)
     datasets = [_dataset(name, mine, MOST_TSNE // len(by_data)) for name, mine in by_data.items()]
     return {
         "title": title or ", ".join(by_data),

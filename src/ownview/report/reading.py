@@ -22,6 +22,7 @@ from ownview.evaluation.protocol import Protocol
 from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, open_run
+from ownview.runs.table import grouped
 
 Tensors = dict[str, Tensor]
 
@@ -110,18 +111,15 @@ def variants(runs: Sequence[SeenRun], names: Mapping[Protocol, str]) -> list[Var
         runs: on the same data.
         names: of the protocols.
     """
-    grouped: dict[str, list[SeenRun]] = {}
-    for run in runs:
-        grouped.setdefault(json.dumps(settings_of(run.experiment), sort_keys=True), []).append(run)
-    settings = [json.loads(key) for key in grouped]
-    labels = _labels([group[0].experiment.label() for group in grouped.values()], settings)
-    found = []
-    for label, values, group in zip(labels, settings, grouped.values(), strict=True):
-        by_protocol: dict[str, list[SeenRun]] = {}
-        for run in sorted(group, key=lambda one: one.experiment.seed):
-            by_protocol.setdefault(names[run.experiment.protocol], []).append(run)
-        found.append(Variant(label, values, by_protocol))
-    return found
+    by_seed = sorted(runs, key=lambda run: run.experiment.seed)
+    order = dict.fromkeys(json.dumps(settings_of(run.experiment), sort_keys=True) for run in runs)
+    alike = grouped((json.dumps(settings_of(run.experiment), sort_keys=True), run) for run in by_seed)
+    settings = [json.loads(key) for key in order]
+    labels = _labels([alike[key][0].experiment.label() for key in order], settings)
+    return [
+        Variant(label, values, grouped((names[run.experiment.protocol], run) for run in alike[key]))
+        for label, values, key in zip(labels, settings, order, strict=True)
+    ]
 
 
 def settings_of(experiment: Experiment) -> Settings:

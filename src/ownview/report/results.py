@@ -64,41 +64,36 @@ MOST_POINTS = 200
 
 def curve(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     """Metrics and loss by round; None for models without rounds."""
-    lines = _shared_lines(runs)
+    lines = _kept_lines(runs)
     if len(lines[0]) < 2:
         return None
     stage = "validation" if "validation" in lines[0][0] else "test"
-    kept = _kept(len(lines[0]))
-    found: dict[str, Any] = {"stage": stage, "rounds": [lines[0][k]["round"] for k in kept]}
+    found: dict[str, Any] = {"stage": stage, "rounds": [line["round"] for line in lines[0]]}
     for metric in HEADLINE:
-        found[metric] = _means([[one[k][stage][metric] for k in kept] for one in lines])
+        found[metric] = _means([[line[stage][metric] for line in one] for one in lines])
     if all(line["loss"] is not None for one in lines for line in one):
-        found["loss"] = _means([[one[k]["loss"] for k in kept] for one in lines])
+        found["loss"] = _means([[line["loss"] for line in one] for one in lines])
     return found
 
 
 def sparsity(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     """By shared table and round the share of values that are 0, or below 0.001; None where nothing is shared."""
-    lines = _shared_lines(runs)
+    lines = _kept_lines(runs)
     tables = lines[0][0].get("sparsity") or {}
     if len(lines[0]) < 2 or not tables:
         return None
-    kept = _kept(len(lines[0]))
     shares = {
-        table: {share: _means([[one[k]["sparsity"][table][share] for k in kept] for one in lines]) for share in names}
+        table: {share: _means([[line["sparsity"][table][share] for line in one] for one in lines]) for share in names}
         for table, names in tables.items()
     }
-    return {"rounds": [lines[0][k]["round"] for k in kept], "tables": shares}
+    return {"rounds": [line["round"] for line in lines[0]], "tables": shares}
 
 
-def _shared_lines(runs: Sequence[SeenRun]) -> list[list[dict[str, Any]]]:
-    """The rounds that every seed has."""
-    shortest = min(len(run.rounds) for run in runs)
-    return [run.rounds[:shortest] for run in runs]
-
-
-def _kept(length: int) -> list[int]:
-    return [int(k) for k in np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round())]
+def _kept_lines(runs: Sequence[SeenRun]) -> list[list[dict[str, Any]]]:
+    """Of the rounds that every seed has, as many as a curve shows."""
+    length = min(len(run.rounds) for run in runs)
+    kept = np.unique(np.linspace(0, length - 1, min(length, MOST_POINTS)).round()).astype(int).tolist()
+    return [[run.rounds[k] for k in kept] for run in runs]
 
 
 def _means(rows: list[list[float]]) -> list[float]:

@@ -39,7 +39,7 @@ News = Queue[tuple[Path, int, dict[str, float]]]
 
 
 class BatchError(OwnviewError):
-    """One of several runs failed, or all were told to stop."""
+    """One of several runs or trials failed, or all were told to stop."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)

@@ -142,15 +142,9 @@ class Experiment:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
+        words = ("method", "data", "rounds", "seed", "inactive", "watch", "engine", "device")
         return {
-            "method": self.method,
-            "data": self.data,
-            "rounds": self.rounds,
-            "seed": self.seed,
-            "inactive": self.inactive,
-            "watch": list(self.watch),
-            "engine": self.engine,
-            "device": self.device,
+            **plain({name: getattr(self, name) for name in words}),
             "settings": plain(self.settings),
             "plugins": [{"name": name, "settings": plain(values)} for name, values in self.plugins],
             "columns": dict(self.columns),

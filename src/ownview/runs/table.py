@@ -27,7 +27,8 @@ RowKey = tuple[str, str]
 CellKey = tuple[str, str, str]
 """The same, and the metric."""
 
-AnyRun = TypeVar("AnyRun", bound=Run)
+Key = TypeVar("Key")
+One = TypeVar("One")
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,12 @@ class OverSeeds:
         return {"mean": self.mean, "standard_deviation": self.spread, "values": list(self.values)}
 
 
-def rows_of(runs: Iterable[tuple[RowKey, AnyRun]]) -> dict[RowKey, list[AnyRun]]:
-    """Seeds by row, in the order rows first come."""
-    rows: dict[RowKey, list[AnyRun]] = {}
-    for key, run in runs:
-        rows.setdefault(key, []).append(run)
-    return rows
+def grouped(pairs: Iterable[tuple[Key, One]]) -> dict[Key, list[One]]:
+    """What has the same key together, such as the seeds of a row, in the order keys first come."""
+    found: dict[Key, list[One]] = {}
+    for key, one in pairs:
+        found.setdefault(key, []).append(one)
+    return found
 
 
 def compared(rows: Mapping[RowKey, Sequence[Run]]) -> dict[CellKey, Cell]:
@@ -145,7 +146,7 @@ class Comparison:
             runs: finished.
             findings: of probes, by protocol; where None, what the run folders tell.
         """
-        rows = rows_of(((run.experiment.label(), run.experiment.protocol.name), run) for run in runs)
+        rows = grouped(((run.experiment.label(), run.experiment.protocol.name), run) for run in runs)
         methods = tuple(dict.fromkeys(method for method, _ in rows))
         cells = _cells(rows)
         notes = dict.fromkeys(f"{run.experiment.protocol.name}: {note}" for run in runs for note in run.result["notes"])

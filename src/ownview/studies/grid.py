@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import SettingError, UnknownNameError, suggestion
+from ownview.base.errors import SettingError, suggestion
 from ownview.base.files import make_folder
 from ownview.config.layers import Layer, check, merged
 from ownview.config.presets.loading import preset
-from ownview.registry import PLUGINS, find_model
+from ownview.registry import MODELS, PLUGINS
 from ownview.runs.batch import Task, Told, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
@@ -161,13 +161,5 @@ def lacking(layers: Iterable[Layer]) -> list[tuple[str, str]]:
     every = list(layers)
     methods = [("method", str(layer["method"])) for layer in every if "method" in layer]
     plugins = [one.get("name") for layer in every for one in layer.get("plugins", []) if isinstance(one, Mapping)]
-    found = [one for one in methods if not _is_method(one[1])]
+    found = [one for one in methods if not one[1].endswith(".py") and one[1].lower() not in MODELS]
     return list(dict.fromkeys([*found, *(("plug-in", str(name)) for name in plugins if name not in PLUGINS)]))
-
-
-def _is_method(name: str) -> bool:
-    try:
-        find_model(name)
-    except UnknownNameError:
-        return False
-    return True

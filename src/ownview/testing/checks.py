@@ -19,7 +19,7 @@ from ownview.evaluation.protocol import HONEST
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
-from ownview.registry import BASELINES, METHODS, Model
+from ownview.registry import MODELS, Model
 from ownview.runs.experiment import Experiment, describe_model
 from ownview.runs.trainers import Trainer, trainer
 from ownview.seam.client import Reporting
@@ -109,7 +109,7 @@ def experiment_round_trips(model: Model) -> None:
     name, settings, plugins = describe_model(model)
     toml = Experiment(method=name, settings=settings, plugins=plugins).to_toml()
     assert Experiment.from_toml(toml).to_toml() == toml
-    if name in {**METHODS, **BASELINES}:
+    if name in MODELS:
         assert Experiment.from_toml(toml).model() == model
 
 

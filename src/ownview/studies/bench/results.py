@@ -20,7 +20,7 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.audits import kept
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
-from ownview.runs.table import CellKey, Comparison, averaged, compared, rows_of
+from ownview.runs.table import CellKey, Comparison, averaged, compared, grouped
 from ownview.studies.bench.suite import Suite
 from ownview.studies.grid import Planned
 
@@ -77,7 +77,7 @@ def entry(one: Planned) -> Entry:
 
 def _compared(data: str, finished: Sequence[Planned]) -> list[Entry]:
     """Interval, mark against the best, p and effect sizes of every cell of one dataset; see `cells.compared`."""
-    rows = rows_of(((one.row, one.protocol), open_run(one.folder)) for one in finished if one.data == data)
+    rows = grouped(((one.row, one.protocol), open_run(one.folder)) for one in finished if one.data == data)
     return [
         {
             **{"data": data, "protocol": protocol, "metric": metric, "method": method},

@@ -20,7 +20,7 @@ from ownview.federation.options import FederationOptions
 from ownview.runs.batch import Task
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
-from ownview.runs.table import OverSeeds
+from ownview.runs.table import OverSeeds, grouped
 from ownview.studies.grid import each_once, lacking, task
 from ownview.studies.reproduction.published import Figure
 from ownview.studies.reproduction.settings import PaperSettings, Setup
@@ -110,10 +110,8 @@ class Line:
 
 def plan(figures: Iterable[Figure], settings: PaperSettings, options: Options) -> list[Line]:
     """A line for every row of every table on every dataset, in the figures' order."""
-    grouped: dict[tuple[str, str, str], list[Reached]] = {}
-    for figure in figures:
-        grouped.setdefault((figure.table, figure.data, figure.method), []).append(Reached(figure))
-    return [_line(tuple(group), settings.setup(group[0].figure), options) for group in grouped.values()]
+    rows = grouped(((figure.table, figure.data, figure.method), Reached(figure)) for figure in figures)
+    return [_line(tuple(group), settings.setup(group[0].figure), options) for group in rows.values()]
 
 
 def tasks(lines: Iterable[Line]) -> list[Task]:

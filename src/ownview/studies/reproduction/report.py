@@ -14,7 +14,7 @@ from ownview.base.version import __version__
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.runs.folder import RunFolder
-from ownview.runs.table import OverSeeds
+from ownview.runs.table import OverSeeds, grouped
 from ownview.studies.markdown import counted, table_lines
 from ownview.studies.reproduction.plan import Line, Options, Reached, Status
 from ownview.studies.reproduction.published import CITATIONS
@@ -58,10 +58,8 @@ class Report:
 
     def tables(self) -> dict[str, dict[str, list[Line]]]:
         """Lines by table and dataset."""
-        found: dict[str, dict[str, list[Line]]] = {}
-        for line in self.lines:
-            found.setdefault(line.one.table, {}).setdefault(line.one.data, []).append(line)
-        return found
+        tables = grouped((line.one.table, line) for line in self.lines)
+        return {name: grouped((line.one.data, line) for line in lines) for name, lines in tables.items()}
 
     def summary(self) -> str:
         """How many figures came out, and how near."""
@@ -107,11 +105,8 @@ def line_texts(line: Line) -> dict[str, list[str]]:
 
 def reasons(lines: Sequence[Line]) -> list[str]:
     """Why figures are absent, each reason once, with the methods it is about."""
-    methods: dict[tuple[str, str], dict[str, None]] = {}
-    for line in lines:
-        if line.reason:
-            methods.setdefault((str(line.status), line.reason), {})[line.one.method] = None
-    return [f"{status}: {', '.join(named)} ({reason})" for (status, reason), named in methods.items()]
+    methods = grouped(((str(line.status), line.reason), line.one.method) for line in lines if line.reason)
+    return [f"{status}: {', '.join(dict.fromkeys(named))} ({why})" for (status, why), named in methods.items()]
 
 
 def markdown(report: Report, *, settings: bool = True) -> str:

@@ -13,6 +13,7 @@ from ownview.config.search import parse_space, text_of
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import Protocol
 from ownview.registry import find_model
+from ownview.runs.batch import BatchError
 from ownview.runs.best_round import Best
 from ownview.runs.experiment import Experiment
 from ownview.runs.named_settings import FEDERATION, NamedSetting, named_settings, with_values
@@ -85,21 +86,13 @@ OnTrial = Callable[[Trial], None]
 """Told after every trial."""
 
 
-class StoppedTuningError(OwnviewError):
-    """The tuning was told to stop; the same command goes on."""
-
-    def __init__(self, done: int, trials: int, folder: Path, signal_number: int) -> None:
-        self.exit_code = 128 + signal_number
-        super().__init__(f"stopped with {done} of {trials} trials finished in {folder}; the same command goes on")
-
-
 @dataclass(frozen=True)
 class Tuning:
     """What to tune and how.
 
     Args:
         base: the experiment whose settings are varied; its rounds are those of a whole trial.
-        chosen: what is searched; see `knobs.searched`.
+        chosen: what is searched; see `searched`.
         trials: how many in all, those of earlier processes included.
         metric: on validation.
         pruner: median, halving or none.
@@ -155,7 +148,8 @@ def tune(
             candidate = study.ask(ended)
             trial = _carry_out(tuning, candidate, setup, signals, on_round)
             if trial is None:
-                raise StoppedTuningError(len(ended), tuning.trials, folder.path, signals.received)
+                done = f"{len(ended)} of {tuning.trials} trials finished in {folder.path}"
+                raise BatchError(f"stopped with {done}; the same command goes on", 128 + signals.received)
             folder.append(trial)
             ended.append(trial)
             on_trial(trial)
