@@ -7,7 +7,7 @@ import pytest
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf, parse_space, text_of
 from ownview.registry import BASELINES, METHODS, PLUGINS
-from ownview.runs.named_settings import NamedSetting
+from ownview.runs.experiment import NamedSetting
 from ownview.studies.tuning.tune import knobs, searched
 
 EVERY = {

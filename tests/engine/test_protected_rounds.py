@@ -25,8 +25,8 @@ from ownview import (
 from ownview.base.errors import SettingError
 from ownview.federation.aggregation import MeanPartial
 from ownview.federation.messages import Upload
-from ownview.federation.mixtures import Mixtures
 from ownview.federation.round import Federation
+from ownview.federation.server import Mixtures
 from ownview.federation.transforms import Noise, Sending
 from ownview.seam.initial import Constant
 from ownview.seam.roles import PERSONAL

@@ -10,9 +10,8 @@ from ownview.report.against_papers import against_papers
 from ownview.report.reading import SeenRun, Variant
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
+from ownview.studies.reproduction.papers import figures, settings_of
 from ownview.studies.reproduction.plan import experiment
-from ownview.studies.reproduction.published import figures
-from ownview.studies.reproduction.settings import settings_of
 
 TEST = {"HR@10": 0.7, "NDCG@10": 0.4}
 

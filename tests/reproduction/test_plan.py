@@ -13,9 +13,8 @@ import pytest
 from ownview.base.errors import OutputError
 from ownview.runs.batch import run_all
 from ownview.studies.grid import folder_name
+from ownview.studies.reproduction.papers import select, settings_of
 from ownview.studies.reproduction.plan import Line, Options, Status, plan, results, tasks
-from ownview.studies.reproduction.published import select
-from ownview.studies.reproduction.settings import settings_of
 from tests.reproduction.worlds import store_world
 
 

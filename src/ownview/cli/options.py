@@ -12,8 +12,7 @@ import typer
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.registry import PLUGINS, find_model
-from ownview.runs.experiment import Experiment
-from ownview.runs.named_settings import FEDERATION, named_settings, with_values
+from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
 
 Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`) or a file of interactions.")]
 Columns = Annotated[

@@ -21,10 +21,9 @@ from ownview.cli.progress import progress
 from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
 from ownview.studies.grid import carry_out, unfinished
+from ownview.studies.reproduction.papers import CITATIONS, find_paper, select, settings_of
 from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, results, tasks
-from ownview.studies.reproduction.published import CITATIONS, find_paper, select
 from ownview.studies.reproduction.report import Report, markdown, to_dict, write
-from ownview.studies.reproduction.settings import settings_of
 
 QUICK_ROUNDS = 3
 

@@ -16,9 +16,9 @@ from typing import Any
 from ownview.evaluation.metrics import HEADLINE
 from ownview.report.reading import SeenRun, Variant, settings_of
 from ownview.runs.experiment import Experiment
+from ownview.studies.reproduction.papers import CITATIONS, Figure, figures
+from ownview.studies.reproduction.papers import settings_of as settings_of_paper
 from ownview.studies.reproduction.plan import experiment, missing
-from ownview.studies.reproduction.published import CITATIONS, Figure, figures
-from ownview.studies.reproduction.settings import settings_of as settings_of_paper
 
 _OF_PROTOCOL = ("min_interactions", "repeats", "split", "negatives_avoid", "candidates", "candidates_avoid", "ties")
 """Settings of a protocol without which figures are not comparable at all."""

@@ -11,10 +11,23 @@ from ownview.base.errors import OutputError
 from ownview.base.version import __version__
 from ownview.evaluation.protocol import PROTOCOLS, Protocol
 from ownview.report.against_papers import against_papers, published_papers
-from ownview.report.lists import BANDS, Titles, chosen, people, taste
 from ownview.report.pictures import MOST_TSNE, has_tsne, layouts, merging, spectra, trajectories, watched_runs, weights
 from ownview.report.reading import SeenRun, Variant, protocol_names, read_run, variants
-from ownview.report.results import PlainCells, cells, costs, curve, distribution, findings, groups, sparsity
+from ownview.report.results import (
+    BANDS,
+    PlainCells,
+    Titles,
+    cells,
+    chosen,
+    costs,
+    curve,
+    distribution,
+    findings,
+    groups,
+    people,
+    sparsity,
+    taste,
+)
 from ownview.runs.folder import RunFolder
 from ownview.runs.table import grouped
 

@@ -18,15 +18,14 @@ from ownview.engine.machine import Machine
 from ownview.evaluation.protocol import HONEST
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
 from ownview.registry import MODELS, Model
 from ownview.runs.experiment import Experiment, describe_model
-from ownview.runs.trainers import Trainer, trainer
+from ownview.runs.trainers import FederatedTrainer, Trainer, trainer
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.roles import PERSONAL
 from ownview.seam.training import ANY_WORLD
-from ownview.testing.worlds import block_world, federation, small_world
+from ownview.testing.worlds import block_world, small_world
 
 Say = Callable[[str], None]
 InRounds = TypeVar("InRounds", bound=Trainer | Federation)
@@ -124,55 +123,37 @@ _FALLEN = 0.7
 """Share of the first round's loss that the training loss must fall below."""
 
 
-def learns(method: Federated) -> None:
+def learns(model: Model) -> None:
     """In a world of groups, what is shared teaches users their group's items; alone they can only fit training.
 
     Asked only of methods in which what a client receives replaces what it had: one that goes on from its own table may
     fit its training samples so closely that what is shared teaches it nothing, which is no fault of the code. Of that
-    one only the loss is asked.
+    one only the loss is asked. Of a central model only the items are.
     """
-    split = _world()
-    one = federation(method, split, dtype=torch.float32)
-    fits_alone = _fits_alone(one)
-    first = one.round(1).loss
-    number, loss, fell = 1, first, first is None
-    while number < (method.enough or _MOST_ROUNDS):
-        number += 1
+    split = block_world(_GROUPS, _USERS, _ITEMS, _PER_USER)
+    one, reached, first = at_work(model, split), 0.0, None
+    fits_alone = isinstance(one, FederatedTrainer) and _fits_alone(one.federation)
+    most = rounds_of(model, (model.enough if isinstance(model, Federated) else None) or _MOST_ROUNDS)
+    for number in range(1, most + 1):
         loss = one.round(number).loss
-        fell = loss is None or (first is not None and loss < _FALLEN * first)
+        first = loss if number == 1 else first
+        fell = not isinstance(model, Federated) or first is None or loss is None or loss < _FALLEN * first
         if fell and fits_alone:
             return
-        if fell and number % _LOOK_EVERY == 0 and _share(_scores(one), split) >= _ENOUGH:
-            return
-    reached = _share(_scores(one), split)
-    assert reached >= _ENOUGH, f"after {number} rounds {reached:.0%} of the first {_TOP} are the group's"
-    assert fell, f"the training loss went from {first:.3f} to {loss:.3f} only"
-
-
-def central_learns(model: Central) -> None:
-    """In a world of groups it recommends a user the items of the group."""
-    split = _world()
-    one, reached = at_work(model, split), 0.0
-    for number in range(1, rounds_of(model, _MOST_ROUNDS) + 1):
-        one.round(number)
-        last = number == rounds_of(model, _MOST_ROUNDS)
-        if (number % _LOOK_EVERY == 0 or last) and (reached := _share(scores_of(one, split), split)) >= _ENOUGH:
-            return
-    raise AssertionError(f"{reached:.0%} of the first {_TOP} recommended are the group's; asked is {_ENOUGH:.0%}")
-
-
-def _world() -> Split:
-    return block_world(_GROUPS, _USERS, _ITEMS, _PER_USER)
+        if fell and (number % _LOOK_EVERY == 0 or number == most):
+            reached = _share(scores_of(one, split), split)
+            if reached >= _ENOUGH:
+                return
+    assert fell, f"the training loss went from {first} to {loss} only"
+    raise AssertionError(
+        f"after {most} rounds {reached:.0%} of the first {_TOP} are the group's; asked is {_ENOUGH:.0%}"
+    )
 
 
 def _fits_alone(one: Federation) -> bool:
     params, work = one.client.params.values(), one.client.work
     received = any(param.from_server for param in params)
     return not isinstance(work, Reporting) and (not received or any(param.role is PERSONAL for param in params))
-
-
-def _scores(one: Federation) -> Tensor:
-    return scorer_of(one).scores(torch.arange(one.world.num_clients), None)
 
 
 def _share(scores: Tensor, split: Split) -> float:
@@ -214,5 +195,5 @@ CENTRAL_CHECKS: Mapping[str, CentralCheck] = {
     "repeats exactly": repeats_exactly,
     "resumes exactly": resumes_exactly,
     "experiment round-trips": experiment_round_trips,
-    "learns": central_learns,
+    "learns": learns,
 }

@@ -68,7 +68,7 @@ def loop_equals_vector(method: Federated, device: str = "cpu") -> None:
         assert_close(loop, vector, _EXACT * solved.worst)
     alone = federation(method, small_world(), options=every[-1], dtype=torch.float32, engine="loop")
     stacked = federation(method, small_world(), options=every[-1], dtype=torch.float32, device=device)
-    assert_close_in_mean(_trained(alone, 1), _trained(stacked, 1), 1e-5)
+    assert_close(_trained(alone, 1), _trained(stacked, 1), 1e-5, in_mean=True)
 
 
 def alone_equals_vector(
@@ -97,10 +97,8 @@ def alone_equals_vector(
     real |= {f"server {name}": value for name, value in apart.server.pack().items() if value.is_floating_point()}
     real |= {f"own {name}": torch.stack([mine[name] for mine in own]) for name in own[0]}
     simulated = {name: simulated[name] for name in real}
-    if dtype == torch.float64:
-        assert_close(simulated, real, _EXACT * solved.worst)
-    else:
-        assert_close_in_mean(simulated, real, 1e-5)
+    single = dtype == torch.float32
+    assert_close(simulated, real, 1e-5 if single else _EXACT * solved.worst, in_mean=single)
 
 
 def touched_equals_dense(method: Federated, device: str = "cpu") -> None:
@@ -190,21 +188,14 @@ def _predictions(one: Federation) -> dict[str, Tensor]:
     return {name: value.cpu().clone() for name, value in found.items()}
 
 
-def assert_close(left: Mapping[str, Tensor], right: Mapping[str, Tensor], tolerance: float) -> None:
-    """Every value agrees to a tolerance of the largest."""
+def assert_close(
+    left: Mapping[str, Tensor], right: Mapping[str, Tensor], tolerance: float, *, in_mean: bool = False
+) -> None:
+    """Every value agrees to a tolerance of the largest; with `in_mean`, values do so in root mean square."""
     assert set(left) == set(right)
     for name, value in left.items():
-        difference = float((value - right[name]).abs().max()) / _scale(value) if value.numel() else 0.0
+        apart = (value - right[name]).abs() if value.numel() else torch.zeros(1)
+        scale = max(1.0, float(value.abs().max())) if value.numel() else 1.0
+        difference = float(apart.square().mean().sqrt() if in_mean else apart.max()) / scale
         hint = "a loss must weigh rows by batch.counts: rows with count 0 may be padding"
         assert difference <= tolerance, f"{name} differs by {difference:.2e}, more than {tolerance:.0e} ({hint})"
-
-
-def assert_close_in_mean(left: Mapping[str, Tensor], right: Mapping[str, Tensor], tolerance: float) -> None:
-    """Values agree in root mean square to a tolerance of the largest."""
-    for name, value in left.items():
-        difference = float((value - right[name]).square().mean().sqrt()) / _scale(value) if value.numel() else 0.0
-        assert difference <= tolerance, f"{name} differs by {difference:.2e} in float32, more than {tolerance:.0e}"
-
-
-def _scale(value: Tensor) -> float:
-    return max(1.0, float(value.abs().max()))

@@ -22,8 +22,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.table import OverSeeds, grouped
 from ownview.studies.grid import each_once, lacking, task
-from ownview.studies.reproduction.published import Figure
-from ownview.studies.reproduction.settings import PaperSettings, Setup
+from ownview.studies.reproduction.papers import Figure, PaperSettings, Setup
 
 
 class Status(StrEnum):

@@ -16,8 +16,8 @@ from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.runs.folder import RunFolder
 from ownview.runs.table import OverSeeds, grouped
 from ownview.studies.markdown import counted, table_lines
+from ownview.studies.reproduction.papers import CITATIONS
 from ownview.studies.reproduction.plan import Line, Options, Reached, Status
-from ownview.studies.reproduction.published import CITATIONS
 
 LEAK = (
     "Under the papers' protocol held-out items never serve as training negatives, so a model can find them by memory "

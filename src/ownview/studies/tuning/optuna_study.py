@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ownview.base.errors import SettingError
 from ownview.base.randomness import derive
 from ownview.config.search import OneOf, text_of
-from ownview.runs.named_settings import NamedSetting
+from ownview.runs.experiment import NamedSetting
 from ownview.studies.tuning.record import COMPLETE, FAILED, Trial
 
 if TYPE_CHECKING:

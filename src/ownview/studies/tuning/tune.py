@@ -15,8 +15,7 @@ from ownview.evaluation.protocol import Protocol
 from ownview.registry import find_model
 from ownview.runs.batch import BatchError
 from ownview.runs.best_round import Best
-from ownview.runs.experiment import Experiment
-from ownview.runs.named_settings import FEDERATION, NamedSetting, named_settings, with_values
+from ownview.runs.experiment import FEDERATION, Experiment, NamedSetting, named_settings, with_values
 from ownview.runs.provenance import method_fingerprint
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.signals import Signals
