@@ -13,7 +13,7 @@ import pytest
 from ownview.runs.experiment import Experiment
 from ownview.studies.bench.render import page, read_all, with_tables
 from ownview.studies.bench.results import tables, write_document
-from ownview.studies.bench.suite import Part, load_suite, plan
+from ownview.studies.bench.suite import load_suite, plan
 from tests.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -61,7 +61,7 @@ def test_committed_runs_are_those_the_suites_ask_for() -> None:
         return {name: written[name] for name in ("method", "settings", "plugins", "federation")}
 
     for name, found in read_all(ROOT / "results").items():
-        planned = plan(load_suite(name), Part(), ROOT)
+        planned = plan(load_suite(name), ROOT)
         asked = {(one.row, one.data, one.protocol, one.seed): one.experiment for one in planned}
         recorded = {(one["method"], one["data"], one["protocol"], one["seed"]): one for one in found["runs"]}
         assert set(recorded) == set(asked)

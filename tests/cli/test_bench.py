@@ -22,7 +22,7 @@ from tests.reproduction.worlds import store_world
 
 from ownview.cli.progress import Forecast
 from ownview.runs.folder import RunFolder
-from ownview.studies.bench.suite import Part, parse, plan
+from ownview.studies.bench.suite import parse, plan
 
 TINY = """
 title = "Tiny"
@@ -223,7 +223,7 @@ def test_on_a_terminal_a_board_shows_what_goes_on_and_time_left() -> None:
 
 
 def test_time_left_is_that_of_the_rounds_left(tmp_path: Path) -> None:
-    planned = plan(parse(TINY, "tiny", "tiny"), Part(), tmp_path)
+    planned = plan(parse(TINY, "tiny", "tiny"), tmp_path)
     now = 0.0
     forecast = Forecast(planned, 2, lambda: now)
     assert forecast.seconds_left() is None

@@ -21,7 +21,7 @@ from ownview.runs.run import open_run
 from ownview.runs.table import LEGEND
 from ownview.studies.bench.render import page
 from ownview.studies.bench.results import Document, combined, document, read_document, tables, write_document
-from ownview.studies.bench.suite import Part, Suite, load_suite, plan, require_data, suites
+from ownview.studies.bench.suite import Suite, load_suite, part_of, plan, require_data, suites
 from ownview.studies.grid import Planned, carry_out, each_once, unfinished
 from ownview.studies.markdown import counted
 
@@ -63,8 +63,7 @@ def command(
         raise SettingError(f"name a suite: {', '.join(one.name for one in suites())}; see ownview bench --list")
     declared = load_suite(suite)
     folder = out or RUNS / "bench" / declared.name
-    part = Part(tuple(method or ()), tuple(data or ()), seeds, rounds)
-    planned = plan(declared, part, folder / "runs", device)
+    planned = plan(part_of(declared, method or (), data or (), seeds), folder / "runs", rounds, device)
     if listing:
         _list_runs(planned, as_json)
         return
@@ -81,7 +80,7 @@ def command(
     found = document(declared, planned, failures)
     _write(folder, found)
     if record is not None:
-        _record(record, declared, found, plan(declared, Part(), folder / "runs", device))
+        _record(record, declared, found, plan(declared, folder / "runs", device=device))
     _show(found, folder, as_json)
     if failures:
         raise TrainingError(f"{len(failures)} of {len(work)} runs failed; {folder / PAGE} says which and why")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import mean
 
@@ -23,7 +22,6 @@ Kind = tuple[str, str]
 """Row and data: runs that differ only in seed and protocol take about as long."""
 
 
-@dataclass
 class Forecast:
     """Counts rounds and the seconds they take.
 
@@ -33,16 +31,13 @@ class Forecast:
         clock: seconds, from anywhere.
     """
 
-    planned: Iterable[Planned]
-    jobs: int
-    clock: Callable[[], float]
-    left: dict[Path, int] = field(default_factory=dict)
-    seconds: dict[Kind, list[float]] = field(default_factory=dict)
-    last: dict[Path, float] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
+    def __init__(self, planned: Iterable[Planned], jobs: int, clock: Callable[[], float]) -> None:
+        self.jobs, self.clock = jobs, clock
+        self.left: dict[Path, int] = {}
+        self.seconds: dict[Kind, list[float]] = {}
+        self.last: dict[Path, float] = {}
         self.kinds: dict[Path, Kind] = {}
-        for one in self.planned:
+        for one in planned:
             folder = RunFolder(one.folder)
             self.kinds[one.folder] = (one.row, one.data)
             lines = folder.read_rounds()

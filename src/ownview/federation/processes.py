@@ -136,19 +136,6 @@ def _list(values: Tensor) -> Ragged:
     return Ragged(torch.tensor([0, len(values)]), values)
 
 
-@dataclass(frozen=True)
-class Lengths:
-    """Bytes of a round's messages.
-
-    Args:
-        down: of each message to a client.
-        up: of each message to the server; 0 where a client had nothing to say.
-    """
-
-    down: tuple[int, ...]
-    up: tuple[int, ...]
-
-
 Agreed = tuple[Federated, World, FederationOptions, int, Machine]
 """What `Terms.of` makes terms of: every process makes its own."""
 
@@ -197,8 +184,12 @@ class ProcessFederation:
         self.__exit__()
         self.__enter__()
 
-    def round(self, number: int) -> Lengths:
-        """Run round `number` (from 1)."""
+    def round(self, number: int) -> tuple[list[int], list[int]]:
+        """Run round `number` (from 1).
+
+        Returns:
+            bytes of each message to a client, and of each to the server, 0 where a client had nothing to say.
+        """
         cohort = self.server.choose(number)
         total, post = self.server.begin(), self.terms.post
         work = self.terms.client.work
@@ -214,7 +205,7 @@ class ProcessFederation:
         if after:
             downloads = [self._download(number, client) for client in cohort]
             self._ask(cohort, "receive", [(download, True) for download in downloads])
-        return Lengths(tuple(map(len, downloads)), tuple(map(len, answers)))
+        return list(map(len, downloads)), list(map(len, answers))
 
     def look(self, number: int) -> tuple[Tensor, list[Params]]:
         """Send everybody the newest; then [n, m] their scores of all items, and what each holds of its own."""

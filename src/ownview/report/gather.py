@@ -152,22 +152,16 @@ def _rank(protocol: Protocol) -> int:
 
 def _missing(runs: Sequence[SeenRun]) -> list[str]:
     """What the page cannot show for lack of files, in sentences."""
-    total = len(runs)
-    said = []
-    if lacking := sum(run.recommended is None for run in runs):
-        said.append(
-            f"{lacking} of {total} runs hold no recommended items (written by an older version): "
-            "what is recommended, and to whom, is not shown for them"
-        )
-    if lacking := sum(not run.folder.has_users for run in runs):
-        said.append(f"{lacking} of {total} runs have no users.csv: the spread over users is not shown for them")
+    lacking = {
+        "hold no recommended items (written by an older version): what is recommended, and to whom, is not shown for "
+        "them": sum(run.recommended is None for run in runs),
+        "have no users.csv: the spread over users is not shown for them": sum(not run.folder.has_users for run in runs),
+        "hold no audit.json (ownview compare and ownview bench write it): where no other run on the same data has one, "
+        "leaks follow from the protocol's rules and are not measured": sum(run.findings is None for run in runs),
+    }
+    said = [f"{number} of {len(runs)} runs {what}" for what, number in lacking.items() if number]
     if not any(run.watched for run in runs):
         said.append("no run watched a client (--watch USER): there are no pictures of item tables and user vectors")
-    if lacking := sum(run.findings is None for run in runs):
-        said.append(
-            f"{lacking} of {total} runs hold no audit.json (ownview compare and ownview bench write it): where no "
-            "other run on the same data has one, leaks follow from the protocol's rules and are not measured"
-        )
     return said
 
 

@@ -87,9 +87,9 @@ def alone_equals_vector(
         apart = ProcessFederation(method, split, split.training_items(), options, one.seed, one.machine, Path(folder))
         with apart:
             for number in range(1, rounds + 1):
-                report, traffic = one.round(number), apart.round(number)
-                assert report.bytes_down == round(sum(traffic.down) / len(traffic.down)), "other bytes down"
-                assert report.bytes_up == round(sum(traffic.up) / len(traffic.up)), "other bytes up"
+                report, (down, up) = one.round(number), apart.round(number)
+                assert report.bytes_down == round(sum(down) / len(down)), "other bytes down"
+                assert report.bytes_up == round(sum(up) / len(up)), "other bytes up"
                 if number == 1:
                     apart.restart()
             scores, own = apart.look(rounds)

@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import importlib.resources
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -142,36 +143,21 @@ def _require_known(rows: tuple[Row, ...], source: str) -> None:
         )
 
 
-@dataclass(frozen=True)
-class Part:
-    """What is asked for of a suite; all of it where nothing is named.
-
-    Args:
-        methods: names of rows, or of their methods.
-        data: datasets.
-        seeds: instead of the suite's number.
-        rounds: instead of the suite's.
-    """
-
-    methods: tuple[str, ...] = ()
-    data: tuple[str, ...] = ()
-    seeds: int | None = None
-    rounds: int | None = None
-
-
-def plan(suite: Suite, part: Part, runs: Path, device: str = "auto") -> list[Planned]:
-    """Every run once: by dataset, then by seed, so that what a stopped suite has can be compared."""
+def part_of(suite: Suite, methods: Sequence[str], data: Sequence[str], seeds: int | None = None) -> Suite:
+    """Rows of these names or methods on these datasets, with so many seeds; all of it where nothing is named."""
     names = {row.name: {row.name, str(row.experiment["method"])} for row in suite.rows}
-    _require("--method", part.methods, set().union(*names.values()), suite)
-    _require("--data", part.data, suite.data, suite)
+    _require("--method", methods, set().union(*names.values()), suite)
+    _require("--data", data, suite.data, suite)
+    rows = tuple(row for row in suite.rows if not methods or names[row.name] & set(methods))
+    chosen = tuple(one for one in suite.data if not data or one in data)
+    return replace(suite, rows=rows, data=chosen, seeds=seeds or suite.seeds)
+
+
+def plan(suite: Suite, runs: Path, rounds: int | None = None, device: str = "auto") -> list[Planned]:
+    """Every run once: by dataset, then by seed, so that what a stopped suite has can be compared."""
     return [
-        Planned(row.name, *task(suite.experiment(row, data, protocol), runs, seed, part.rounds, device))
-        for data in suite.data
-        if not part.data or data in part.data
-        for seed in range(part.seeds or suite.seeds)
-        for row in suite.rows
-        if not part.methods or names[row.name] & set(part.methods)
-        for protocol in suite.protocols
+        Planned(row.name, *task(suite.experiment(row, data, protocol), runs, seed, rounds, device))
+        for data, seed, row, protocol in product(suite.data, range(suite.seeds), suite.rows, suite.protocols)
     ]
 
 
