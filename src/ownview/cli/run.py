@@ -66,7 +66,7 @@ def command(
     given = {name for name in context.params if _on_command_line(context, name)}
     asked: dict[str, Any] = {
         "data": data, "rounds": rounds, "seed": seed, "engine": engine, "device": device, "protocol": protocol,
-        "inactive": inactive, "watch": tuple((watch or "").split(",")),
+        "inactive": inactive, "watch": tuple((watch or "").split(",")), "columns": parse_columns(columns),
     }  # fmt: skip
     sets = with_privacy(sets, privacy)
     asked = {name: value for name, value in asked.items() if name in given}
@@ -77,8 +77,9 @@ def command(
         title, total = f"resuming {resume_from.name}", experiment_of(RunFolder.open(resume_from)).rounds
         work = partial(resume, resume_from, asked=_comparable(asked, method))
     else:
-        base = _base(method, asked.get("data", data), config, preset_name)
-        experiment = _experiment(base, method, asked, parse_columns(columns), sets, plugin or [])
+        base = replace(_base(method, asked.get("data", data), config, preset_name), **asked)
+        wrapped = list(dict.fromkeys(plugin or (name for name, _ in base.plugins)))
+        experiment = with_settings(base, method or base.method, wrapped, sets)
         title, total = experiment.label(), experiment.rounds_needed
         work = partial(run, experiment, out=out or new_folder(folder_of(experiment)))
     with progress(title, total, quiet=as_json) as advance:
@@ -116,18 +117,14 @@ def show(finished: Run, *, as_json: bool) -> None:
 
 def _show_groups(console: Console, result: dict[str, Any]) -> None:
     groups = result.get("groups", [])  # runs of earlier versions have neither groups nor cost
-    cells = [f"{one['test']['HR@10']:.4f} ({_span(one)})" for one in groups]
+    cells = [f"{one['test']['HR@10']:.4f} ({'-'.join(map(str, one['interactions']))})" for one in groups]
     if cells:
         console.print(f"  HR@10 by interactions of the user: {'   '.join(cells)}", soft_wrap=True)
     if "inactive" in result:
         one = result["inactive"]
         words = "   ".join(f"{name} {one['test'][name]:.4f}" for name in HEADLINE)
-        console.print(f"  {one['label']} ({_span(one)} interactions), {one['users']:,} users: {words}", soft_wrap=True)
-
-
-def _span(group: dict[str, Any]) -> str:
-    low, high = group["interactions"]
-    return f"{low}-{high}"
+        span = "-".join(map(str, one["interactions"]))
+        console.print(f"  {one['label']} ({span} interactions), {one['users']:,} users: {words}", soft_wrap=True)
 
 
 def _show_cost(console: Console, result: dict[str, Any]) -> None:
@@ -153,23 +150,6 @@ def _base(method: str | None, data: str, config: Path | None, preset_name: str |
     if preset_name is not None:
         return Experiment.from_dict(preset(str(method), preset_name, data).experiment())
     return Experiment(method=str(method))
-
-
-def _experiment(
-    base: Experiment,
-    method: str | None,
-    asked: dict[str, Any],
-    columns: dict[str, str] | None,
-    sets: Sequence[str],
-    plugins: Sequence[str],
-) -> Experiment:
-    wrapped = plugins or [name for name, _ in base.plugins]
-    return with_settings(
-        replace(base, **asked, columns=columns or base.columns),
-        method or base.method,
-        list(dict.fromkeys(wrapped)),
-        sets,
-    )
 
 
 def _on_command_line(context: typer.Context, name: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,18 @@ Layer = Mapping[str, Any]
 _KINDS: dict[type, str] = {str: "text", int: "a whole number", list: "a list", Mapping: "a table"}
 
 
+def require_known(name: str, known: Collection[str], otherwise: str) -> None:
+    """Refuse an unknown name: `otherwise` says so, and the nearest choice follows."""
+    if name not in known:
+        raise SettingError(f"{otherwise}{suggestion(name, known)}")
+
+
 def check(values: Any, known: Mapping[str, type], where: str) -> None:
     """Refuse what is no table, has an unknown name, or a value of another kind than `known` says."""
     if not isinstance(values, Mapping):
         raise SettingError(f"{where}: found {values!r}, expected a table")
     for name, value in values.items():
-        if name not in known:
-            raise SettingError(f"{where} has no setting {name!r}{suggestion(name, known)}")
+        require_known(name, known, f"{where} has no setting {name!r}")
         if not isinstance(value, known[name]) or isinstance(value, bool):
             raise SettingError(f"{where}: {name} = {value!r}: expected {_KINDS[known[name]]}")
 

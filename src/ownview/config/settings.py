@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from ownview.base.errors import SettingError, suggestion
+from ownview.config.layers import require_known
 from ownview.config.search import Space
 
 Scalar = bool | int | float | str
@@ -98,8 +99,7 @@ class Settings:
         """Build from names and values; text is read as the setting's type."""
         known = {one.name for one in declared(cls)}
         for name in values:
-            if name not in known:
-                raise SettingError(f"{cls.title} has no setting {name!r}{suggestion(name, known)}")
+            require_known(name, known, f"{cls.title} has no setting {name!r}")
         return cls(**{name: cls.read(name, value) for name, value in values.items()})
 
     @classmethod

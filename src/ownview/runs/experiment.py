@@ -10,9 +10,9 @@ from typing import Any
 
 import tomli_w
 
-from ownview.base.errors import SettingError, suggestion
+from ownview.base.errors import SettingError
 from ownview.baselines.central import OneShot
-from ownview.config.layers import parse_toml, toml_text
+from ownview.config.layers import parse_toml, require_known, toml_text
 from ownview.config.search import Space
 from ownview.config.settings import Settings, Value, declared, own_settings, plain
 from ownview.data.storage import find
@@ -42,8 +42,7 @@ def arguments(values: Mapping[str, Any], source: str) -> dict[str, Any]:
         SettingError: an unknown name, a value of another kind, or no method.
     """
     for name, value in values.items():
-        if name not in _KINDS:
-            raise SettingError(f"{source} has no setting {name!r}{suggestion(name, _KINDS)}")
+        require_known(name, _KINDS, f"{source} has no setting {name!r}")
         kinds, expected = _KINDS[name]
         if not isinstance(value, kinds):
             raise SettingError(f"{source}: setting {name}={value!r}: expected {expected}")

@@ -18,9 +18,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import SettingError, suggestion
 from ownview.base.files import make_folder
-from ownview.config.layers import Layer, check, merged
+from ownview.config.layers import Layer, check, merged, require_known
 from ownview.config.presets.loading import preset
 from ownview.registry import MODELS, PLUGINS
 from ownview.runs.batch import Task, Told, run_all
@@ -111,8 +110,7 @@ class Row:
         where = f"{source}: row {self.name}"
         check(self.experiment, LAYER, f"{where}, experiment")
         for label, layer in self.data.items():
-            if label not in labels:
-                raise SettingError(f"{where}: {owner} has no data {label!r}{suggestion(label, labels)}")
+            require_known(label, labels, f"{where}: {owner} has no data {label!r}")
             check(layer, LAYER, f"{where}, data {label}")
 
 

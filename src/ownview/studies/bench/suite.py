@@ -25,8 +25,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import DataError, SettingError, UnknownNameError, suggestion
-from ownview.config.layers import Layer, check, parse_toml, toml_text
+from ownview.base.errors import DataError, SettingError, UnknownNameError
+from ownview.config.layers import Layer, check, parse_toml, require_known, toml_text
 from ownview.data.catalog import catalog, how_to_get, require_data_dir
 from ownview.data.storage import find
 from ownview.evaluation.protocol import protocol as protocol_by_name
@@ -174,5 +174,4 @@ def require_data(planned: Sequence[Planned], data_dir: Path | None) -> None:
 
 def _require(option: str, asked: Sequence[str], known: Collection[str], suite: Suite) -> None:
     for name in asked:
-        if name not in known:
-            raise SettingError(f"{option} {name}: not in suite {suite.name}{suggestion(name, known)}")
+        require_known(name, known, f"{option} {name}: not in suite {suite.name}")

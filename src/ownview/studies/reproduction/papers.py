@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.config.layers import Layer, check, parse_toml
+from ownview.config.layers import Layer, check, parse_toml, require_known
 from ownview.data.catalog import catalog, min_interactions
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol, custom
@@ -62,13 +62,11 @@ class Figure:
 def figures() -> tuple[Figure, ...]:
     """Every published figure, in the order of the file."""
     text = (importlib.resources.files("ownview.studies.reproduction") / "published.csv").read_text(encoding="utf-8")
+    _, *rows = csv.reader(text.splitlines())
     return tuple(
-        Figure(
-            row["paper"], row["table"], row["candidates"], row["dataset"], row["method"], row["metric"],
-            float(row["value"]),
-        )
-        for row in csv.DictReader(text.splitlines())
-    )  # fmt: skip
+        Figure(paper, table, candidates, data, method, metric, float(value))
+        for paper, table, candidates, data, method, metric, value in rows
+    )
 
 
 def find_paper(name: str) -> str:
@@ -97,8 +95,7 @@ def select(paper: str, tables: Sequence[str] = (), data: Sequence[str] = ()) -> 
         where = f"data of {paper}" + (f", table {', '.join(tables)}" if tables else "")
         asked = {_one_of(where, name, labels) for name in data}
         found = [figure for figure in found if figure.data in asked]
-    order = _in_order(figure.number for figure in found)
-    return tuple(sorted(found, key=lambda figure: order.index(figure.number)))
+    return tuple(sorted(found, key=lambda figure: _place(figure.number)))
 
 
 def _table_names(found: Iterable[Figure]) -> dict[str, str]:
@@ -110,14 +107,10 @@ def _table_names(found: Iterable[Figure]) -> dict[str, str]:
     return known
 
 
-def _in_order(numbers: Iterable[str]) -> list[str]:
+def _place(number: str) -> int:
     """1, 2, 10 rather than 1, 10, 2; Roman numbers as they come."""
-
-    def place(number: str) -> tuple[int, int]:
-        first = number.split("-", maxsplit=1)[0]
-        return (int(first), 0) if first.isdigit() else (0, 0)
-
-    return sorted(dict.fromkeys(numbers), key=place)
+    first = number.split("-", maxsplit=1)[0]
+    return int(first) if first.isdigit() else 0
 
 
 def _one_of(kind: str, name: str, known: dict[str, str]) -> str:
@@ -233,8 +226,7 @@ def _row(values: Layer, source: str, published: Iterable[Figure], before: Mappin
     where = f"{source}: row {method}"
     in_paper = {(figure.number, figure.method): figure.data for figure in published}
     known = {name for _, name in in_paper}
-    if method not in known:
-        raise SettingError(f"{source}: the paper has no row {method!r}{suggestion(method, known)}")
+    require_known(method, known, f"{source}: the paper has no row {method!r}")
     if method in before:
         raise SettingError(f"{where} stands twice")
     numbers = [number for number, name in in_paper if name == method]
@@ -242,8 +234,8 @@ def _row(values: Layer, source: str, published: Iterable[Figure], before: Mappin
         if table not in numbers:
             raise SettingError(f"{where}: not in table {table!r} of the paper{suggestion(str(table), numbers)}")
     like = values.get("like")
-    if like is not None and like not in before:
-        raise SettingError(f"{where}: like = {like!r} names no earlier row{suggestion(like, before)}")
+    if like is not None:
+        require_known(like, before, f"{where}: like = {like!r} names no earlier row")
     experiment = values.get("experiment", {})
     before_it = None if like is None else before[like]
     row = Row(method, experiment, values.get("data", {}), before_it, tuple(values.get("tables", [])))
@@ -256,8 +248,7 @@ def _row(values: Layer, source: str, published: Iterable[Figure], before: Mappin
 def _data_choice(label: str, values: Any, source: str) -> DataChoice:
     check(values, {"dataset": str, "min_interactions": int}, f"{source}: data {label}")
     name = values.get("dataset", label)
-    if name not in catalog():
-        raise SettingError(f"{source}: data {label}: unknown dataset {name!r}{suggestion(name, catalog())}")
+    require_known(name, catalog(), f"{source}: data {label}: unknown dataset {name!r}")
     return DataChoice(name, values.get("min_interactions", _usual_filter(name)))
 
 
@@ -266,8 +257,7 @@ def _protocols(values: Layer, source: str, published: Iterable[Figure]) -> dict[
     changed: Mapping[str, Any] = values.get("tables", {})
     numbers = dict.fromkeys(figure.number for figure in published)
     for number, table in changed.items():
-        if number not in numbers:
-            raise SettingError(f"{source}: the paper has no table {number!r}{suggestion(number, numbers)}")
+        require_known(number, numbers, f"{source}: the paper has no table {number!r}")
         check(table, {"protocol": Mapping}, f"{source}: table {number}")
     usual = {"base": "paper", **values.get("protocol", {})}
     every = {number: {**usual, **changed.get(number, {}).get("protocol", {})} for number in numbers}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import OwnviewError, SettingError, suggestion
+from ownview.base.errors import OwnviewError, SettingError
+from ownview.config.layers import require_known
 from ownview.config.search import parse_space, text_of
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import Protocol
@@ -50,10 +51,7 @@ def searched(
     }
     for text in asked:
         name, equals, space = text.partition("=")
-        if name not in every:
-            raise SettingError(
-                f"--search {text}: neither {method} nor the federation has a setting {name!r}{suggestion(name, every)}"
-            )
+        require_known(name, every, f"--search {text}: neither {method} nor the federation has a setting {name!r}")
         if name in fixed:
             raise SettingError(f"--search {text}: {name} is also pinned by --set; give one of the two")
         chosen[name] = _asked(every[name], text, space if equals else None)
@@ -105,8 +103,8 @@ class Tuning:
 
     def __post_init__(self) -> None:
         _require_blind(self.base.protocol)
-        _require_one_of("--pruner", self.pruner, PRUNERS)
-        _require_one_of("--metric", self.metric, METRICS)
+        require_known(self.pruner, PRUNERS, f"--pruner {self.pruner}: expected one of {', '.join(PRUNERS)}")
+        require_known(self.metric, METRICS, f"--metric {self.metric}: expected one of {', '.join(METRICS)}")
         if self.trials < 1:
             raise SettingError(f"--trials {self.trials}: expected a whole number at least 1")
 
@@ -215,8 +213,3 @@ def _require_blind(protocol: Protocol) -> None:
             f"protocol {protocol.name} has selection='test': settings chosen on it would be chosen on the very items "
             "that the result is measured on; expected selection='validation' or 'last'"
         )
-
-
-def _require_one_of(option: str, value: str, choices: Collection[str]) -> None:
-    if value not in choices:
-        raise SettingError(f"{option} {value}: expected one of {', '.join(choices)}{suggestion(value, choices)}")
