@@ -18,12 +18,11 @@ from ownview.cli.progress import live
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.run import open_run
-from ownview.runs.table import LEGEND
+from ownview.runs.table import LEGEND, counted
 from ownview.studies.bench.render import page
 from ownview.studies.bench.results import Document, combined, document, read_document, tables, write_document
-from ownview.studies.bench.suite import Suite, load_suite, part_of, plan, require_data, suites
+from ownview.studies.bench.suite import load_suite, part_of, plan, require_data, suites
 from ownview.studies.grid import Planned, carry_out, each_once, unfinished
-from ownview.studies.markdown import counted
 
 RESULTS = "results.json"
 PAGE = "results.md"
@@ -70,7 +69,7 @@ def command(
     if record is not None and rounds is not None:
         raise SettingError("--rounds: not with --record, which takes up runs as the suite declares them")
     require_data(planned, data_dir)
-    work, side_by_side = each_once(one.task for one in planned), jobs or free_cores(device)
+    work, side_by_side = each_once((one.experiment, one.folder) for one in planned), jobs or free_cores(device)
     with live(f"suite {declared.name}", planned, side_by_side, quiet=as_json) as on_round:
         # One thread a run: results hang on nothing that differs from one start to the next.
         failures = carry_out(
@@ -78,9 +77,13 @@ def command(
         )  # fmt: skip
     _probe([one for one in planned if one.folder not in failures], data_dir)
     found = document(declared, planned, failures)
-    _write(folder, found)
+    write_document(folder / RESULTS, found)
+    drop_unfinished(folder / PAGE)
+    write_text(folder / PAGE, page([found]))
     if record is not None:
-        _record(record, declared, found, plan(declared, folder / "runs", device=device))
+        path, whole = record / f"{declared.name}.json", plan(declared, folder / "runs", device=device)
+        before = read_document(path) if path.is_file() else None
+        write_document(path, combined(declared, whole, found, before))
     _show(found, folder, as_json)
     if failures:
         raise TrainingError(f"{len(failures)} of {len(work)} runs failed; {folder / PAGE} says which and why")
@@ -90,18 +93,6 @@ def _probe(finished: list[Planned], data_dir: Path | None) -> None:
     """Have the probes at work on every pair of data and protocol; what they find lies in the run folders then."""
     for data in dict.fromkeys(one.data for one in finished):
         findings_of([open_run(one.folder) for one in finished if one.data == data], probe=True, data_dir=data_dir)
-
-
-def _write(folder: Path, found: Document) -> None:
-    write_document(folder / RESULTS, found)
-    drop_unfinished(folder / PAGE)
-    write_text(folder / PAGE, page([found]))
-
-
-def _record(folder: Path, suite: Suite, found: Document, whole: list[Planned]) -> None:
-    path = folder / f"{suite.name}.json"
-    made = combined(suite, whole, found, read_document(path) if path.is_file() else None)
-    write_document(path, made)
 
 
 def _show(found: Document, folder: Path, as_json: bool) -> None:
@@ -147,7 +138,7 @@ def _list_suites(as_json: bool) -> None:
 
 
 def _list_runs(planned: list[Planned], as_json: bool) -> None:
-    left = {folder for _, folder in unfinished([one.task for one in planned])}
+    left = {folder for _, folder in unfinished([(one.experiment, one.folder) for one in planned])}
     rows = [
         {
             "method": one.row, "data": one.data, "protocol": one.protocol, "seed": one.seed,

@@ -19,8 +19,7 @@ from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import Task, run_all
 from ownview.runs.experiment import Experiment
-from ownview.runs.table import LEGEND, Comparison
-from ownview.studies.markdown import counted
+from ownview.runs.table import LEGEND, Comparison, counted
 
 
 def command(

@@ -70,7 +70,9 @@ def gather(folders: Sequence[Path], title: str = "") -> Model:
 
 
 def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
-    names = protocol_names(sorted(runs, key=lambda run: _rank(run.experiment.protocol)))
+    # Honest first, then paper, then what people made themselves.
+    asked = {run: run.experiment.protocol.name for run in runs}
+    names = protocol_names(sorted(runs, key=lambda run: [*PROTOCOLS, asked[run]].index(asked[run])))
     found = variants(runs, names)
     titles = Titles()
     results = _results(list(names.values()), found, titles)
@@ -142,12 +144,6 @@ def _protocol(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> Model:
         "settings": protocol.plain(),
         "chosen": chosen(runs[0]),
     }
-
-
-def _rank(protocol: Protocol) -> int:
-    """Honest first, then paper, then what people made themselves."""
-    known = list(PROTOCOLS)
-    return known.index(protocol.name) if protocol.name in known else len(known)
 
 
 def _missing(runs: Sequence[SeenRun]) -> list[str]:

@@ -14,7 +14,7 @@ from ownview.base.errors import SettingError
 from ownview.baselines.central import OneShot
 from ownview.config.layers import parse_toml, require_known, toml_text
 from ownview.config.search import Space
-from ownview.config.settings import Settings, Value, declared, own_settings, plain
+from ownview.config.settings import Settings, Value, declared, plain
 from ownview.data.storage import find
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
@@ -189,14 +189,9 @@ def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str
     """Name, settings and plug-ins of a model made in Python, as an experiment writes them."""
     plugins: list[tuple[str, dict[str, Value]]] = []
     while isinstance(model, Plugin):
-        plugins.insert(0, (model.name, _own_settings(model)))
+        plugins.insert(0, (model.name, model.values()))
         model = model.wrapped
-    return model.name, _own_settings(model), tuple(plugins)
-
-
-def _own_settings(model: Model) -> dict[str, Value]:
-    values = model.values()
-    return {name: values[name] for name in own_settings(type(model))}
+    return model.name, model.values(), tuple(plugins)
 
 
 def _located(name: str) -> str:

@@ -137,11 +137,6 @@ class Planned:
         """Of the run."""
         return self.experiment.seed
 
-    @property
-    def task(self) -> Task:
-        """For whoever carries it out."""
-        return self.experiment, self.folder
-
 
 def task(asked: Experiment, runs: Path, seed: int, rounds: int | None, device: str) -> Task:
     """One seed of what is asked for, kept under its configuration in `runs`; `rounds` instead of its own."""

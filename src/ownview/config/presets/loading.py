@@ -9,7 +9,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from ownview.base.errors import SettingError, suggestion
+from ownview.base.errors import SettingError
+from ownview.config.layers import require_known
 from ownview.config.settings import Value
 
 DEFAULT = "default"
@@ -64,9 +65,7 @@ def preset(method: str, name: str, data: str) -> Preset:
         methods = ", ".join(dict.fromkeys(one.method for one in every))
         raise SettingError(f"--preset {name}: {method} has no presets; these have: {methods}")
     by_data = {one.data: one for one in of_method if one.name == name}
-    if not by_data:
-        near = suggestion(name, [one.name for one in of_method])
-        raise SettingError(f"--preset {name}: {method} has no preset of that name{near}")
+    require_known(name, {one.name for one in of_method}, f"--preset {name}: {method} has no preset of that name")
     return by_data.get(data) or by_data[DEFAULT]
 
 

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError, suggestion
-from ownview.runs.table import LEGEND, Comparison
+from ownview.runs.table import LEGEND, Comparison, table_lines
 from ownview.studies.bench.results import Document, read_document, tables
-from ownview.studies.markdown import table_lines
 
 _BLOCK = re.compile(
     r"(<!-- results:(?P<suite>[\w.-]+)(?:/(?P<data>[\w.-]+))? -->\n).*?(<!-- end of results -->)", re.DOTALL

@@ -14,8 +14,7 @@ from ownview.base.version import __version__
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.runs.folder import RunFolder
-from ownview.runs.table import OverSeeds, grouped
-from ownview.studies.markdown import counted, table_lines
+from ownview.runs.table import OverSeeds, counted, grouped, table_lines
 from ownview.studies.reproduction.papers import CITATIONS
 from ownview.studies.reproduction.plan import Line, Options, Reached, Status
 

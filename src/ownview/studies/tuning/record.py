@@ -114,10 +114,6 @@ class TuningFolder:
         """Where the best settings are."""
         return self.path / "best.toml"
 
-    def write_best(self, toml: str) -> None:
-        """Write best.toml."""
-        write_text(self.best, toml)
-
 
 def _line(trial: Trial) -> str:
     return json.dumps(asdict(trial), allow_nan=False) + "\n"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OwnviewError, SettingError
+from ownview.base.files import write_text
 from ownview.config.layers import require_known
 from ownview.config.search import parse_space, text_of
 from ownview.evaluation.metrics import means
@@ -194,7 +195,7 @@ def _write_best(tuning: Tuning, ended: Sequence[Trial], setup: ExperimentSetup, 
     experiment = with_values(tuning.base, tuning.chosen, best.settings)
     resolved = replace(experiment.resolved(experiment.model()), device="auto")
     about = setup.provenance(resolved.method)
-    folder.write_best(best_toml(resolved, best, ended, tuning.metric, about))
+    write_text(folder.best, best_toml(resolved, best, ended, tuning.metric, about))
 
 
 def _validated(setup: ExperimentSetup, experiment: Experiment) -> Iterator[tuple[int, dict[str, float]]]:
