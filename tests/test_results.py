@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from ownview.runs.experiment import Experiment
-from ownview.studies.bench.render import page, read_all, with_tables
-from ownview.studies.bench.results import tables, write_document
+from ownview.studies.bench.results import page, read_all, tables, with_tables, write_document
 from ownview.studies.bench.suite import load_suite, plan
 from tests.outcome import Outcome
 

@@ -19,8 +19,16 @@ from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.run import open_run
 from ownview.runs.table import LEGEND, counted
-from ownview.studies.bench.render import page
-from ownview.studies.bench.results import Document, combined, document, read_document, tables, write_document
+from ownview.studies.bench.results import (
+    Document,
+    combined,
+    document,
+    failed,
+    page,
+    read_document,
+    tables,
+    write_document,
+)
 from ownview.studies.bench.suite import load_suite, part_of, plan, require_data, suites
 from ownview.studies.grid import Planned, carry_out, each_once, unfinished
 
@@ -107,9 +115,8 @@ def _show(found: Document, folder: Path, as_json: bool) -> None:
     console.print(
         "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users.\n" + LEGEND, markup=False
     )
-    for one in found["failures"]:
-        who = f"{one['method']}, {one['data']}, {one['protocol']}, seed {one['seed']}"
-        console.print(f"failed: {who}: {one['reason']}", markup=False)
+    for told in failed(found):
+        console.print(told, markup=False)
     console.print(f"{RESULTS}, {PAGE} and every run are in {folder}", soft_wrap=True, markup=False)
 
 

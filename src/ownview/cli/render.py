@@ -9,7 +9,7 @@ import typer
 
 from ownview.base.errors import OutputError
 from ownview.base.files import write_text
-from ownview.studies.bench.render import page, read_all, with_tables
+from ownview.studies.bench.results import page, read_all, with_tables
 
 
 def command(

@@ -20,6 +20,7 @@ from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, pri
 from ownview.cli.progress import progress
 from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
+from ownview.runs.table import grouped
 from ownview.studies.grid import carry_out, unfinished
 from ownview.studies.reproduction.papers import CITATIONS, find_paper, select, settings_of
 from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, results, tasks
@@ -147,16 +148,10 @@ _COUNTS = ("figures", "with_settings", "can_be_run")
 
 
 def _listed(paper: str) -> list[dict[str, Any]]:
-    settings = settings_of(paper)
-    rows: dict[str, dict[str, Any]] = {}
-    for figure in select(paper):
-        row = rows.setdefault(
-            figure.table, {"paper": paper, "table": figure.table, **dict.fromkeys(_COUNTS, 0), "data": []}
-        )
-        setup = settings.setup(figure)
-        row["figures"] += 1
-        row["with_settings"] += setup is not None
-        row["can_be_run"] += setup is not None and not missing(setup)
-        if figure.data not in row["data"]:
-            row["data"].append(figure.data)
-    return list(rows.values())
+    rows = []
+    for table, found in grouped((figure.table, figure) for figure in select(paper)).items():
+        setups = [setup for figure in found if (setup := settings_of(paper).setup(figure)) is not None]
+        counts = len(found), len(setups), sum(not missing(setup) for setup in setups)
+        data = list(dict.fromkeys(figure.data for figure in found))
+        rows.append({"paper": paper, "table": table, **dict(zip(_COUNTS, counts, strict=True)), "data": data})
+    return rows

@@ -40,9 +40,8 @@ class Rule:
         """The rule in words, for help texts and errors."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        bounds = [f"at least {self.low:g}"] if self.low is not None else []
-        bounds += [f"above {self.above:g}"] if self.above is not None else []
-        bounds += [f"at most {self.high:g}"] if self.high is not None else []
+        known = {"at least": self.low, "above": self.above, "at most": self.high}
+        bounds = [f"{words} {bound:g}" for words, bound in known.items() if bound is not None]
         return kind + (" " + " and ".join(bounds) if bounds else "")
 
     def allows(self, value: Scalar) -> bool:

@@ -7,7 +7,7 @@ variant of the same method on the same data, ranked among as many items. Anythin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import mean
@@ -16,7 +16,7 @@ from typing import Any
 from ownview.evaluation.metrics import HEADLINE
 from ownview.report.reading import SeenRun, Variant, settings_of
 from ownview.runs.experiment import Experiment
-from ownview.studies.reproduction.papers import CITATIONS, Figure, figures
+from ownview.studies.reproduction.papers import Figure, figures
 from ownview.studies.reproduction.papers import settings_of as settings_of_paper
 from ownview.studies.reproduction.plan import experiment, missing
 
@@ -84,8 +84,3 @@ def _is_number(value: Any) -> bool:
     if isinstance(value, list):
         return all(map(_is_number, value))
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def published_papers(points: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Citations of the papers among the points."""
-    return {paper: text for paper, text in CITATIONS.items() if any(point["paper"] == paper for point in points)}

@@ -1,16 +1,19 @@
-"""From run folders to one model of plain values, which the page draws: nothing else is read."""
+"""From run folders to one page with everything inside: a model of plain values, and the HTML that draws it."""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+import importlib.resources
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError
 from ownview.base.version import __version__
 from ownview.evaluation.protocol import PROTOCOLS, Protocol
-from ownview.report.against_papers import against_papers, published_papers
+from ownview.report.against_papers import against_papers
 from ownview.report.pictures import MOST_TSNE, has_tsne, layouts, merging, spectra, trajectories, watched_runs, weights
 from ownview.report.reading import SeenRun, Variant, protocol_names, read_run, variants
 from ownview.report.results import (
@@ -30,6 +33,7 @@ from ownview.report.results import (
 )
 from ownview.runs.folder import RunFolder
 from ownview.runs.table import grouped
+from ownview.studies.reproduction.papers import CITATIONS
 
 Model = dict[str, Any]
 
@@ -51,6 +55,7 @@ def gather(folders: Sequence[Path], title: str = "") -> Model:
         raise OutputError(f"none of {len(folders)} runs has finished; go on with one by ownview run --resume FOLDER")
     by_data = grouped((run.experiment.data_label(), run) for run in runs)
     datasets = [_dataset(name, mine, MOST_TSNE // len(by_data)) for name, mine in by_data.items()]
+    papers = {point["paper"] for one in datasets for point in one["published"]}
     return {
         "title": title or ", ".join(by_data),
         "about": {
@@ -65,7 +70,7 @@ def gather(folders: Sequence[Path], title: str = "") -> Model:
         },
         "bands": list(BANDS),
         "datasets": datasets,
-        "papers": published_papers([point for one in datasets for point in one["published"]]),
+        "papers": {name: CITATIONS[name] for name in CITATIONS if name in papers},
     }
 
 
@@ -163,3 +168,37 @@ def _missing(runs: Sequence[SeenRun]) -> list[str]:
 
 def _distinct(values: Any) -> list[Any]:
     return [value for value in dict.fromkeys(values) if value is not None]
+
+
+SCRIPTS = (
+    "dom.js", "scale.js", "frame.js", "tooltip.js", "lines.js", "scatter.js", "intervals.js", "bars.js", "heat.js",
+    "state.js", "findings.js", "results.js", "figures.js", "lists.js", "pictures.js", "app.js",
+)  # fmt: skip
+"""In the order in which they are put together; each only uses what comes before it."""
+
+
+def render(model: Mapping[str, Any]) -> str:
+    """The page as text."""
+    scripts = "\n".join(_asset(name) for name in SCRIPTS)
+    parts = {
+        "title": escape(f"Ownview: {model['title']}"),
+        "style": _asset("style.css"),
+        "model": as_script(model),
+        "script": f'"use strict";\n(() => {{\n{scripts}\n}})();',
+    }
+    page = _asset("page.html")
+    for name, value in parts.items():  # by hand, because CSS and scripts are full of $ and braces
+        before, mark, after = page.partition(f"<!--{name}-->")
+        assert mark, name
+        page = before + value + after
+    return page
+
+
+def as_script(model: Mapping[str, Any]) -> str:
+    """JSON that may stand inside a script element: nothing in it can end the element or open a comment."""
+    text = json.dumps(model, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
+
+
+def _asset(name: str) -> str:
+    return (importlib.resources.files("ownview.report") / "assets" / name).read_text(encoding="utf-8")

@@ -16,7 +16,6 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ownview.base.files import make_folder
 from ownview.config.layers import Layer, check, merged, require_known
@@ -31,12 +30,8 @@ from ownview.runs.lock import sole_worker
 def folder_name(asked: Experiment) -> str:
     """Words for people and ten digits for the machine: equal experiments have equal names."""
     words = f"{asked.label()}-{asked.data_label()}-{asked.protocol.name}-seed{asked.seed}"
-    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{fingerprint(asked.identity())}"
-
-
-def fingerprint(values: Mapping[str, Any]) -> str:
-    """Ten hexadecimal digits that differ where the values do."""
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:10]
+    digits = hashlib.sha256(json.dumps(asked.identity(), sort_keys=True).encode()).hexdigest()[:10]
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{digits}"
 
 
 def unfinished(work: Sequence[Task]) -> list[Task]:

@@ -176,17 +176,11 @@ def _carry_out(
                 break
     except OwnviewError as error:  # values that are not finite, settings at odds, too much for the memory or the data
         state, reason = FAILED, str(error)
+    settings = {name: text_of(value) for name, value in candidate.values.items()}
+    reached, chosen = (None, 0) if state == FAILED else (best.metrics.get(tuning.metric), best.round)
+    seconds = round(time.perf_counter() - start, 3)
     return Trial(
-        number=candidate.number,
-        state=state,
-        settings={name: text_of(value) for name, value in candidate.values.items()},
-        params=candidate.params,
-        value=None if state == FAILED else best.metrics.get(tuning.metric),
-        round=0 if state == FAILED else best.round,
-        values=values,
-        seconds=round(time.perf_counter() - start, 3),
-        reason=reason,
-        marks=candidate.marks,
+        candidate.number, state, settings, candidate.params, reached, chosen, values, seconds, reason, candidate.marks
     )
 
 
