@@ -107,22 +107,13 @@ class Machine:
             )
 
 
-def machine(
-    device: str = "auto",
-    memory: str = "auto",
-    engine: str = "vector",
-    *,
-    dtype: torch.dtype = torch.float32,
-    dense: bool = False,
-    block_clients: int | None = None,
-) -> Machine:
+def machine(device: str = "auto", memory: str = "auto", engine: str = "vector") -> Machine:
     """Read settings as people write them: device auto, cpu or cuda; memory auto or such as 4GB."""
     if engine not in ("vector", "loop"):
         raise SettingError(f"unknown engine {engine!r}{suggestion(engine, ['vector', 'loop'])}")
     chosen = _device(device)
     amount = _half_of_free(chosen) if memory == "auto" else parse_bytes(memory)
-    width = block_clients or (2048 if chosen.type == "cuda" else 128)
-    return Machine(chosen, dtype, amount, engine, dense, width)
+    return Machine(chosen, memory=amount, engine=engine, block_clients=2048 if chosen.type == "cuda" else 128)
 
 
 def parse_bytes(text: str) -> int:
