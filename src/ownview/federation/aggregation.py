@@ -101,13 +101,11 @@ class MeanPartial(Partial):
         by_row = name in upload.rows
         change = upload.rows[name] if by_row else self._change(name, upload)
         weights = weigh(change)
-        counted = change * wide(weights, change)
-        if by_row:
-            add_rows(self.sums[name], upload.items, counted)
-            add_rows(self.row_weights[name], upload.items, weights)
-        else:
-            self.sums[name].add_(counted.sum(0))
-            self.row_weights[name].add_(weights.sum(0))
+        for total, counted in ((self.sums[name], change * wide(weights, change)), (self.row_weights[name], weights)):
+            if by_row:
+                add_rows(total, upload.items, counted)
+            else:
+                total.add_(counted.sum(0))
 
     def mean(self) -> Params:
         """The mean change; zero where nobody took part."""

@@ -73,23 +73,19 @@ class Participation:
 
 def participation(text: str) -> Participation:
     """Read the setting `clients`."""
+    if text == "all":
+        return Participation("share", 1.0)
+    kind = "poisson" if text.startswith("poisson:") else "share" if "." in text else "number"
     try:
-        if text == "all":
-            return Participation("share", 1.0)
-        if text.startswith("poisson:"):
-            chosen = Participation("poisson", float(text.removeprefix("poisson:")))
-        elif "." in text:
-            chosen = Participation("share", float(text))
-        else:
-            chosen = Participation("number", int(text))
+        amount = float(text.removeprefix("poisson:")) if kind != "number" else int(text)
     except ValueError:
-        chosen = Participation("number", 0)
-    if not (chosen.amount > 0 and (chosen.kind == "number" or chosen.amount <= 1)):
+        amount = 0
+    if not (amount > 0 and (kind == "number" or amount <= 1)):
         raise SettingError(
             f"federation setting clients={text!r}: expected all, a share in (0, 1] such as 0.6, a number of clients "
             "such as 100, or poisson:P with P in (0, 1]"
         )
-    return chosen
+    return Participation(kind, amount)
 
 
 def participants(chosen: Participation, seed: int, number: int, num_clients: int, device: torch.device) -> Tensor:

@@ -30,7 +30,7 @@ def cells(rows: Mapping[RowKey, Sequence[SeenRun]]) -> dict[RowKey, PlainCells]:
     the mean of the runs' own intervals. `alike` names the best where the row cannot be told apart from it and, for the
     best itself, all such rows: the test is that of `ownview compare` and `ownview bench`, corrected over the table.
     """
-    known = compared({row: seeds for row, seeds in rows.items() if all(run.folder.has_users for run in seeds)})
+    known = compared(rows)
     alike = _alike(known)
     return {
         row: {metric: _cell((*row, metric), seeds, known, alike) for metric in seeds[0].result["test"]}
@@ -144,7 +144,7 @@ def distribution(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     At x = 0 the share counts the users above 0: those whose held-out item is among the ten at all. With expected ties a
     user may have a little of it. None where users.csv is missing.
     """
-    found = user_values(runs, ["NDCG@10"]) if all(run.folder.has_users for run in runs) else None
+    found = user_values(runs, ["NDCG@10"])
     if found is None:
         return None
     values = found["NDCG@10"].by_user

@@ -90,11 +90,13 @@ def averaged(label: str, results: Sequence[Mapping[str, Any]], metric: str) -> C
 
 
 def user_values(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserValues] | None:
-    """The metrics of one row, a value a seed and user; None where its seeds ranked different users.
+    """The metrics of one row, a value a seed and user; None where its seeds ranked different users, or do not tell.
 
     Users can be paired with those of another row where they are the same in the same order, with the same held-out
     items, under the same protocol (its name may differ).
     """
+    if not all(run.folder.has_users for run in seeds):
+        return None
     tables = [run.folder.read_users() for run in seeds]
     found = [_asked(run.experiment.protocol, table) for run, table in zip(seeds, tables, strict=True)]
     if any(one != found[0] for one in found[1:]):
@@ -108,6 +110,8 @@ def _asked(protocol: Protocol, table: Mapping[str, Sequence[str]]) -> tuple[str,
     how = json.dumps(settings, sort_keys=True, default=list)
     return (how, *(f"{user}\x1f{item}" for user, item in zip(table["user"], table["held_out"], strict=True)))
 
+
+_FROM_CELL = ("mean", "seeds", "users", "mark", "against_best", "p_holm")
 
 LEGEND = (
     f"{SIGNS[Mark.LEVEL]}: cannot be told apart from the column's best, {SIGNS[Mark.BEST]} "
@@ -187,14 +191,9 @@ class Comparison:
                     "method": method,
                     "protocol": protocol,
                     "metric": metric,
-                    "mean": cell.mean,
+                    **{name: cell.to_dict()[name] for name in _FROM_CELL},
                     "spread_over_seeds": cell.spread,
                     "interval_95_over_users": [cell.low, cell.high],
-                    "seeds": cell.seeds,
-                    "users": cell.users,
-                    "mark": str(cell.mark),
-                    "against_best": None if cell.against_best is None else cell.to_dict()["against_best"],
-                    "p_holm": cell.p_holm,
                     "warnings": [finding.probe for finding in self.warnings(protocol)],
                     "chosen_on": self.chosen_on[protocol],
                     "ranked_among": self.ranked[protocol],

@@ -165,10 +165,7 @@ def write(report: Report, folder: Path) -> None:
 def _plain(line: Line) -> dict[str, Any]:
     figure, setup = line.one, line.setup
     return {
-        "table": figure.table,
-        "data": figure.data,
-        "method": figure.method,
-        "candidates": figure.candidates,
+        **{name: getattr(figure, name) for name in ("table", "data", "method", "candidates")},
         "status": str(line.status),
         "reason": line.reason,
         "dataset": setup and setup.dataset,
