@@ -1,4 +1,4 @@
-"""`ownview watch`: the curves of runs while they go on, in plain Unicode."""
+"""`ownview watch`: the curves of runs while they go on, in dots of braille."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _BRAILLE = 0x2800
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """Bits of a braille character: four dots high, two wide."""
 
-_BLOCKS = "▁▂▃▄▅▆▇█"
-
 
 def curve(values: Sequence[float], width: int, height: int) -> list[str]:
     """`height` lines of `width` characters: the first value at the left edge, the last at the right, joined up.
@@ -42,12 +40,6 @@ def curve(values: Sequence[float], width: int, height: int) -> list[str]:
             cells[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
         before = level
     return ["".join(chr(_BRAILLE + bits) for bits in line) for line in cells]
-
-
-def blocks(values: Sequence[float], width: int) -> str:
-    """One line of at most `width` characters."""
-    shown = _spread(values, width) if len(values) > width else list(values)
-    return "".join(_BLOCKS[_level(value, values, len(_BLOCKS))] for value in shown)
 
 
 def _spread(values: Sequence[float], number: int) -> list[float]:
@@ -179,7 +171,7 @@ class Followed:
 
     def row(self, width: int) -> str:
         """The same on one line and a half, where many runs must fit."""
-        return f"{self.head()}\n  {blocks(self.metric('HR@10'), max(width - 4, 10))}"
+        return f"{self.head()}\n  {curve(self.metric('HR@10'), max(width - 4, 10), 1)[0]}"
 
 
 @dataclass

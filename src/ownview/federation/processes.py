@@ -144,26 +144,14 @@ class ProcessFederation:
     """A method whose clients run in processes of their own; use it as a context.
 
     Args:
-        method: written for one client.
+        agreed: method, world, options of the federation, seed and machine, which must be a CPU.
         split: the clients' data, of which each gets its own.
         excluded: every client's items that are never drawn as training negatives.
-        options: who takes part and how the server combines.
-        seed: of the run.
-        machine: precision and memory; the CPU.
         folder: of the clients' files.
     """
 
-    def __init__(
-        self,
-        method: Federated,
-        split: Split,
-        excluded: Ragged,
-        options: FederationOptions,
-        seed: int,
-        machine: Machine,
-        folder: Path,
-    ) -> None:
-        self.agreed: Agreed = method, World(split.num_users, split.num_items), options, seed, machine
+    def __init__(self, agreed: Agreed, split: Split, excluded: Ragged, folder: Path) -> None:
+        self.agreed = agreed
         self.terms = Terms.of(*self.agreed)
         self.server = AggregationServer(self.terms)
         self.own = [own_data(split, excluded, client) for client in range(split.num_users)]

@@ -272,11 +272,8 @@ def _apart_by_aggregation(one: Variant, other: Variant) -> bool:
 
 def _pairs(runs: Sequence[SeenRun], partners: Sequence[SeenRun]) -> list[dict[str, Any]]:
     """Of the first seed that both have."""
-    for run in runs:
-        for partner in partners:
-            if run.experiment.seed == partner.experiment.seed:
-                return _paths(run, partner)
-    return []
+    pairs = ((run, other) for run in runs for other in partners if run.experiment.seed == other.experiment.seed)
+    return next((_paths(*pair) for pair in pairs), [])
 
 
 def _paths(run: SeenRun, partner: SeenRun) -> list[dict[str, Any]]:

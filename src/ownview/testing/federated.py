@@ -84,7 +84,8 @@ def alone_equals_vector(
     one = federation(method, split, options=options, dtype=dtype)
     rounds = _ROUNDS if dtype == torch.float64 else 1
     with tempfile.TemporaryDirectory() as folder, Conditions() as solved:
-        apart = ProcessFederation(method, split, split.training_items(), options, one.seed, one.machine, Path(folder))
+        agreed = method, one.world, options, one.seed, one.machine
+        apart = ProcessFederation(agreed, split, split.training_items(), Path(folder))
         with apart:
             for number in range(1, rounds + 1):
                 report, (down, up) = one.round(number), apart.round(number)

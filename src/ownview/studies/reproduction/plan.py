@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
-from statistics import mean
 from typing import Any
+
+import numpy as np
 
 from ownview.config.settings import declared
 from ownview.data.catalog import entry_of, find, how_to_get
@@ -230,10 +231,6 @@ def _mean_of_group(folder: RunFolder, metric: str, inactive: ActivityRange) -> f
     """Mean over users with so many interactions; None without any."""
     fewest, below = inactive
     users = folder.read_users()
-    trained = map(int, users["training_interactions"])
-    values = [
-        float(value)
-        for value, number in zip(users[metric], trained, strict=True)
-        if fewest <= number + _HELD_OUT < below
-    ]
-    return mean(values) if values else None
+    numbers = np.array(users["training_interactions"], int) + _HELD_OUT
+    values = np.array(users[metric], float)[(fewest <= numbers) & (numbers < below)]
+    return float(values.mean()) if len(values) else None

@@ -39,11 +39,6 @@ class Candidate:
     drawn: optuna.Trial
 
     @property
-    def params(self) -> dict[str, Any]:
-        """The values as Optuna holds them."""
-        return dict(self.drawn.params)
-
-    @property
     def marks(self) -> dict[str, Any]:
         """What the pruner noted."""
         return dict(self.drawn.study.get_trials(deepcopy=False)[-1].system_attrs)

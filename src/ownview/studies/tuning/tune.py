@@ -66,10 +66,8 @@ def _asked(knob: NamedSetting, text: str, space: str | None) -> NamedSetting:
         raise SettingError(
             f"--search {text}: no space is declared for it; expected {text}=LOW:HIGH[:log] or {text}=a,b"
         )
-    if space is None:
-        return knob
     try:
-        return knob.within(parse_space(space, knob.kind, knob.read))
+        return knob if space is None else knob.within(parse_space(space, knob.kind, knob.read))
     except SettingError as error:
         raise SettingError(f"--search {text}: {error}") from None
 
@@ -180,7 +178,16 @@ def _carry_out(
     reached, chosen = (None, 0) if state == FAILED else (best.metrics.get(tuning.metric), best.round)
     seconds = round(time.perf_counter() - start, 3)
     return Trial(
-        candidate.number, state, settings, candidate.params, reached, chosen, values, seconds, reason, candidate.marks
+        candidate.number,
+        state,
+        settings,
+        candidate.drawn.params,
+        reached,
+        chosen,
+        values,
+        seconds,
+        reason,
+        candidate.marks,
     )
 
 
