@@ -18,7 +18,7 @@ from ownview.cli.progress import live
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.run import open_run
-from ownview.runs.table import LEGEND, counted
+from ownview.runs.table import LEGEND, counted, grouped
 from ownview.studies.bench.results import (
     Document,
     combined,
@@ -83,7 +83,9 @@ def command(
         failures = carry_out(
             work, jobs=side_by_side, memory=memory, data_dir=data_dir, on_round=on_round, threads=1
         )  # fmt: skip
-    _probe([one for one in planned if one.folder not in failures], data_dir)
+    finished = ((one.data, open_run(one.folder)) for one in planned if one.folder not in failures)
+    for runs in grouped(finished).values():  # what the probes find lies in the run folders then
+        findings_of(runs, probe=True, data_dir=data_dir)
     found = document(declared, planned, failures)
     write_document(folder / RESULTS, found)
     drop_unfinished(folder / PAGE)
@@ -95,12 +97,6 @@ def command(
     _show(found, folder, as_json)
     if failures:
         raise TrainingError(f"{len(failures)} of {len(work)} runs failed; {folder / PAGE} says which and why")
-
-
-def _probe(finished: list[Planned], data_dir: Path | None) -> None:
-    """Have the probes at work on every pair of data and protocol; what they find lies in the run folders then."""
-    for data in dict.fromkeys(one.data for one in finished):
-        findings_of([open_run(one.folder) for one in finished if one.data == data], probe=True, data_dir=data_dir)
 
 
 def _show(found: Document, folder: Path, as_json: bool) -> None:

@@ -78,7 +78,11 @@ def command(
     view = View(tuple(runs))
     if once:
         view.look()
-        console.print(view.picture(console) if console.is_terminal else view.numbers(), soft_wrap=True, markup=False)
+        console.print(
+            view.picture(console) if console.is_terminal else "\n".join(one.head() for one in view.followed),
+            soft_wrap=True,
+            markup=False,
+        )
         return
     try:
         with Live(console=console, refresh_per_second=4) if console.is_terminal else nullcontext() as shown:
@@ -215,10 +219,6 @@ class View:
         hidden = len(order) - len(shown)
         rows = [Text(one.row(console.width), no_wrap=True) for one in shown]
         return Group(*([Text(f"and {hidden} more")] if hidden else []), *rows)
-
-    def numbers(self) -> str:
-        """One line a run."""
-        return "\n".join(one.head() for one in self.followed)
 
 
 def _stage(line: dict[str, Any]) -> str:

@@ -106,7 +106,7 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
             "merging": merging(watched),
             "trajectories": trajectories(found),
         },
-        "titles": titles.all,
+        "titles": list(titles),
     }
 
 

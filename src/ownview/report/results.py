@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import mean
 from typing import Any
 
@@ -183,19 +182,12 @@ _SHOWN_HISTORY = 40
 _OFTEN = 10
 
 
-@dataclass
-class Titles:
+class Titles(dict[str, int]):
     """Every title once; others refer to it by its place."""
-
-    all: list[str] = field(default_factory=list)
-    places: dict[str, int] = field(default_factory=dict)
 
     def place(self, title: str) -> int:
         """Where the title stands; it is added if need be."""
-        if title not in self.places:
-            self.places[title] = len(self.all)
-            self.all.append(title)
-        return self.places[title]
+        return self.setdefault(title, len(self))
 
 
 def taste(runs: Sequence[SeenRun], titles: Titles) -> dict[str, Any] | None:
