@@ -116,19 +116,17 @@ class Board:
 
     def _table(self, data: str) -> Table:
         here = [one for one in self.planned if one.data == data]
+        shown = {one.folder: "[dim]·[/]" for one in here} | self.latest | self.tested
         protocols = list(dict.fromkeys(one.protocol for one in here))
         heads = [Column(f"{escape(protocol)}: HR@10 so far", min_width=24) for protocol in protocols]
         table = Table("method", *heads, title=escape(data), title_justify="left", box=None, padding=(0, 2, 0, 0))
         for row in dict.fromkeys(one.row for one in here):
             cells = [
-                "  ".join(self._cell(one) for one in here if (one.row, one.protocol) == (row, protocol))
+                "  ".join(shown[one.folder] for one in here if (one.row, one.protocol) == (row, protocol))
                 for protocol in protocols
             ]
             table.add_row(escape(row), *cells)
         return table
-
-    def _cell(self, one: Planned) -> str:
-        return self.tested.get(one.folder) or self.latest.get(one.folder, "[dim]·[/]")
 
 
 @contextmanager

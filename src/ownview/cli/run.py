@@ -109,7 +109,8 @@ def show(finished: Run, *, as_json: bool) -> None:
     low, high = result["interval_95"]["HR@10"]
     console.print(f"  HR@10's 95 % interval over users: {low:.4f} to {high:.4f}")
     _show_groups(console, result)
-    _show_cost(console, result)
+    if "cost" in result:
+        console.print(_cost(result), soft_wrap=True, markup=False)
     for note in result["notes"]:
         console.print(f"  note: {note}", markup=False)
     console.print(f"  {result['seconds']:.1f} s, everything in {result['folder']}", soft_wrap=True, markup=False)
@@ -127,15 +128,12 @@ def _show_groups(console: Console, result: dict[str, Any]) -> None:
         console.print(f"  {one['label']} ({span} interactions), {one['users']:,} users: {words}", soft_wrap=True)
 
 
-def _show_cost(console: Console, result: dict[str, Any]) -> None:
-    if "cost" not in result:
-        return
+def _cost(result: dict[str, Any]) -> str:
     cost, seconds = result["cost"], result["cost"]["seconds"]
-    console.print(
+    return (
         f"  cost: client {readable(cost['client_bytes'])}, server {readable(cost['server_bytes'])}, "
         f"down {readable(result['bytes_down_per_client'])} and up {readable(result['bytes_up_per_client'])} a round "
-        f"of {seconds['round']:.3g} s (slowest client {seconds['slowest_client']:.3g}, server {seconds['server']:.3g})",
-        soft_wrap=True,
+        f"of {seconds['round']:.3g} s (slowest client {seconds['slowest_client']:.3g}, server {seconds['server']:.3g})"
     )
 
 

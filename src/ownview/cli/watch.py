@@ -78,11 +78,8 @@ def command(
     view = View(tuple(runs))
     if once:
         view.look()
-        console.print(
-            view.picture(console) if console.is_terminal else "\n".join(one.head() for one in view.followed),
-            soft_wrap=True,
-            markup=False,
-        )
+        told = view.picture(console) if console.is_terminal else "\n".join(one.head() for one in view.followed)
+        console.print(told, soft_wrap=True, markup=False)
         return
     try:
         with Live(console=console, refresh_per_second=4) if console.is_terminal else nullcontext() as shown:

@@ -17,7 +17,7 @@ from ownview.engine.replay import Recorder
 from ownview.engine.samples import Samples, half_of, random_order
 from ownview.seam.client import Client
 from ownview.seam.optimizers import Run
-from ownview.seam.training import Batch, Context, Opening, Params, Phase, Shrink, Step
+from ownview.seam.training import Batch, Context, Opening, Params, Phase, Step
 
 
 class EarlyStop:
@@ -115,7 +115,7 @@ class Runs:
     @property
     def each(self) -> Each:
         """Maps what is written for one client over the stack; one client alone needs no mapping."""
-        return _itself if self.spans[0] is ... else torch.vmap
+        return (lambda function: function) if self.spans[0] is ... else torch.vmap
 
     def at(self, batch: int) -> int:
         """How many runs have a batch of this number."""
@@ -192,10 +192,6 @@ def fit(client: Client, params: Params, samples: Samples, runs: Runs, plan: Plan
     return losses, tuple(opened)
 
 
-def _itself(function: Callable[..., Any]) -> Callable[..., Any]:
-    return function
-
-
 def _part(part: str, samples: Samples, runs: Runs, plan: Plan) -> tuple[Samples, Runs]:
     """The samples of a phase and who works at which batch."""
     if part == "all":
@@ -203,10 +199,6 @@ def _part(part: str, samples: Samples, runs: Runs, plan: Plan) -> tuple[Samples,
     half = half_of(samples, part, plan.group, derive(plan.seed, "parts", plan.round))
     batches = [math.ceil(size / plan.batch_size) for size in half.host_sizes]
     return half, Runs.alone(batches[0]) if runs.spans[0] is ... else Runs.of(batches)
-
-
-def _on_batch(shrink: Shrink, context: Context, *tensors: Tensor) -> Tensor:
-    return shrink(Batch(*tensors), context)
 
 
 def open_with(opening: Opening, context: Context, p: Params) -> Params:
@@ -264,9 +256,10 @@ class _Epoch:
 
     def _shrink(self, part: Step, batch: Batch) -> Tensor | None:
         """[R] or [B, R] weights of |x|; what a step says of one client holds for each of a stack."""
-        if part.shrink is None:
+        shrink = part.shrink
+        if shrink is None:
             return None
-        weights: Tensor = self.runs.each(partial(_on_batch, part.shrink, self.context))(*batch)
+        weights: Tensor = self.runs.each(lambda *tensors: shrink(Batch(*tensors), self.context))(*batch)
         return weights
 
 

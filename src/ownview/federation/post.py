@@ -64,7 +64,12 @@ class Post:
 
     def download_size(self, download: Download, *, receives: bool = True) -> int:
         """Bytes of the message to one client, which receives tables in this round or does not."""
-        sizes = {name: self._download_size(download, name) for name in self._downloaded(receives=receives)}
+        sizes: dict[str, int] = {}
+        for name in self._downloaded(receives=receives):
+            value = download.values[name]
+            shape, width = tuple(value.shape), value.element_size()
+            short = wire.sparse_size(shape, width, torch.count_nonzero(value)) if name not in self.mixed else None
+            sizes[name] = wire.dense_size(shape, width) if short is None else int(short)
         for name, move in download.moves.items():
             sizes[_MOVE + name] = wire.dense_size(tuple(move.shape[1:]), move.element_size())
         return int(wire.message_size(sizes))
@@ -82,13 +87,6 @@ class Post:
             for table in (name, param.everybodys_mean)
             if table
         ]
-
-    def _download_size(self, download: Download, name: str) -> int:
-        value = download.values[name]
-        shape, width = tuple(value.shape), value.element_size()
-        if name in self.mixed:
-            return wire.dense_size(shape, width)
-        return int(wire.sparse_size(shape, width, torch.count_nonzero(value)))
 
     # --- up ---
 

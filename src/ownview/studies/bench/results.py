@@ -155,10 +155,8 @@ def read_document(path: Path) -> Document:
     """Raises where the file is none, or of another format."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise OutputError(f"{path}: not JSON: {error}") from None
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: cannot be read as JSON: {error}") from None
     found = values.get("format") if isinstance(values, dict) else None
     if found != FORMAT:
         raise OutputError(f"{path}: format {found!r}, expected {FORMAT}: results that `ownview bench` wrote")

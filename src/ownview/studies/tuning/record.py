@@ -8,8 +8,8 @@ best.toml      the best settings as an experiment for `ownview run --config`
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,12 +58,10 @@ class TuningFolder:
 
     path: Path
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> AbstractContextManager[None]:
         """Make the folder if need be and keep other processes out of it; a killed process lets go of it."""
         make_folder(self.path)
-        with sole_worker(self.path, patience=0.0, busy="another process tunes here; choose another --out"):
-            yield
+        return sole_worker(self.path, patience=0.0, busy="another process tunes here; choose another --out")
 
     def begin(self, question: Mapping[str, Any]) -> None:
         """Note the question, or find that it is the one this folder began with."""
@@ -77,9 +75,7 @@ class TuningFolder:
             written = dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise OutputError(f"{path}: is damaged: {error}; choose another --out") from None
-        self._require_same(written, json.loads(json.dumps(question)))
-
-    def _require_same(self, written: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+        asked = json.loads(json.dumps(question))
         no_longer = ((name, here, None) for name, _, here in differences(asked, written))
         for name, here, value in (*differences(written, asked), *no_longer):
             raise OutputError(
