@@ -80,9 +80,7 @@ def command(
     work, side_by_side = each_once((one.experiment, one.folder) for one in planned), jobs or free_cores(device)
     with live(f"suite {declared.name}", planned, side_by_side, quiet=as_json) as on_round:
         # One thread a run: results hang on nothing that differs from one start to the next.
-        failures = carry_out(
-            work, jobs=side_by_side, memory=memory, data_dir=data_dir, on_round=on_round, threads=1
-        )  # fmt: skip
+        failures = carry_out(work, jobs=side_by_side, memory=memory, data_dir=data_dir, on_round=on_round, threads=1)
     finished = ((one.data, open_run(one.folder)) for one in planned if one.folder not in failures)
     for runs in grouped(finished).values():  # what the probes find lies in the run folders then
         findings_of(runs, probe=True, data_dir=data_dir)

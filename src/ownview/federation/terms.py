@@ -125,9 +125,7 @@ class Terms:
         """What some clients do in a round; see `Clients` and `Household` for what is given."""
         params, items = self.client.params, self.world.num_items
         clients = Clients(params, items, identities, self.seed, self.machine, train, timelines)
-        home = Household(
-            self.name, self.client, clients, self.world, train, excluded, users, self.seed, self.machine
-        )  # fmt: skip
+        home = Household(self.name, self.client, clients, self.world, train, excluded, users, self.seed, self.machine)
         return ReportingWork(home) if isinstance(self.client.work, Reporting) else TrainingWork(home)
 
     def sizes(self, upload: Upload) -> Tensor:

@@ -120,12 +120,12 @@ def client_tables(run: SeenRun, user: str) -> list[Table]:
 
 def layouts(watched: Iterable[Watched], most_tsne: int = MOST_TSNE) -> list[dict[str, Any]]:
     """Item tables of the first watched user of each, two coordinates an item, and what the item is to the user."""
-    chosen = []
-    for one in watched:
-        user = one.users[0]
-        marks = _marks(one.run, user)
-        if marks is not None:
-            chosen.append((one, user, marks, client_tables(one.run, user)))
+    first = [(one, one.users[0]) for one in watched]
+    chosen = [
+        (one, user, marks, client_tables(one.run, user))
+        for one, user in first
+        if (marks := _marks(one.run, user)) is not None
+    ]
     chosen.sort(key=lambda entry: -len(entry[3]))
     left = most_tsne if has_tsne() else 0
     found = []

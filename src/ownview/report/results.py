@@ -127,11 +127,11 @@ _STEPS = 40
 
 def groups(runs: Sequence[SeenRun]) -> list[dict[str, Any]] | None:
     """HR@10 and NDCG@10 of each quarter of the users by activity, mean over seeds; None where runs do not tell."""
-    told = [run.result.get("groups") for run in runs]
-    if any(one is None for one in told):
+    told = [run.result.get("groups", []) for run in runs]
+    if not all(told):
         return None
     found = []
-    for same in zip(*(one for one in told if one is not None), strict=True):
+    for same in zip(*told, strict=True):
         values = {metric: mean(group["test"][metric] for group in same) for metric in HEADLINE}
         found.append({"interactions": same[0]["interactions"], "users": same[0]["users"], "test": values})
     return found
@@ -224,12 +224,8 @@ def people(runs: Mapping[str, SeenRun], titles: Titles) -> list[dict[str, Any]]:
     """
     found: dict[str, dict[str, Any]] = {}
     for label, run in runs.items():
-        if run.recommended is None:
-            continue
-        tensors, about = run.recommended
-        for sample in about["samples"]:
-            if sample["row"] is None:
-                continue
+        tensors, about = run.recommended or ({}, {"samples": []})
+        for sample in (one for one in about["samples"] if one["row"] is not None):
             named = {int(item): title for item, title in about["titles"].items()}
             person = found.setdefault(sample["user"], _person(sample, named, titles))
             items = tensors["lists"][sample["row"]].tolist()

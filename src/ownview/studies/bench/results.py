@@ -20,13 +20,13 @@ from typing import Any
 
 from ownview.base.errors import OutputError, suggestion
 from ownview.base.files import drop_unfinished, make_folder, write_text
-from ownview.evaluation.comparison import Cell, Mark
+from ownview.evaluation.comparison import Mark
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.audits import kept
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
-from ownview.runs.table import LEGEND, CellKey, Comparison, averaged, compared, grouped, table_lines
+from ownview.runs.table import LEGEND, Comparison, averaged, compared, grouped, table_lines
 from ownview.studies.bench.suite import Suite
 from ownview.studies.grid import Planned
 
@@ -187,16 +187,12 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
         for protocol in protocols:
             same = [one for one in here if (one["method"], one["protocol"]) == (method, protocol)]
             for key in [(method, protocol, metric) for metric in HEADLINE if same]:
-                figures[key] = _figure(key, same, compared.get(key))
+                cell, told = averaged(method, same, key[2]), compared.get(key)
+                # Interval and mark of the comparison; where there is none, the seeds' own intervals.
+                figures[key] = (
+                    cell if told is None else replace(cell, low=told["low"], high=told["high"], mark=Mark(told["mark"]))
+                )
     return Comparison(data, methods, protocols, figures, {name: _findings(here, name) for name in protocols})
-
-
-def _figure(key: CellKey, same: Sequence[Entry], compared: Entry | None) -> Cell:
-    """Mean over seeds, with interval and mark of the comparison; where there is none, the seeds' own intervals."""
-    cell = averaged(key[0], same, key[2])
-    if compared is None:
-        return cell
-    return replace(cell, low=compared["low"], high=compared["high"], mark=Mark(compared["mark"]))
 
 
 def _findings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:

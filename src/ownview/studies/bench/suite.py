@@ -19,7 +19,7 @@ settings = { alpha = 1.1 }
 from __future__ import annotations
 
 import importlib.resources
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -146,8 +146,10 @@ def _require_known(rows: tuple[Row, ...], source: str) -> None:
 def part_of(suite: Suite, methods: Sequence[str], data: Sequence[str], seeds: int | None = None) -> Suite:
     """Rows of these names or methods on these datasets, with so many seeds; all of it where nothing is named."""
     names = {row.name: {row.name, str(row.experiment["method"])} for row in suite.rows}
-    _require("--method", methods, set().union(*names.values()), suite)
-    _require("--data", data, suite.data, suite)
+    every = set().union(*names.values())
+    for option, asked, known in (("--method", methods, every), ("--data", data, suite.data)):
+        for name in asked:
+            require_known(name, known, f"{option} {name}: not in suite {suite.name}")
     rows = tuple(row for row in suite.rows if not methods or names[row.name] & set(methods))
     chosen = tuple(one for one in suite.data if not data or one in data)
     return replace(suite, rows=rows, data=chosen, seeds=seeds or suite.seeds)
@@ -170,8 +172,3 @@ def require_data(planned: Sequence[Planned], data_dir: Path | None) -> None:
         how = "; ".join(f"{name}: {how_to_get(catalog()[name])}" for name in absent)
         present = " ".join(f"--data {name}" for name in names if name not in absent)
         raise DataError(f"data not found: {how}" + (f"; or run the rest with {present}" if present else ""))
-
-
-def _require(option: str, asked: Sequence[str], known: Collection[str], suite: Suite) -> None:
-    for name in asked:
-        require_known(name, known, f"{option} {name}: not in suite {suite.name}")
