@@ -34,14 +34,13 @@ def command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
 
 def _report(data_dir: Path | None) -> dict[str, Any]:
-    gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
     return {
         "ownview": __version__,
         "python": platform.python_version(),
         "packages": package_versions(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "cuda devices": gpus or "none",
+        "cuda devices": [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())] or "none",
         "memory for training": f"{machine('cpu').memory / 1e9:.1f} GB (half of what is free; set with --memory)",
         "disk free here": f"{shutil.disk_usage('.').free / 1e9:.1f} GB",
         "data looked for in": [str(place) for place in places(data_dir)],

@@ -12,17 +12,13 @@ from ownview.runs.table import Comparison
 
 def figures(found: Comparison, title: str, *, over_seeds: bool = False) -> Table:
     """Fits 100 columns with two protocols: an interval over users, or the spread over seeds, stands under its mean."""
+    warned = {protocol: " [red]![/]" if found.warnings(protocol) else "" for protocol in found.ranked}
     heads = [
-        Column(
-            f"{escape(protocol)}{' [red]![/]' if found.warnings(protocol) else ''}\n{metric}\n"
-            f"[dim]of {found.ranked[protocol]}[/]",
-            justify="right",
-            no_wrap=True,
-        )
+        f"{escape(protocol)}{warned[protocol]}\n{metric}\n[dim]of {found.ranked[protocol]}[/]"
         for protocol, metric in found.columns
     ]
     table = Table(
-        Column("method", overflow="fold"), *heads,
+        Column("method", overflow="fold"), *(Column(head, justify="right", no_wrap=True) for head in heads),
         title=escape(title), title_justify="left", title_style="bold", box=None,
     )  # fmt: skip
     for method in found.methods:

@@ -51,8 +51,7 @@ def print_json(values: Mapping[str, Any]) -> None:
 
 def folder_of(experiment: Experiment, before: str = "") -> Path:
     """runs/METHOD-DATA-PROTOCOL-SEED, with a word in front of it."""
-    data, protocol = Path(experiment.data).stem, experiment.protocol.name
-    name = f"{before}{experiment.label()}-{data}-{protocol}-seed{experiment.seed}"
+    name = f"{before}{experiment.label()}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
     return RUNS / name.replace("/", "-").replace(" ", "")
 
 

@@ -97,14 +97,11 @@ def _live(tuning: Tuning, *, quiet: bool) -> Iterator[tuple[OnRound, OnTrial]]:
             best.extend([trial.value] if trial.state == COMPLETE and trial.value is not None else [])
             words = f"best {max(best):.4f}" if best else ""
             bar.update(trials, completed=trial.number, words=words)
-            bar.console.print(_one_line(trial, tuning.metric), style="dim", markup=False, highlight=False)
+            found = "failed" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
+            told = f"trial {trial.number}: {found} at round {trial.round}, {trial.state}"
+            bar.console.print(told, style="dim", markup=False, highlight=False)
 
         yield on_round, on_trial
-
-
-def _one_line(trial: Trial, metric: str) -> str:
-    found = "failed" if trial.value is None else f"{metric} {trial.value:.4f}"
-    return f"trial {trial.number}: {found} at round {trial.round}, {trial.state}"
 
 
 def _show(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> None:

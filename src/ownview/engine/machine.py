@@ -135,10 +135,9 @@ def readable(size: int) -> str:
 def _device(name: str) -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    kind = name.split(":", maxsplit=1)[0]
     if re.fullmatch(r"cpu|cuda(:\d+)?", name) is None:
         raise DeviceError(f"unknown device {name!r}; choose auto, cpu, cuda, or a GPU's number as in cuda:1")
-    if kind == "cuda" and not torch.cuda.is_available():
+    if name.startswith("cuda") and not torch.cuda.is_available():
         raise DeviceError(f"device {name!r} asked for, but no CUDA device is available; use --device cpu")
     return torch.device(name)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import torch
@@ -85,22 +86,15 @@ def names_read(client: Client) -> frozenset[str]:
     return frozenset(noted.read)
 
 
-class _Noted(Mapping[str, Tensor]):
-    """Values that note which of them are looked at. No dictionary: unpacking one would go unnoticed."""
+class _Noted(UserDict[str, Tensor]):
+    """Values that note which of them are looked at. No `dict`: unpacking one would go unnoticed."""
 
     def __init__(self, values: Params) -> None:
-        self.values_by_name = values
-        self.read: set[str] = set()
+        self.data, self.read = values, set[str]()
 
     def __getitem__(self, name: str) -> Tensor:
         self.read.add(name)
-        return self.values_by_name[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values_by_name)
-
-    def __len__(self) -> int:
-        return len(self.values_by_name)
+        return self.data[name]
 
 
 def _drawn(params: Mapping[str, Param]) -> Params:

@@ -269,13 +269,11 @@ class _Reader:
 
     def numbers(self, count: int) -> Array:
         """Whole numbers."""
-        return self._take(count, np.dtype("<u4"))
+        return self.values(count, np.dtype("<u4"))
 
-    def values(self, count: int) -> Array:
-        """Values of the table's kind."""
-        return self._take(count, self.kind)
-
-    def _take(self, count: int, kind: np.dtype[Any]) -> Array:
+    def values(self, count: int, kind: np.dtype[Any] | None = None) -> Array:
+        """Values of the table's kind, or of another."""
+        kind = kind or self.kind
         taken = np.frombuffer(self.data, dtype=kind, count=count, offset=self.place) if count else np.zeros(0, kind)
         self.place += count * kind.itemsize
         return taken

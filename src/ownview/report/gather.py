@@ -85,11 +85,10 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
         _protocol(protocol, label, [run for run in runs if run.experiment.protocol == protocol])
         for protocol, label in names.items()
     ]
-    first = {
-        label: {str(k): one.runs[label][0] for k, one in enumerate(found) if label in one.runs}
+    shown = {
+        label: people({str(k): one.runs[label][0] for k, one in enumerate(found) if label in one.runs}, titles)
         for label in names.values()
     }
-    shown = {label: people(runs_of, titles) for label, runs_of in first.items()}
     watched = watched_runs([variant.runs for variant in found])
     return {
         "name": name,
