@@ -82,7 +82,7 @@ def entry(one: Planned) -> Entry:
 
 
 def _compared(data: str, finished: Sequence[Planned]) -> list[Entry]:
-    """Interval, mark against the best, p and effect sizes of every cell of one dataset; see `cells.compared`."""
+    """Interval, mark against the best, p and effect sizes of every cell of one dataset; see `compared`."""
     rows = grouped(((one.row, one.protocol), open_run(one.folder)) for one in finished if one.data == data)
     return [
         {
