@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ownview.report.curves import curve
 from safetensors import safe_open
 
 from ownview.base.errors import SettingError
 from ownview.evaluation.protocol import Protocol, protocol
-from ownview.report.curves import curve
 from ownview.report.reading import read_run
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, resume, run

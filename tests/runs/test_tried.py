@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from ownview.studies.cache import folder_name
 from tests.outcome import Outcome
 from tests.tuning.worlds import write_world
 
@@ -19,7 +20,6 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.run import open_run
 from ownview.runs.table import Comparison
 from ownview.runs.tried import Tried, told, tried, tried_of
-from ownview.studies.cache import folder_name
 
 
 def _tuned(data: str) -> Experiment:
