@@ -112,7 +112,7 @@ def test_every_method_and_plugin_has_its_page_with_the_command() -> None:
 
 
 def test_importing_ownview_needs_neither_polars_nor_typer() -> None:
-    code = "import sys, ownview; print([m for m in ('polars', 'typer', 'irspack') if m in sys.modules])"
+    code = "import sys, ownview; ownview.run; print([m for m in ('polars', 'typer', 'irspack') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import pkgutil
 import sys
@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from ownview.base.errors import SettingError, UnknownNameError
+from ownview.base.trust import require_trusted
 from ownview.baselines.central import Central, OneShot
 from ownview.blends.blend import Blend, Part
 from ownview.seam.method import Federated
@@ -41,7 +42,11 @@ MODELS: dict[str, type[Model]] = {**METHODS, **BASELINES}
 
 
 def find_model(name: str) -> type[Model]:
-    """A method or baseline by name, or the one method that a Python file defines."""
+    """A method or baseline by name, or the one method that a Python file defines.
+
+    Raises:
+        UntrustedError: the file is named by a file or folder, and nobody has trusted it yet; see `ownview.base.trust`.
+    """
     if name.endswith(".py"):
         return _from_file(Path(name))
     known = {**MODELS, Blend.name: Blend}
@@ -92,13 +97,14 @@ def enough_rounds(model: Model) -> int | None:
 def _from_file(path: Path) -> type[Federated]:
     if not path.is_file():
         raise SettingError(f"{path}: no such method file")
-    spec = importlib.util.spec_from_file_location(f"ownview_user_method_{path.stem}", path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module  # dataclasses look their module up to read annotations
+    content = path.read_bytes()
+    require_trusted(path, content)
+    module = ModuleType(f"ownview_user_method_{path.stem}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module  # dataclasses look their module up to read annotations
     try:
-        spec.loader.exec_module(module)
+        # Exactly what was trusted: an import would prefer a compiled file that lies beside it.
+        exec(compile(content, str(path), "exec"), module.__dict__)
     except Exception as error:
         raise SettingError(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
     found = _defined(module, Federated)

@@ -140,7 +140,9 @@ def test_method_in_a_file_of_ones_own(world: Path, ownview: Callable[..., Outcom
     assert found["settings"]["factor"] == 3.0
     other = object_of(ownview(*arguments, "--set", "factor=1", "--out", "plain", "--json"))
     assert other["validation"] != found["validation"]
-    assert object_of(ownview("recommend", "run", "--user", "u3", "--json"))["recommendations"]
+    asked = ("recommend", "run", "--user", "u3", "--json")
+    assert "give --trust" in ownview(*asked).err, "the folder names the file, which anybody may have written"
+    assert object_of(ownview(*asked, "--trust"))["recommendations"]
 
 
 def test_plugin_and_its_setting(world: Path, ownview: Callable[..., Outcome]) -> None:

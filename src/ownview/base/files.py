@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import tempfile
+import secrets
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,19 +17,25 @@ from ownview.base.errors import OutputError
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
     """Let `write` fill a temporary file beside `path`, then put it in place in one step.
 
-    On failure (a full disk, say) the old file stays as it was and nothing is left behind.
+    On failure (a full disk, say) the old file stays as it was and nothing is left behind. Who may read a new file is
+    for the umask to say; a file that is replaced keeps its rights. What is no plain file (a device, a pipe) cannot be
+    replaced and is written to.
     """
     with writing(path):
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
+        if path.exists() and not path.is_file() and not path.is_dir():
+            write(path)
+            return
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
         try:
-            write(Path(temporary))
-            with Path(temporary).open("rb") as written:
+            rights = stat.S_IMODE((path if path.is_file() else temporary).stat().st_mode)
+            write(temporary)
+            temporary.chmod(rights)  # some writers put a file of their own in place
+            with temporary.open("rb") as written:
                 os.fsync(written.fileno())
-            Path(temporary).chmod(0o644)
-            Path(temporary).replace(path)
+            temporary.replace(path)
         except BaseException:
-            Path(temporary).unlink(missing_ok=True)
+            temporary.unlink(missing_ok=True)
             raise
 
 
@@ -53,10 +60,26 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
 
 
+def append_line(path: Path, line: str) -> None:
+    """Add a line at the end of a text file; it has reached the disk when this returns."""
+    with writing(path), path.open("a", encoding="utf-8") as lines:
+        lines.write(line + "\n")
+        lines.flush()
+        os.fsync(lines.fileno())
+
+
 def make_folder(path: Path) -> None:
     """Make a folder, and those above it, where it is not there yet."""
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
+
+
+def is_file(path: Path) -> bool:
+    """Whether a file of that name is there; no file can have a name that is too long or holds a NUL character."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ownview.base.errors import TrainingError
 from ownview.baselines.central import Asked, OneShot
 from ownview.baselines.packages import one_thread, package, package_seed, training_matrix
 from ownview.config.search import Between, OneOf
@@ -56,8 +57,13 @@ class BPR(OneShot):
             random_state=package_seed(seed, self.name),
             use_gpu=False,
         )
-        with one_thread():
-            made.fit(training_matrix(split).astype(np.float32), show_progress=False)
+        try:
+            with one_thread():
+                made.fit(training_matrix(split).astype(np.float32), show_progress=False)
+        except package("implicit.recommender_base", self.name).ModelFitError as error:
+            raise TrainingError(
+                f"{self.name} diverged ({error}); lower the settings learning_rate or strength"
+            ) from error
         return {"users": torch.from_numpy(made.user_factors), "items": torch.from_numpy(made.item_factors)}
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ownview.config.settings import Settings
+from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
@@ -96,6 +97,7 @@ class Lessons:
         num_users: n.
         num_items: m.
         seed: equal seeds give equal values.
+        names: [n] what errors call the users; their positions where None.
     """
 
     train: Ragged
@@ -105,13 +107,14 @@ class Lessons:
     num_users: int
     num_items: int
     seed: int
+    names: IdArray | None = None
 
     @classmethod
     def of(cls, split: Split, excluded: Ragged, seed: int, device: torch.device) -> Lessons:
         """The training part of a split, on the device."""
         train, items = split.train.to(device), split.training_items().to(device)
-        line, excluded = split.timeline.to(device), excluded.to(device)
-        return cls(train, items, line, excluded, split.num_users, split.num_items, seed)
+        line, excluded, names = split.timeline.to(device), excluded.to(device), split.data.users
+        return cls(train, items, line, excluded, split.num_users, split.num_items, seed, names)
 
     @property
     def device(self) -> torch.device:

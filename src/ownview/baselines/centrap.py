@@ -75,7 +75,7 @@ class CentRAP(OneShot):
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Learn; of the private tables only w_u . d_ui comes back, which is all that prediction needs."""
         values = _start(split, self.embedding_size, seed)
-        sampler = NegativeSampler(excluded, split.num_items, self.negatives)
+        sampler = NegativeSampler(excluded, split.num_items, self.negatives, split.data.users)
         for epoch in range(1, self.epochs + 1):
             users, items, labels = labelled(split.train, sampler, derive(seed, "negatives", epoch))
             order = torch.randperm(len(users), generator=generator(seed, "shuffle", epoch))

@@ -61,7 +61,7 @@ def paired_batches(lessons: Lessons, number: int, size: int) -> Iterator[Samples
 
 
 def _sampler(lessons: Lessons, negatives: int) -> NegativeSampler:
-    return NegativeSampler(lessons.excluded, lessons.num_items, negatives)
+    return NegativeSampler(lessons.excluded, lessons.num_items, negatives, lessons.names)
 
 
 def _key(lessons: Lessons, number: int) -> int:

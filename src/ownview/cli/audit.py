@@ -6,10 +6,10 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from ownview.cli.options import AsJson, Columns, DataDir
+from ownview.cli.terminal import Console
 from ownview.data.catalog import load, min_interactions
 from ownview.data.columns import parse_columns
 from ownview.evaluation.probes import audit

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
@@ -15,6 +14,8 @@ from ownview.base.files import drop_unfinished, write_text
 from ownview.cli.figures import figures, warn
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
 from ownview.cli.progress import live
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import Trust
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.run import open_run
@@ -56,6 +57,7 @@ def command(
     device: Device = "auto",
     memory: Memory = "auto",
     data_dir: DataDir = None,
+    trust: Trust = False,
     listing: Annotated[bool, typer.Option("--list", help="Show suites, or the runs of the one that is named.")] = False,
     as_json: AsJson = False,
 ) -> None:

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ownview.base.errors import OutputError, SettingError
 from ownview.cli import options
 from ownview.cli.figures import figures, warn
 from ownview.cli.options import RUNS, belongs, new_folder, print_json, with_privacy, with_settings
 from ownview.cli.progress import progress
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import trusted_files
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.audits import findings_of
@@ -23,7 +24,10 @@ from ownview.runs.table import LEGEND, Comparison, counted
 
 
 def command(
-    methods: Annotated[list[str], typer.Argument(help="Methods (`ownview ls methods`), METHOD+PLUGIN, or .py files.")],
+    methods: Annotated[
+        list[str],
+        typer.Argument(help="Methods (`ownview ls methods`), METHOD+PLUGIN, or .py files.", callback=trusted_files),
+    ],
     data: options.Data = "goodbooks",
     columns: options.Columns = None,
     protocol: Annotated[

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ownview.data.catalog import Entry, catalog, entry_of, load
+from ownview.base.errors import SettingError
+from ownview.base.shown import shown_json
+from ownview.cli.terminal import Console
+from ownview.data.catalog import Entry, catalog, entry_of, how_to_get, load
 from ownview.data.columns import parse_columns
 from ownview.data.describe import CountCheck, Description, Quantiles, Times, describe
 from ownview.data.download import sha256_of
@@ -70,7 +72,7 @@ def describe_dataset(
     data = load(dataset, data_dir=data_dir, columns=parse_columns(columns))
     description = describe(data, catalog().get(data.name))
     if as_json:
-        typer.echo(json.dumps(description.to_dict(), indent=2, ensure_ascii=False))
+        typer.echo(shown_json(json.dumps(description.to_dict(), indent=2, ensure_ascii=False)))
     else:
         _show(description)
 
@@ -109,6 +111,9 @@ def import_dataset(
 ) -> None:
     """Check a file of interactions and keep it under a name."""
     entry = catalog().get(name)
+    if entry is not None and (entry.embedded or entry.urls):
+        known = "that comes with Ownview" if entry.embedded else f"of the catalogue ({how_to_get(entry)})"
+        raise SettingError(f"--name {name}: is the name of a dataset {known}; choose another")
     negative = entry is not None and entry.allow_negative_times
     data = read(file, columns=parse_columns(columns), name=name, titles=titles, allow_negative_times=negative)
     provenance = {

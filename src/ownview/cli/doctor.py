@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rich.console import Console
 from rich.table import Column, Table
 
 from ownview.base.version import __version__
 from ownview.cli.options import AsJson, DataDir, print_json
+from ownview.cli.terminal import Console
 from ownview.data.catalog import catalog
 from ownview.data.storage import find, places
 from ownview.engine.machine import machine

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
+from ownview.cli.terminal import Console
 from ownview.evaluation.comparison import SIGNS, Cell
 from ownview.runs.table import Comparison
 

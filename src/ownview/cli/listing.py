@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from ownview.base.errors import OwnviewError
 from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir, print_json
+from ownview.cli.terminal import Console
 from ownview.config.presets.loading import presets
 from ownview.config.settings import Rule, Settings, declared, plain
 from ownview.federation.options import FederationOptions

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
+from ownview.cli.terminal import Console
 from ownview.runs.batch import Told
 from ownview.runs.folder import RunFolder
 from ownview.studies.grid import Planned

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from ownview.base.shown import shown_json
 from ownview.cli.options import AsJson, DataDir
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import Trust
 from ownview.runs.run import open_run
 
 
@@ -20,6 +22,7 @@ def command(
     user: Annotated[str, typer.Option("--user", help="A user id, as the data has it.")],
     k: Annotated[int, typer.Option("-k", help="How many items.", min=1)] = 10,
     data_dir: DataDir = None,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Recommend items to one user, with titles where there are any."""
@@ -28,7 +31,7 @@ def command(
     if as_json:
         items: list[dict[str, Any]] = [{**one._asdict(), "item": _plain(one.item)} for one in found]
         about = {"run": str(run), "protocol": finished.experiment.protocol.name, "user": user}
-        typer.echo(json.dumps({**about, "recommendations": items}, indent=2, ensure_ascii=False))
+        typer.echo(shown_json(json.dumps({**about, "recommendations": items}, indent=2, ensure_ascii=False)))
         return
     experiment = finished.experiment
     table = Table(

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from ownview.base.errors import OutputError
 from ownview.base.files import write_text
+from ownview.cli.terminal import Console
 
 
 def command(

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markdown import Markdown
 from rich.markup import escape
 from rich.table import Column, Table
@@ -18,6 +17,7 @@ from ownview.base.errors import DataError, SettingError, TrainingError
 from ownview.base.files import make_folder
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
 from ownview.cli.progress import progress
+from ownview.cli.terminal import Console
 from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
 from ownview.runs.table import grouped

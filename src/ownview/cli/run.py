@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from ownview.base.errors import SettingError
 from ownview.cli import options
 from ownview.cli.options import folder_of, new_folder, print_json, with_privacy, with_settings
 from ownview.cli.progress import progress
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import Trust, trusted_if_file
 from ownview.config.presets.loading import preset
 from ownview.data.columns import parse_columns
 from ownview.engine.machine import readable
@@ -41,7 +42,9 @@ Resume = Annotated[Path | None, typer.Option("--resume", help="Finish the interr
 
 def command(
     context: typer.Context,
-    method: Annotated[str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.")] = None,
+    method: Annotated[
+        str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=trusted_if_file)
+    ] = None,
     data: options.Data = "goodbooks",
     columns: options.Columns = None,
     protocol: options.ProtocolName = "honest",
@@ -61,6 +64,7 @@ def command(
     device: options.Device = "auto",
     memory: options.Memory = "auto",
     data_dir: options.DataDir = None,
+    trust: Trust = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Train a method and measure it; everything goes into a run folder."""
@@ -112,7 +116,7 @@ def show(finished: Run, *, as_json: bool) -> None:
     low, high = result["interval_95"]["HR@10"]
     console.print(f"  HR@10's 95 % interval over users: {low:.4f} to {high:.4f}")
     _show_groups(console, result)
-    if "cost" in result:
+    if (result.get("cost") or {}).get("seconds"):
         console.print(_cost(result), soft_wrap=True, markup=False)
     for note in result["notes"]:
         console.print(f"  note: {note}", markup=False)

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
 from ownview.cli import options
 from ownview.cli.options import folder_of, print_json, with_privacy, with_settings
 from ownview.cli.progress import bars
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import trusted_if_file
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
@@ -37,7 +38,9 @@ Pins = Annotated[
 
 
 def command(
-    method: Annotated[str, typer.Argument(help="A method (`ownview ls methods`) or a .py file.")],
+    method: Annotated[
+        str, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=trusted_if_file)
+    ],
     data: options.Data = "goodbooks",
     trials: Trials = 30,
     columns: options.Columns = None,

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
 from ownview.base.errors import OutputError
+from ownview.cli.terminal import Console
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.folder import RunFolder
 from ownview.runs.lock import at_work

@@ -22,6 +22,10 @@ Value = Scalar | tuple[Scalar, ...]
 _YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
+_LARGEST = 2**62
+"""Whole numbers beyond it do not fit into what computes with them."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """What a setting may be: bounds are inclusive, `above` is exclusive, `choices` lists all values.
@@ -54,6 +58,7 @@ class Rule:
             return True
         return not (
             (isinstance(value, float) and not (math.isfinite(value) or (self.infinite and value == math.inf)))
+            or (isinstance(value, int) and abs(value) > _LARGEST)
             or (self.low is not None and value < self.low)
             or (self.above is not None and value <= self.above)
             or (self.high is not None and value > self.high)
@@ -156,8 +161,8 @@ def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:
 
 
 def _parse(text: Any, kind: Any) -> Any:
-    if isinstance(text, list | tuple) and typing.get_origin(kind) is tuple:
-        return tuple(_parse(part, typing.get_args(kind)[0]) for part in text)
+    if isinstance(text, list | tuple) and typing.get_args(kind)[:1] == (float,):
+        return tuple(math.inf if part == "inf" else part for part in text)  # as `plain` writes it
     if not isinstance(text, str) or kind is str:
         return text
     if kind is bool:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError, UnknownNameError
+from ownview.base.files import is_file
 from ownview.data.interactions import Interactions
 from ownview.data.readers import read
 from ownview.data.storage import INTERACTIONS, ITEMS, embedded_dir, find, places, stored_names
@@ -112,9 +113,9 @@ def load(
         if name_or_path in catalog():
             raise DataError(_absent_message(name_or_path, data_dir))
     path = Path(name_or_path).expanduser()
-    if (path / INTERACTIONS).is_file():
+    if is_file(path / INTERACTIONS):
         return _read_stored(path / INTERACTIONS, path.resolve().name, columns)
-    if path.exists() or _looks_like_path(name_or_path):
+    if _looks_like_path(name_or_path) or _exists(path):
         return read(path, columns=columns)
     raise UnknownNameError("dataset", str(name_or_path), {*catalog(), *stored_names(data_dir)})
 
@@ -151,6 +152,14 @@ def _read_stored(file: Path, name: str, columns: Mapping[str, str] | None) -> In
         titles=titles if titles.is_file() else None,
         allow_negative_times=entry is not None and entry.allow_negative_times,
     )
+
+
+def _exists(path: Path) -> bool:
+    """Something other than a plain file may be there: a folder, which is refused by name, or a pipe."""
+    try:
+        return path.exists()
+    except (OSError, ValueError):
+        return False
 
 
 def _looks_like_path(name_or_path: str | Path) -> bool:

@@ -64,7 +64,7 @@ def has_header(first_row: Sequence[str], columns: Mapping[str, str] | None) -> b
     """
     known = _by_alias(first_row, REQUIRED)
     wanted = set((columns or {}).values()) - {LEFT_OUT}
-    if wanted and all(name.isdigit() for name in wanted):
+    if wanted and all(map(_is_number, wanted)):
         return len(known) == len(REQUIRED)
     if known or wanted & {field.strip() for field in first_row}:
         return True
@@ -110,7 +110,7 @@ def bare_name(field: str) -> str:
     return re.sub(r"[^a-z0-9]", "", _RECBOLE_TYPE.sub("", field.strip()).lower())
 
 
-def shown(header: Sequence[str]) -> str:
+def named(header: Sequence[str]) -> str:
     """Column names for a message, at most a dozen."""
     return ", ".join(header[:12]) + (", ..." if len(header) > 12 else "")
 
@@ -145,8 +145,13 @@ def _by_number(path: Path, width: int, columns: Mapping[str, str] | None) -> dic
     return found
 
 
+def _is_number(name: str) -> bool:
+    """Whether a column is given by its number: digits of ASCII (² is a digit, and no number), and not too many."""
+    return name.isascii() and name.isdigit() and len(name) < 10
+
+
 def _number(path: Path, width: int, key: str, name: str) -> int:
-    if name.isdigit() and int(name) < width:
+    if _is_number(name) and int(name) < width:
         return int(name)
     raise DataError(f"{path}: no column {name!r} for {key}; the file has no header, expected 0 to {width - 1}")
 
@@ -156,16 +161,16 @@ def _position(path: Path, header: Sequence[str], key: str, name: str) -> int:
     for names in (list(header), plain):
         if name in names:
             return names.index(name)
-    if name.isdigit() and int(name) < len(header):
+    if _is_number(name) and int(name) < len(header):
         return int(name)
-    raise DataError(f"{path}: line 1: no column {name!r} for {key}; found {shown(header)}{suggestion(name, plain)}")
+    raise DataError(f"{path}: line 1: no column {name!r} for {key}; found {named(header)}{suggestion(name, plain)}")
 
 
 def _missing_message(path: Path, header: Sequence[str], key: str) -> str:
     near = suggestion(key, header)
     hint = near if "did you mean" in near else ""
     return (
-        f"{path}: line 1: no {key} column; found {shown(header)}{hint}; "
+        f"{path}: line 1: no {key} column; found {named(header)}{hint}; "
         f"name it with --columns {key}=COLUMN, or by number where the file has no header (user=0,item=1)"
     )
 

@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from ownview.base.errors import DownloadError, OutputError
+from ownview.base.errors import DownloadError
+from ownview.base.files import make_folder
 from ownview.data.catalog import Entry, how_to_get
 from ownview.data.download import Progress, download, sha256_of
 from ownview.data.interactions import Interactions
@@ -39,10 +40,7 @@ def fetch(entry: Entry, data_dir: Path | None = None, *, progress: Progress | No
         return kept
     if not entry.urls:
         raise DownloadError(f"{entry.name}: has no direct download; {how_to_get(entry)}")
-    try:
-        kept.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{kept.parent}: cannot be written ({error.strerror or error})") from None
+    make_folder(kept.parent)
     return _from_any(entry, folder, progress)
 
 

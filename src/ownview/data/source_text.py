@@ -5,8 +5,8 @@ Every way in which a file can be unreadable before its columns matter is an erro
 
 from __future__ import annotations
 
-import gzip
 import re
+import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +17,13 @@ GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
 _ZIP_MAGIC = b"PK\x03\x04"
 _UTF8_BOM = b"\xef\xbb\xbf"
+LARGEST_BYTES = 4 << 30
+"""Of a file when it is unpacked. No dataset of the catalogue comes near it."""
+
+_SMALL_BYTES = 256 << 20
+_LARGEST_RATIO = 100
+"""Tables shrink to a tenth or so; what shrinks to less than a hundredth, and is not small, is a trap."""
+
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 _BLANK_LINE = re.compile(rb"^ *\n|\n *(?=\n)|\n *$")
 
@@ -51,14 +58,17 @@ class SourceText:
 
 def read_bytes(path: Path) -> bytes:
     """Content of the file, unpacked when it is gzip (told by its first bytes, not by its name)."""
-    if path.is_dir():
-        raise DataError(f"{path}: is a folder; expected a file of interactions")
     try:
+        kind = path.stat().st_mode
+        if stat.S_ISDIR(kind):
+            raise DataError(f"{path}: is a folder; expected a file of interactions")
+        if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+            raise DataError(f"{path}: is a device; expected a file of interactions")
         raw = path.read_bytes()
     except FileNotFoundError:
         raise DataError(f"{path}: no such file{_nearest_file(path)}") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+    except (OSError, ValueError) as error:  # a ValueError for names that no file can have
+        raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
     content = _unpacked(path, raw) if raw.startswith(GZIP_MAGIC) else raw
     if not content.strip():
         raise DataError(f"{path}: is empty; expected rows of user and item")
@@ -80,15 +90,28 @@ def text_of(path: Path, content: bytes) -> SourceText:
 
 
 def _unpacked(path: Path, raw: bytes) -> bytes:
-    try:
-        return gzip.decompress(raw)
-    except EOFError:
-        raise DataError(
-            f"{path}: truncated gzip, the file ends after {len(raw):,} bytes before its end mark; "
-            "copy or download it again"
-        ) from None
-    except (gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}: corrupt gzip ({error}); copy or download it again") from None
+    """All members of a gzip file, one after the other, as long as they stay within what data can be."""
+    most = min(LARGEST_BYTES, max(_SMALL_BYTES, _LARGEST_RATIO * len(raw)))
+    parts: list[bytes] = []
+    size = 0
+    while raw.startswith(GZIP_MAGIC):
+        member = zlib.decompressobj(wbits=31)
+        try:
+            parts.append(member.decompress(raw, most - size + 1))
+        except zlib.error as error:
+            raise DataError(f"{path}: corrupt gzip ({error}); copy or download it again") from None
+        size += len(parts[-1])
+        if size > most:
+            raise DataError(f"{path}: unpacks to over {most:,} bytes, which no table of interactions does; refused")
+        if not member.eof:
+            raise DataError(
+                f"{path}: truncated gzip, the file ends after {path.stat().st_size:,} bytes before its end mark; "
+                "copy or download it again"
+            )
+        raw = member.unused_data.lstrip(b"\0")  # some programs fill the last block with zeros
+    if raw:
+        raise DataError(f"{path}: corrupt gzip ({len(raw):,} bytes of something else at the end); copy it again")
+    return b"".join(parts)
 
 
 def _refuse_other_kinds(path: Path, content: bytes) -> None:
@@ -116,4 +139,5 @@ def _nearest_file(path: Path) -> str:
         beside = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
     except OSError:
         return f"; the folder {path.parent} is not there either"
-    return suggestion(path.name, beside)
+    near = suggestion(path.name, beside)
+    return near if "did you mean" in near else ""  # what else lies there is nobody's business

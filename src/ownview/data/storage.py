@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ownview.base.errors import OutputError, SettingError
-from ownview.base.files import write_bytes, writing
+from ownview.base.files import is_file, write_bytes, writing
 from ownview.data.interactions import FloatArray, Interactions
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def find(name: str, data_dir: Path | None = None) -> Path | None:
     if not _NAME.fullmatch(name):
         return None
     candidates = (place / name / INTERACTIONS for place in places(data_dir))
-    return next((file for file in candidates if file.is_file()), None)
+    return next((file for file in candidates if is_file(file)), None)
 
 
 def store(

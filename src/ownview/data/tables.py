@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Sequence
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -160,14 +163,29 @@ def _parquet_table(path: Path, content: bytes) -> Table:
     import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
 
     try:
-        raw = pl.read_parquet(io.BytesIO(content))
+        with _without_reports_of_panic():
+            raw = pl.read_parquet(io.BytesIO(content))
         frame = raw.select(_as_text(raw[name], k) for k, name in enumerate(raw.columns))
-    except pl.exceptions.PolarsError as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, ValueError, OSError) as error:
         first = str(error).partition("\n")[0]
         raise DataError(f"{path}: unreadable Parquet ({first}); write or copy it again") from None
     if frame.height == 0:
         raise DataError(f"{path}: no rows; expected at least one row of user and item")
     return Table(path, list(raw.columns), frame, lambda row: f"row {row + 1}")
+
+
+@contextmanager
+def _without_reports_of_panic() -> Iterator[None]:
+    """Keep from stderr what polars writes there, past Python, when a damaged file surprises it: the error tells it."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    try:
+        os.dup2(nowhere, 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _as_text(column: pl.Series, position: int) -> pl.Series:

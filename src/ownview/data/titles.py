@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError
-from ownview.data.columns import locate_known, shown
+from ownview.base.shown import shown
+from ownview.data.columns import locate_known, named
 from ownview.data.interactions import IdArray
 from ownview.data.tables import read_table
 
@@ -22,7 +23,7 @@ def read_titles(path: Path, items: IdArray) -> dict[Any, str]:
     where = locate_known(header, ("item", "title", "creator"))
     for key in ("item", "title"):
         if key not in where:
-            raise DataError(f"{path}: line 1: no {key} column; found {shown(header)}; expected item,title")
+            raise DataError(f"{path}: line 1: no {key} column; found {named(header)}; expected item,title")
     ids = table.frame.to_series(where["item"]).to_list()
     names = table.frame.to_series(where["title"]).to_list()
     creators = table.frame.to_series(where["creator"]).to_list() if "creator" in where else [""] * len(ids)
@@ -35,5 +36,6 @@ def read_titles(path: Path, items: IdArray) -> dict[Any, str]:
 
 
 def _label(title: str, creators: str) -> str:
-    first = creators.partition(",")[0].strip()
-    return f"{title.strip()} — {first}" if first else title.strip()
+    first = shown(creators.partition(",")[0].strip())
+    label = shown(title.strip()).replace("\n", " ")
+    return f"{label} — {first}" if first else label

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import lzma
 import stat
+import struct
 import zipfile
 import zlib
 from pathlib import Path, PurePosixPath
 
 from ownview.base.errors import DownloadError, suggestion
+from ownview.data.source_text import LARGEST_BYTES
 
-LARGEST_BYTES = 4 << 30
-"""No dataset of the catalogue comes near it; an archive that claims more is a trap or a mistake."""
+_DAMAGE = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
+    *(NotImplementedError, RuntimeError, ValueError, OSError),  # what unknown methods, bad names and bzip2 come as
+)
 
 
 def unpack(archive: Path, member: str, folder: Path, *, largest: int = LARGEST_BYTES) -> Path:
@@ -27,7 +32,7 @@ def unpack(archive: Path, member: str, folder: Path, *, largest: int = LARGEST_B
             for info in opened.infolist():
                 _refuse_unsafe(archive, info)
             return _extract(archive, opened, _member(archive, opened, member), folder, largest)
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+    except _DAMAGE as error:
         raise DownloadError(f"{archive.name}: not a sound zip archive ({error}); expected {member} in it") from None
 
 

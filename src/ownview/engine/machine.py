@@ -118,7 +118,7 @@ def machine(device: str = "auto", memory: str = "auto", engine: str = "vector") 
 
 def parse_bytes(text: str) -> int:
     """'4GB', '512 MiB' or '1000000' as a number of bytes."""
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*", text)
+    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*([a-zA-Z]*)\s*", text)
     if found is None or found[2].lower() not in _UNITS or float(found[1]) <= 0:
         raise SettingError(f"memory {text!r}: expected a size such as 4GB or 512MiB")
     return int(float(found[1]) * _UNITS[found[2].lower()])

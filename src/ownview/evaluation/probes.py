@@ -143,7 +143,9 @@ class _NegativeCounts:
     """
 
     def __init__(self, split: Split, protocol: Protocol, rounds: int, seed: int) -> None:
-        self.sampler = NegativeSampler(protocol.training_exclusions(split), split.num_items, _NEGATIVES)
+        self.sampler = NegativeSampler(
+            protocol.training_exclusions(split), split.num_items, _NEGATIVES, split.data.users
+        )
         self.split, self.rounds, self.seed = split, rounds, seed
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 from ownview.base.errors import DataError, SettingError, UnknownNameError
+from ownview.config.layers import parse_toml, toml_text
 from ownview.config.settings import Settings, setting
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
@@ -209,13 +209,7 @@ def protocol(name: str) -> Protocol:
             raise SettingError(f"protocol {name}: expected a share behind the @, such as next-sitting@0.6") from None
     if not name.endswith(".toml"):
         raise UnknownNameError("protocol", name, [*PROTOCOLS, "a .toml file"])
-    try:
-        values = tomllib.loads(Path(name).read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise SettingError(f"{name}: no such protocol file") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SettingError(f"{name}: not a TOML file: {error}") from None
-    return custom(values, Path(name).stem)
+    return custom(parse_toml(toml_text(Path(name), "protocol"), name), Path(name).stem)
 
 
 def custom(values: dict[str, Any], name: str) -> Protocol:

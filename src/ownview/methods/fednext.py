@@ -13,9 +13,9 @@ from typing import ClassVar
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.methods.fednext_full import FullForm
-from ownview.methods.fednext_rank import RankForm
-from ownview.methods.fednext_settings import NextSettings
+from ownview.parts.next_full import FullForm
+from ownview.parts.next_rank import RankForm
+from ownview.parts.next_settings import NextSettings
 from ownview.seam.client import Client
 from ownview.seam.method import Federated
 from ownview.seam.server import Server
@@ -52,7 +52,7 @@ class FedNext(Federated):
     pause_days: float = setting(1.0, "days without an item after which a sitting is over", above=0)
     sittings: float = setting(4.0, "sittings after which a past one counts 1/e", above=0)
     across_regularization: float = setting(
-        30.0, "lambda of the sum across sittings, in mean diagonals", above=0, search=Between(1.0, 300.0, log=True)
+        100.0, "lambda of the sum across sittings, in mean diagonals", above=0, search=Between(1.0, 300.0, log=True)
     )
     ease_regularization: float = setting(200.0, "lambda of EASE^R beside it after a pause", above=0)
     recent_days: float = setting(30.0, "days after which an item counts 1/e in recent popularity", above=0)

@@ -21,6 +21,7 @@ from ownview.evaluation.findings import Finding
 from ownview.evaluation.protocol import Protocol
 from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
+from ownview.runs.recommended import misfit
 from ownview.runs.run import Run, open_run
 from ownview.runs.table import grouped
 
@@ -49,7 +50,10 @@ class SeenRun(Run):
     @cached_property
     def recommended(self) -> tuple[Tensors, dict[str, Any]] | None:
         """Lists of all users, and sample users; None for runs of versions that did not write them."""
-        return self._tensors("recommended")
+        found = self._tensors("recommended")
+        if found is not None and (wrong := misfit(*found)):
+            raise OutputError(f"{self.folder.path / 'recommended.safetensors'}: is damaged: {wrong}")
+        return found
 
     @cached_property
     def watched(self) -> tuple[Tensors, dict[str, Any]] | None:

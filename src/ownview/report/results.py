@@ -116,7 +116,7 @@ def costs(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     Bytes are those on the wire, up and down, mean over rounds and clients. Seconds are the slowest client's local
     training, timed alone, plus the server's part; None where a run does not tell them.
     """
-    told = [run.result for run in runs if run.result.get("cost")]
+    told = [run.result for run in runs if (run.result.get("cost") or {}).get("seconds")]
     if len(told) != len(runs):
         return None
     return {

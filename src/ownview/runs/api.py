@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from pathlib import Path
 
+from ownview.base.trust import trust
 from ownview.data.interactions import Interactions
 from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.evaluation.protocol import protocol as protocol_by_name
@@ -51,6 +52,8 @@ def run(  # noqa: PLR0913 - the same words as the command line
         out: folder for the run; without it a temporary one that goes with the process.
         on_round: called with the round and its validation metrics, none where it was not measured.
     """
+    if isinstance(method, str):
+        trust(method)  # whoever names a file in Python means it
     model = build(method, {}) if isinstance(method, str) else method
     name, settings, plugins = describe_model(model)
     experiment = Experiment(

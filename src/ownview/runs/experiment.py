@@ -11,6 +11,8 @@ from typing import Any
 import tomli_w
 
 from ownview.base.errors import SettingError
+from ownview.base.files import is_file
+from ownview.base.trust import named_by_file
 from ownview.baselines.central import Central
 from ownview.config.layers import parse_toml, require_known, toml_text
 from ownview.config.search import Space
@@ -57,6 +59,16 @@ def arguments(values: Mapping[str, Any], source: str) -> dict[str, Any]:
         "federation": FederationOptions.of(values.get("federation", {})),
         "protocol": measured,
     }
+
+
+def require_text(value: str, what: str) -> None:
+    """Refuse text that TOML cannot hold or no file can be called: not UTF-8, or with a NUL character."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SettingError(f"{what}={value!r}: is not UTF-8; rename the file, or convert the text") from None
+    if "\0" in value:
+        raise SettingError(f"{what}={value!r}: holds a NUL character; expected plain text")
 
 
 def _plugin_of(one: Any, source: str) -> tuple[str, Mapping[str, Value]]:
@@ -109,6 +121,10 @@ class Experiment:
     tried_on: str = ""
 
     def __post_init__(self) -> None:
+        for name in ("method", "data", "inactive", "engine", "device"):
+            require_text(getattr(self, name), f"setting {name}")
+        for one in (*self.watch, *self.columns, *self.columns.values()):
+            require_text(one, "setting watch or columns")
         object.__setattr__(self, "method", _located(self.method) if self.method.endswith(".py") else self.method)
         object.__setattr__(self, "data", self.data if find(self.data) else _located(self.data))
         if self.inactive:
@@ -181,8 +197,10 @@ class Experiment:
 
     @classmethod
     def from_toml(cls, text: str, source: str = "experiment") -> Experiment:
-        """From TOML text; `source` names it in errors."""
-        return cls.from_dict(parse_toml(text, source), source)
+        """From TOML text; `source` names it in errors. A Python file that it names has to be trusted before it runs."""
+        experiment = cls.from_dict(parse_toml(text, source), source)
+        named_by_file(experiment.method, source)
+        return experiment
 
     @classmethod
     def load(cls, path: Path) -> Experiment:
@@ -203,7 +221,7 @@ def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str
 
 def _located(name: str) -> str:
     """A file by its full path, so that the experiment means the same from every folder; other names as they are."""
-    return str(Path(name).resolve()) if Path(name).is_file() else name
+    return str(Path(name).resolve()) if is_file(Path(name)) else name
 
 
 METHOD, FEDERATION = "method", "federation"

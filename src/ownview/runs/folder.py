@@ -16,21 +16,30 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from ownview.base.errors import OutputError
-from ownview.base.files import write_json, write_text, write_whole, writing
+from ownview.base.files import append_line, is_file, write_json, write_text, write_whole, writing
+from ownview.base.json_text import parse_json
+from ownview.config.layers import parse_toml
+from ownview.evaluation.metrics import HEADLINE
+from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, RESULT, is_round, misfit
+from ownview.runs.tensor_files import read_tensors, write_tensors
 
 _FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
     *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
 )
+_SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED}
+"""Of descriptions of tensors."""
+
+_USER_COLUMNS = {"user", "held_out"}
+"""Columns of users.csv that hold text; all others hold numbers."""
 
 
 class RunFolder:
@@ -42,6 +51,8 @@ class RunFolder:
     @classmethod
     def create(cls, path: Path) -> RunFolder:
         """A new, empty folder; refuses one that exists."""
+        if str(path) != str(path).encode("utf-8", "replace").decode():
+            raise OutputError(f"{path}: the name is not UTF-8, which files of tensors need; choose another --out")
         with writing(path):
             try:
                 path.mkdir(parents=True)
@@ -53,9 +64,9 @@ class RunFolder:
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """An existing run's folder."""
-        if not path.exists():
+        if not is_file(path / "experiment.toml") and not path.exists():
             raise OutputError(f"{path}: no such run folder")
-        if not (path / "experiment.toml").is_file():
+        if not is_file(path / "experiment.toml"):
             raise OutputError(f"{path}: not a run folder: it has no experiment.toml")
         return cls(path)
 
@@ -73,6 +84,8 @@ class RunFolder:
         path = self.path / "experiment.toml"
         try:
             return path.read_text(encoding="utf-8")
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from None
         except UnicodeDecodeError as error:
             raise _damaged(path, error) from None
 
@@ -82,56 +95,77 @@ class RunFolder:
 
     def read_provenance(self) -> dict[str, Any]:
         """Content of provenance.json; empty where a crash came before it."""
-        return self._read("provenance.json")
+        return self._read("provenance.json", PROVENANCE)
 
     def append_round(self, values: Mapping[str, Any]) -> None:
-        """Add one line to rounds.jsonl."""
-        path = self.path / "rounds.jsonl"
-        with writing(path), path.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps(values, allow_nan=False) + "\n")
+        """Add one line to rounds.jsonl; it is on the disk when this returns."""
+        append_line(self.path / "rounds.jsonl", json.dumps(values, allow_nan=False))
 
     def read_rounds(self) -> list[dict[str, Any]]:
-        """All whole lines of rounds.jsonl; a line that a crash cut off is left out."""
+        """The rounds of rounds.jsonl, 1, 2, ...; a line that a crash cut off, and what follows it, is left out.
+
+        Raises:
+            OutputError: the run has finished, and not all of its rounds are there.
+        """
         path = self.path / "rounds.jsonl"
-        if not path.is_file():
-            return []
-        found = []
-        for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-            try:
-                values = json.loads(line)
-            except json.JSONDecodeError:
-                break
-            if not isinstance(values, dict):
+        text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+        found: list[dict[str, Any]] = []
+        for line in text.splitlines():
+            values = _round(line)
+            if values is None or values["round"] != len(found) + 1:
                 break
             found.append(values)
+        if self.finished and len(found) != (expected := self.read_result()["rounds"]):
+            raise OutputError(
+                f"{path}: line {len(found) + 1} is damaged or missing; expected {expected} rounds; "
+                "bring a sound copy back, or start a new run"
+            )
         return found
 
-    def keep_rounds(self, last: int) -> None:
-        """Drop lines after round `last`; they are run again."""
-        kept = [json.dumps(line, allow_nan=False) for line in self.read_rounds() if line["round"] <= last]
-        write_text(self.path / "rounds.jsonl", "".join(line + "\n" for line in kept))
+    def write_rounds(self, rounds: Iterable[Mapping[str, Any]]) -> None:
+        """Write rounds.jsonl anew; rounds that are not among these are run again."""
+        text = "".join(json.dumps(line, allow_nan=False) + "\n" for line in rounds)
+        write_text(self.path / "rounds.jsonl", text)
 
     def write_tensors(self, name: str, tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> None:
-        """Write NAME.safetensors with a JSON description."""
-        plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-
-        def fill(path: Path) -> None:
-            try:
-                save_file(plain, path, metadata={"about": json.dumps(about)})
-            except SafetensorError as error:  # what a full disk comes as
-                raise OSError(str(error).removeprefix("Error while serializing: ")) from error
-
-        write_whole(self.path / f"{name}.safetensors", fill)
+        """Write NAME.safetensors with a JSON description, a checksum, and what experiment.toml says."""
+        write_tensors(self.path / f"{name}.safetensors", tensors, about, self._experiment())
 
     def read_tensors(self, name: str) -> tuple[dict[str, Tensor], dict[str, Any]]:
-        """Tensors and description of NAME.safetensors."""
+        """Tensors and description of NAME.safetensors.
+
+        Raises:
+            OutputError: damaged, or experiment.toml has been changed since it was written.
+        """
         path = self.path / f"{name}.safetensors"
-        try:
-            with safe_open(path, framework="pt") as stored:
-                about = json.loads(stored.metadata()["about"])
-                return {key: stored.get_tensor(key) for key in stored.keys()}, about  # noqa: SIM118
-        except (SafetensorError, FileNotFoundError) as error:
-            raise OutputError(f"{path}: cannot be read: {error}") from None
+        tensors, about, written = read_tensors(path)
+        if found := misfit(about, _SHAPES.get(name, {})):
+            raise OutputError(f"{path}: is damaged: {found}; start a new run with another --out")
+        if written is not None:
+            self._require_same(name, written)
+        return tensors, about
+
+    def _experiment(self) -> dict[str, Any]:
+        """What decides a result, but where the data lies and on which device: those are looked at by themselves."""
+        source = self.path / "experiment.toml"
+        values = parse_toml(self.read_experiment(), str(source)) if source.is_file() else {}
+        method = str(values.get("method", ""))
+        values["method"] = Path(method).name if method.endswith(".py") else method
+        return {name: value for name, value in values.items() if name not in ("data", "device")}
+
+    def _require_same(self, name: str, written: Mapping[str, Any]) -> None:
+        now = _flat(self._experiment())
+        for setting, value in (before := _flat(written)).items():
+            if now.get(setting) != value:
+                raise self._changed(name, setting, now.get(setting), value)
+        for setting in now.keys() - before.keys():
+            raise self._changed(name, setting, now[setting], None)
+
+    def _changed(self, name: str, setting: str, now: Any, before: Any) -> OutputError:
+        return OutputError(
+            f"{self.path / 'experiment.toml'}: {setting} is {now!r}, and {name}.safetensors was made with {before!r}: "
+            "the experiment was changed after the run began; put it back, or start a new run"
+        )
 
     def has_tensors(self, name: str) -> bool:
         """Whether NAME.safetensors is there."""
@@ -139,13 +173,16 @@ class RunFolder:
 
     def drop_tensors(self, name: str) -> None:
         """Remove NAME.safetensors."""
-        (self.path / f"{name}.safetensors").unlink(missing_ok=True)
+        path = self.path / f"{name}.safetensors"
+        with writing(path):
+            path.unlink(missing_ok=True)
 
     def drop_unfinished(self) -> None:
         """Remove temporary files that a killed process left behind."""
         for name in _FILES:
             for left in self.path.glob(f".{name}.*"):
-                left.unlink(missing_ok=True)
+                with writing(left):
+                    left.unlink(missing_ok=True)
 
     def drop_if_not_begun(self) -> None:
         """Remove a folder that a process made and was killed before it had written anything whole."""
@@ -171,14 +208,22 @@ class RunFolder:
         return (self.path / "users.csv").is_file()
 
     def read_users(self) -> dict[str, list[str]]:
-        """Columns of users.csv by name, as text."""
+        """Columns of users.csv by name, as text; all but the ids are numbers."""
         path = self.path / "users.csv"
         try:
             with path.open(encoding="utf-8", newline="") as lines:
-                names, *rows = csv.reader(lines)
-            return dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
-        except (OSError, ValueError) as error:
+                names, *rows = csv.reader(lines, strict=True)
+            table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+        except (OSError, ValueError, csv.Error) as error:
             raise OutputError(f"{path}: cannot be read: {error}") from None
+        for name in ("user", "held_out", *HEADLINE):
+            if name not in table:
+                raise OutputError(f"{path}: is damaged: no column {name!r}; bring a sound copy back")
+        for name in table.keys() - _USER_COLUMNS:
+            for row, value in enumerate(table[name], start=2):
+                if not _is_number(value):
+                    raise OutputError(f"{path}: line {row}, column {name!r}: {value!r}: expected a number")
+        return table
 
     def write_audit(self, values: Mapping[str, Any]) -> None:
         """Write audit.json."""
@@ -207,16 +252,47 @@ class RunFolder:
         """Content of result.json."""
         if not self.finished:
             raise OutputError(f"{self.path}: the run has not finished; go on with it by --resume {self.path}")
-        return self._read("result.json")
+        return self._read("result.json", RESULT)
 
-    def _read(self, name: str) -> dict[str, Any]:
-        """A JSON file's content; empty where it is not there."""
+    def _read(self, name: str, shape: Any = dict) -> dict[str, Any]:
+        """A JSON file's content, of the shape it must have; empty where it is not there."""
         path = self.path / name
         try:
-            return dict(json.loads(path.read_text(encoding="utf-8"))) if path.is_file() else {}
-        except (ValueError, TypeError) as error:
+            values = parse_json(path.read_text(encoding="utf-8")) if path.is_file() else None
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except ValueError as error:
             raise _damaged(path, error) from None
+        if values is None:
+            return {}
+        if found := misfit(values, shape):
+            raise _damaged(path, found)
+        return dict(values)
 
 
-def _damaged(path: Path, error: Exception) -> OutputError:
+def _damaged(path: Path, error: Exception | str) -> OutputError:
     return OutputError(f"{path}: is damaged: {error}; start a new run with another --out")
+
+
+def _round(line: str) -> dict[str, Any] | None:
+    """A line of rounds.jsonl; None where it is damaged."""
+    try:
+        values = parse_json(line)
+    except ValueError:
+        return None
+    return dict(values) if is_round(values) else None
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def _flat(values: Mapping[str, Any], where: str = "") -> dict[str, Any]:
+    """By names such as settings.learning_rate."""
+    found: dict[str, Any] = {}
+    for name, value in values.items():
+        found |= _flat(value, f"{where}{name}.") if isinstance(value, Mapping) else {f"{where}{name}": value}
+    return found

@@ -7,7 +7,7 @@ it, and people can judge some lists by eye.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,6 +70,29 @@ def recommended(
     small = torch.int16 if split.num_items < 2**15 else torch.int32
     tensors = {"lists": torch.from_numpy(lists).to(small), "popularity": torch.from_numpy(popularity).to(torch.int32)}
     return tensors, about
+
+
+def misfit(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> str | None:
+    """Why the content of `recommended.safetensors`, whose description has its shape, does not hold together.
+
+    None where every item is one of the catalogue and every item that is shown has a title.
+    """
+    lists, popularity = tensors.get("lists"), tensors.get("popularity")
+    if lists is None or popularity is None or (lists.dim(), popularity.dim()) != (2, 1):
+        return "no table of lists or no popularity of items"
+    if lists.is_floating_point() or popularity.is_floating_point() or not lists.numel():
+        return "lists and popularity are no whole numbers"
+    if int(lists.min()) < NONE or int(lists.max()) >= len(popularity) or int(popularity.min()) < 0:
+        return f"items in lists are not among the {len(popularity)} that there are"
+    shown = set(_most_recommended(lists.numpy().astype(np.int64), len(popularity)))
+    for sample in about["samples"]:
+        row = sample["row"]
+        if row is not None and not 0 <= row < len(lists):
+            return f"user {sample['user']!r} is in row {row} of {len(lists)}"
+        shown |= {*answers(sample, "test"), *([] if row is None else lists[row].tolist())}
+    untitled = sorted(item for item in shown - {NONE} if str(item) not in about["titles"])
+    strange = [name for name in about["titles"] if not (name.isascii() and name.isdigit())]
+    return f"item {untitled[0]} has no title" if untitled else f"{strange[0]!r} is no item" if strange else None
 
 
 def _title(split: Split, question: Question, item: int) -> str:

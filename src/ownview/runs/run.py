@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ownview.base.errors import OutputError, SettingError
+from ownview.base.trust import trust
 from ownview.baselines.central import Central
 from ownview.config.differences import differences
 from ownview.data.interactions import Interactions
@@ -26,7 +27,7 @@ from ownview.runs.lock import sole_worker
 from ownview.runs.provenance import method_fingerprint
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.trainers import Trainer
-from ownview.runs.training import Training
+from ownview.runs.training import Training, restore
 from ownview.runs.watching import Watch
 
 OnRound = Callable[[int, dict[str, float]], None]
@@ -70,12 +71,13 @@ class Run:
         setup = ExperimentSetup.of(here, data=self.data, data_dir=data_dir)
         _require_unchanged(self.folder, here, setup)
         trainer = setup.trainer(here, self.model or here.model())
-        trainer.unpack(self.folder.read_tensors("model")[0])
+        restore(trainer, self.folder.read_tensors("model")[0], self.folder.path / "model.safetensors")
         names, ranker = setup.split.data, setup.rankers[1]
         position = setup.split.position_in(ranker.question, user)
         users = torch.tensor([position], device=setup.machine.device)
         scorer = trainer.asked(ranker.question)
-        best, scores = replace(ranker, users=users).top(scorer, k)[0], scorer.scores(users, None)[0]
+        best = replace(ranker, users=users).top(scorer, min(k, names.num_items))[0]
+        scores = scorer.scores(users, None)[0]
         right = ranker.question.answers(position)
         return [
             Recommendation(names.items[i], names.title(i), float(scores[i]), i in right)
@@ -145,6 +147,7 @@ def resume(
             f"{path}: this run has {name}={here!r}, not {value!r}; "
             "resume without that setting, or start a new run with another --out"
         )
+    trust(str((asked or {}).get("method", "")))  # the caller names the same file as the folder
     with sole_worker(path):
         if folder.finished:
             folder.drop_tensors("checkpoint")

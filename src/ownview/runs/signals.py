@@ -1,11 +1,20 @@
-"""SIGINT and SIGTERM noted, so that a run can stop between two rounds."""
+"""SIGINT and SIGTERM noted, so that a run can stop between two rounds, or soon where a round takes long."""
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
+
+_PATIENCE = 1.0
+"""Seconds that a round in progress has to end after SIGTERM: who sends it does not wait for long."""
+
+
+class CutOffError(BaseException):
+    """A round takes longer than whoever sent SIGTERM waits; raised in the middle of it."""
 
 
 class Signals:
@@ -13,10 +22,13 @@ class Signals:
 
     One inside another (a run among several) begins with what the outer one has noted, and passes on what it notes: a
     signal in a run's last round does not keep the run from finishing, and ends what comes after it.
+
+    Inside `round()`, SIGTERM also sets a clock: a round that has not ended when it runs out is cut off.
     """
 
     def __init__(self) -> None:
         self.received = 0
+        self.in_round = False
         self.outer: Signals | None = None
         self.previous: dict[int, Any] = {}
 
@@ -33,9 +45,30 @@ class Signals:
         for number, handler in self.previous.items():
             signal.signal(number, handler)
 
+    @contextmanager
+    def round(self) -> Iterator[None]:
+        """For the time of one round, which raises `CutOffError` where it outlasts a SIGTERM by too much."""
+        if not self.previous:
+            yield
+            return
+        before = signal.signal(signal.SIGALRM, _cut_off)
+        self.in_round = True
+        try:
+            yield
+        finally:
+            self.in_round = False
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
     def _note(self, number: int, _: FrameType | None) -> None:
         if self.received:
             raise KeyboardInterrupt
         self.received = number
+        if number == signal.SIGTERM and self.in_round:
+            signal.setitimer(signal.ITIMER_REAL, _PATIENCE)
         if self.outer is not None:
             self.outer.received = number
+
+
+def _cut_off(_: int, __: FrameType | None) -> None:
+    raise CutOffError

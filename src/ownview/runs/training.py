@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ownview.base.errors import OwnviewError, TrainingError
+from ownview.base.errors import OutputError, OwnviewError, TrainingError
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker
@@ -18,7 +20,7 @@ from ownview.federation.round import RoundReport
 from ownview.runs.best_round import Best
 from ownview.runs.folder import RunFolder
 from ownview.runs.provenance import peak_memory
-from ownview.runs.signals import Signals
+from ownview.runs.signals import CutOffError, Signals
 from ownview.runs.trainers import Trainer
 from ownview.runs.watching import Watch
 
@@ -29,9 +31,9 @@ _CHECKPOINT_SHARE = 0.05
 class InterruptedRunError(OwnviewError):
     """The run was told to stop; its folder can be resumed."""
 
-    def __init__(self, folder: RunFolder, number: int, signal_number: int) -> None:
+    def __init__(self, folder: RunFolder, when: str, signal_number: int) -> None:
         self.exit_code = 128 + signal_number
-        super().__init__(f"stopped after round {number}; go on with: ownview run --resume {folder.path}")
+        super().__init__(f"stopped {when}; go on with: ownview run --resume {folder.path}")
 
 
 @dataclass
@@ -62,24 +64,44 @@ class Training:
     measure_every: int = 1
     best: Best = field(default_factory=Best)
     done: int = 0
+    lines: list[dict[str, Any]] = field(default_factory=list)
 
     def resume(self) -> None:
         """Go back to the last checkpoint, or to the start where there is none."""
         if self.folder.has_tensors("checkpoint"):
             tensors, about = self.folder.read_tensors("checkpoint")
-            self.trainer.unpack(_part(tensors, "now."))
+            restore(self.trainer, _part(tensors, "now."), self.folder.path / "checkpoint.safetensors")
             self.done = about["round"]
             best = about["best"]
             packed = _copy(_part(tensors, "now." if best["round"] == self.done else "best."))
             self.best = Best(best["round"], tuple(best["score"]), best["metrics"], packed)
-        self.folder.keep_rounds(self.done)
+            self.lines = about.get("rounds") or self.folder.read_rounds()[: self.done]
+            self._require_whole()
+        self.folder.write_rounds(self.lines)
+
+    def _require_whole(self) -> None:
+        """The checkpoint and its rounds belong together."""
+        in_order = all(line["round"] == number for number, line in enumerate(self.lines, start=1))
+        if len(self.lines) != self.done or not in_order:
+            raise OutputError(
+                f"{self.folder.path / 'rounds.jsonl'}: {len(self.lines)} sound rounds, and the checkpoint was made "
+                f"after round {self.done}; bring a sound copy back, or start a new run"
+            )
 
     def run(self) -> Best:
-        """Train the rounds that are left; on a signal, checkpoint after the round in progress and stop."""
+        """Train the rounds that are left; on a signal, checkpoint after the round in progress and stop.
+
+        A round that is cut off (see `Signals`) is lost, with those after the last checkpoint: they are run again.
+        """
         with Signals() as signals:
             last_checkpoint, cost = time.perf_counter(), 0.0
             while self.done < self.rounds:
-                self._one(self.done + 1)
+                try:
+                    with signals.round():
+                        self._one(self.done + 1)
+                except (CutOffError, KeyboardInterrupt) as cut:
+                    number = signals.received or signal.SIGINT
+                    raise InterruptedRunError(self.folder, f"in round {self.done + 1}", number) from cut
                 waited = time.perf_counter() - last_checkpoint
                 if signals.received or cost < _CHECKPOINT_SHARE * waited:
                     start = time.perf_counter()
@@ -87,7 +109,8 @@ class Training:
                     last_checkpoint = time.perf_counter()
                     cost = last_checkpoint - start
                 if signals.received and self.done < self.rounds:
-                    raise InterruptedRunError(self.folder, self.done, signals.received)
+                    raise InterruptedRunError(self.folder, f"after round {self.done}", signals.received)
+        self.folder.write_rounds(self.lines)  # whatever became of the file meanwhile
         return self.best
 
     def _one(self, number: int) -> None:
@@ -99,7 +122,8 @@ class Training:
         if metrics:
             self._choose(number, metrics)
         line = _line(report, metrics, seconds, self._stage(), peak_memory(self.device))
-        self.folder.append_round(line if self.watch is None else {**line, "watched": self.watch.line()})
+        self.lines.append(line if self.watch is None else {**line, "watched": self.watch.line()})
+        self.folder.append_round(self.lines[-1])
         self.on_round(number, metrics)
 
     def _measured(self, number: int) -> bool:
@@ -125,7 +149,23 @@ class Training:
         if self.best.round != self.done:
             tensors |= {f"best.{name}": value for name, value in self.best.packed.items()}
         best = {"round": self.best.round, "score": list(self.best.score), "metrics": self.best.metrics}
-        self.folder.write_tensors("checkpoint", tensors, {"round": self.done, "best": best})
+        about = {"round": self.done, "best": best, "rounds": self.lines}
+        self.folder.write_tensors("checkpoint", tensors, about)
+
+
+def restore(trainer: Trainer, packed: dict[str, Tensor], source: Path) -> None:
+    """Give a model its values back; values of another model are refused by the name of their file.
+
+    Tables of clients are kept by the rows that changed; everything else has the shape it has in a new model.
+    """
+    try:
+        for name, value in trainer.pack().items():
+            kept = packed.get(name, value)
+            if not name.startswith("table.") and (kept.shape, kept.dtype) != (value.shape, value.dtype):
+                raise ValueError(f"{name} is {list(kept.shape)} of {kept.dtype}, expected {list(value.shape)}")
+        trainer.unpack(packed)
+    except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
+        raise OutputError(f"{source}: does not hold the values of this method: {error!r}; start a new run") from error
 
 
 def _line(

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError, SettingError, UnknownNameError
+from ownview.base.trust import named_by_file
 from ownview.config.layers import Layer, check, parse_toml, require_known, toml_text
 from ownview.data.catalog import catalog, how_to_get, require_data_dir
 from ownview.data.storage import find
@@ -117,6 +118,8 @@ def parse(text: str, name: str, source: str) -> Suite:
 def _row(values: Any, source: str, data: tuple[str, ...]) -> Row:
     check(values, _ROW, f"{source}: a row")
     method = values.get("method")
+    for layer in (values, *(one for one in values.get("data", {}).values() if isinstance(one, Mapping))):
+        named_by_file(str(layer.get("method", "")), source)
     if method is None:
         raise SettingError(f"{source}: a row has no method; expected method = 'pfedrec', say")
     plugins = [str(one.get("name", "")) if isinstance(one, Mapping) else str(one) for one in values.get("plugins", [])]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.methods.fednext_settings import NextSettings, column
+from ownview.parts.next_settings import NextSettings, column
 from ownview.parts.places import Places, faded, latest, nearness, numbers_held, reach, weighed_rows
 from ownview.parts.positive_definite import ease_weights, solution
 from ownview.parts.transitions import across, future, past, standardised

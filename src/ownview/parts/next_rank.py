@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.methods.fednext_settings import NextSettings, column
+from ownview.parts.next_settings import NextSettings, column
 from ownview.parts.places import Places, faded, latest, nearness
 from ownview.parts.positive_definite import solution
 from ownview.parts.transitions import across, future, past, standardised

@@ -1,0 +1,70 @@
+"""The one place that turns what is expected to go wrong into one line and an exit code.
+
+Expected is what a person or the surroundings cause: bad input, a full or read-only disk, a closed pipe, no memory, a
+signal. Anything else is a bug in Ownview, and its traceback is what helps to mend it.
+"""
+
+from __future__ import annotations
+
+import errno
+import signal
+from typing import NamedTuple
+
+from ownview.base.errors import OwnviewError
+from ownview.base.shown import one_line
+
+_TOLD = {
+    errno.ENOSPC: "; make room or choose another place",
+    errno.EDQUOT: "; make room or choose another place",
+    errno.EROFS: "; choose a place that can be written to",
+    errno.EACCES: "; choose another place, or ask for the rights",
+    errno.EPERM: "; choose another place, or ask for the rights",
+    errno.ENAMETOOLONG: "; choose a shorter name",
+}
+"""What to do about it, where there is something."""
+
+
+class TerminatedError(BaseException):
+    """SIGTERM came outside of training, where nothing waits for it; raised by the handler of the command line."""
+
+
+class Ending(NamedTuple):
+    """How a command ends: the line on stderr, none where it is empty, and the exit code."""
+
+    line: str
+    code: int
+
+
+def ending(error: BaseException) -> Ending | None:
+    """How an error ends the command; None for a bug, which shows its traceback."""
+    if isinstance(error, OwnviewError):
+        return Ending(one_line(str(error)), error.exit_code)
+    if isinstance(error, KeyboardInterrupt | TerminatedError):
+        return Ending("stopped", 128 + (signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM))
+    if isinstance(error, BrokenPipeError):
+        return Ending("", 128 + signal.SIGPIPE)  # who reads the output has had enough of it
+    line = _of_the_system(error) if isinstance(error, OSError) else _of_what_was_given(error)
+    return None if line is None else Ending(one_line(line), 2)
+
+
+def _of_what_was_given(error: BaseException) -> str | None:
+    if _lacks_memory(error):
+        return "not enough memory; lower --memory, or use smaller data or fewer --jobs"
+    if isinstance(error, UnicodeEncodeError):
+        return f"a name or text {error.object!r} is not UTF-8; rename or convert it"
+    if isinstance(error, ValueError) and str(error).startswith("embedded null"):
+        return "a file's name holds a NUL character; expected plain text"
+    return None
+
+
+def _of_the_system(error: OSError) -> str:
+    names = [str(name) for name in (error.filename, error.filename2) if name is not None]
+    what = " and ".join(names) if names else "input or output"
+    return f"{what}: {error.strerror or error}{_TOLD.get(error.errno or 0, '')}"
+
+
+def _lacks_memory(error: BaseException) -> bool:
+    """torch has a class of its own for GPUs and a plain RuntimeError for main memory; polars panics are neither."""
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return True
+    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)

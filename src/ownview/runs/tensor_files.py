@@ -1,0 +1,80 @@
+"""Tensors of a run with their description, checked: a flipped bit or an edited experiment does not go unnoticed.
+
+The description holds a SHA-256 over names, kinds, shapes and bytes of all tensors and over the description itself, and
+what experiment.toml said when the file was written. Files of versions that wrote neither are read without the checks.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ownview.base.errors import OutputError
+from ownview.base.files import write_whole
+from ownview.base.json_text import parse_json
+
+Experiment = Mapping[str, Any]
+"""What experiment.toml says, as plain values."""
+
+_CHECKED = "checked"
+"""The entry of a description that holds the checksum and the experiment."""
+
+_ADVICE = "bring a sound copy back, or start a new run"
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], experiment: Experiment) -> None:
+    """Write all of it, whole or not at all."""
+    plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+    told = json.dumps({**about, _CHECKED: {"experiment": experiment}}, sort_keys=True, allow_nan=False)
+    whole = json.loads(told)
+    whole[_CHECKED]["sha256"] = _digest(plain, told)
+
+    def fill(temporary: Path) -> None:
+        try:
+            # One entry: the order of several would differ from one file to the next.
+            save_file(plain, temporary, metadata={"about": json.dumps(whole)})
+        except SafetensorError as error:  # what a full disk comes as
+            raise OSError(str(error).removeprefix("Error while serializing: ")) from error
+
+    write_whole(path, fill)
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, Any] | None]:
+    """Tensors, description, and the experiment they were written under (None where an older version wrote them).
+
+    Raises:
+        OutputError: not there, damaged, or not what was written.
+    """
+    try:
+        with safe_open(path, framework="pt") as stored:
+            about = dict(parse_json((stored.metadata() or {})["about"]))
+            tensors = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
+        if _CHECKED not in about:
+            return tensors, about, None
+        expected = about[_CHECKED].pop("sha256")
+        found = _digest(tensors, json.dumps(about, sort_keys=True))
+        experiment = dict(about.pop(_CHECKED)["experiment"])
+    except (SafetensorError, OSError, ValueError, TypeError, AttributeError, RuntimeError) as error:
+        raise OutputError(f"{path}: cannot be read: {error}; {_ADVICE}") from None
+    except KeyError as error:
+        raise OutputError(f"{path}: cannot be read: no {error} in it; expected a file that Ownview wrote") from None
+    if found != expected:
+        raise OutputError(f"{path}: is damaged: its SHA-256 is not the one that was written with it; {_ADVICE}")
+    return tensors, about, experiment
+
+
+def _digest(tensors: Mapping[str, Tensor], told: str) -> str:
+    digest = hashlib.sha256(told.encode())
+    for name in sorted(tensors):
+        value = tensors[name]
+        digest.update(f"{name}\0{value.dtype}\0{tuple(value.shape)}\0".encode())
+        digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return digest.hexdigest()

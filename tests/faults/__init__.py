@@ -1,0 +1,1 @@
+"""Faults that were found by breaking Ownview, each with the line it ends in now."""

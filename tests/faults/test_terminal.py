@@ -1,0 +1,170 @@
+"""What reaches a terminal, whatever it is: no steering, no encoding too small, no full disk without a word."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from ownview.base.shown import one_line, shown, shown_json
+from ownview.cli.main import COMMANDS
+from tests.outcome import PATIENCE, Outcome
+
+ESCAPE = "\x1b]0;owned\x07\x1b[2J"
+STEERING = "\x00\x07\x08\x1b\x7f\x9b\u202e\u2028\ud800"
+
+
+def ownview_apart(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    """In a process of its own, with streams of its own."""
+    environment = {**os.environ, **options.pop("env", {})}  # type: ignore[dict-item]
+    return subprocess.run(
+        [sys.executable, "-m", "ownview", *arguments],
+        text=True, timeout=PATIENCE, check=False, env=environment, **{"capture_output": True, **options},
+    )  # fmt: skip
+
+
+class TestShown:
+    def test_what_steers_is_spelt_out(self) -> None:
+        assert shown("a\x1b[31mb") == "a\\x1b[31mb"
+        assert not any(mark in shown(STEERING) for mark in STEERING)
+        assert shown("née — 東京\ttab\nline") == "née — 東京\ttab\nline"
+
+    def test_one_line_is_one_line(self) -> None:
+        assert one_line(" a\n  b\r\nc\x85d\te") == "a b c d e"
+
+    def test_json_stays_the_same_json(self) -> None:
+        import json
+
+        value = {"title": f"x{STEERING}y"}
+        text = shown_json(json.dumps(value, ensure_ascii=False))
+        assert json.loads(text) == value
+        assert text.isascii()
+
+
+def assert_harmless(outcome: Outcome) -> None:
+    for text in (outcome.out, outcome.err):
+        assert not {*text} & {*STEERING}, text
+
+
+def test_escape_sequences_in_titles_ids_headers_and_errors_are_spelt_out(
+    here: Path, ownview: Callable[..., Outcome]
+) -> None:
+    rows = "".join(f"u{ESCAPE}{user},i{ESCAPE}{item},{item}\n" for user in range(5) for item in range(8))
+    Path("evil.csv").write_text("user,item,timestamp\n" + rows)
+    Path("titles.csv").write_text("item,title\n" + "".join(f"i{ESCAPE}{item},T{ESCAPE}{item}\n" for item in range(8)))
+    seen = [
+        ownview("data", "import", "evil.csv", "--name", "evil", "--titles", "titles.csv", "--data-dir", here),
+        ownview("run", "popularity", "--data", "evil.csv", "--out", "evil-run"),
+        ownview("recommend", "evil-run", "--user", f"u{ESCAPE}0"),
+        ownview("recommend", "evil-run", "--user", f"u{ESCAPE}0", "--json"),
+        ownview("run", "popularity", "--data", "evil", "--data-dir", here, "--out", "titled"),
+        ownview("recommend", "titled", "--user", f"u{ESCAPE}0", "--data-dir", here),
+        ownview("recommend", "evil-run", "--user", "nobody"),
+        ownview("data", "describe", "evil.csv", "--columns", "user=x,item=y"),
+    ]
+    assert [outcome.code for outcome in seen] == [0, 0, 0, 0, 0, 0, 2, 2]
+    assert "T\\x1b]0;owned\\x07\\x1b[2J" in seen[5].out
+    Path("evil.csv").write_text(f"us{ESCAPE},item\na,b\n")
+    seen += [
+        ownview("data", "describe", "evil.csv"),
+        ownview("run", f"no{ESCAPE}method"),
+        ownview(f"no{ESCAPE}command"),
+        ownview("run", f"--no{ESCAPE}option"),
+        ownview("run", "fedmf", "--data", f"no{ESCAPE}file.csv"),
+    ]
+    for outcome in seen:
+        assert_harmless(outcome)
+
+
+def test_an_encoding_without_the_characters_is_no_reason_to_fail() -> None:
+    Path("titles.csv").write_text("item,title\n" + "".join(f"i{item},Žluťoučký {item}\n" for item in range(60)))
+    arguments = ("data", "import", "world.csv", "--name", "mine", "--titles", "titles.csv")
+    assert ownview_apart(*arguments).returncode == 0
+    ascii_only = {"env": {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}}
+    assert ownview_apart("run", "popularity", "--data", "mine", "--out", "r", **ascii_only).returncode == 0
+    done = ownview_apart("recommend", "r", "--user", "u1", **ascii_only)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "\\u017dlu\\u0165ou\\u010dk\\xfd" in done.stdout
+    failed = ownview_apart("recommend", "r", "--user", "ž", **ascii_only)
+    assert failed.returncode == 2
+    assert failed.stderr.startswith("ownview: unknown user of mine '\\u017e'")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["data", "ls"], ["data", "ls", "--json"]], ids=str)
+def test_a_full_disk_behind_the_output_is_one_line(arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = ownview_apart(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr == "ownview: input or output: No space left on device; make room or choose another place\n"
+
+
+def test_a_reader_who_has_had_enough_hears_nothing() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = ownview_apart("data", "ls", capture_output=False, stdout=writing, stderr=subprocess.PIPE)
+    os.close(writing)
+    assert done.stderr == ""
+    assert done.returncode != 0
+
+
+@pytest.mark.parametrize("argument", ["--version", "--help"])
+def test_what_is_asked_for_often_does_not_wait_for_torch(argument: str) -> None:
+    code = (
+        "import sys; from ownview.cli.main import entry; sys.argv = ['ownview', sys.argv[1]]\n"
+        "try: entry()\nexcept SystemExit as end: assert end.code == 0\n"
+        "heavy = {'torch', 'numpy', 'polars', 'scipy'} & {*sys.modules}; assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code, argument], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    import importlib
+
+    for name, one in COMMANDS.items():
+        module = importlib.import_module(f"ownview.cli.{one.module}")
+        if hasattr(module, "app"):
+            assert module.app.info.help == one.sentence
+        else:
+            told = " ".join((module.command.__doc__ or "").partition("\n\n")[0].split())
+            assert told == one.sentence, name
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_before_training_is_one_line(
+    number: signal.Signals, ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ownview.runs import setup
+
+    monkeypatch.setattr(setup, "load", lambda *_, **__: signal.raise_signal(number))
+    outcome = ownview("run", "popularity", "--data", "world.csv", "--out", "r")
+    assert outcome == Outcome(128 + number, "", "ownview: stopped\n")
+
+
+def test_term_ends_a_run_in_its_first_round_and_it_can_go_on(
+    ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The round would last for ever; what it does in the meantime is sleep."""
+    import time
+
+    from ownview.runs import trainers
+
+    def endless(self: object, number: int) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        while True:
+            time.sleep(0.01)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainers.FederatedTrainer, "round", endless)
+        outcome = ownview("run", "fedmf", "--data", "world.csv", "--rounds", "2", "--out", "r")
+    told = "ownview: stopped in round 1; go on with: ownview run --resume r\n"
+    assert outcome == Outcome(128 + signal.SIGTERM, "", told)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert ownview("run", "--resume", "r").code == 0

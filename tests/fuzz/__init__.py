@@ -1,0 +1,1 @@
+"""Random harm to files, settings and folders: whatever it is, no command ends in a traceback."""
