@@ -38,7 +38,7 @@ def _found_in(package: str, kind: type[Kind]) -> dict[str, type[Kind]]:
 METHODS = _found_in("ownview.methods", Federated)
 BASELINES = _found_in("ownview.baselines", Central)
 PLUGINS = _found_in("ownview.plugins", Plugin)
-MODELS: dict[str, type[Model]] = {**METHODS, **BASELINES}
+MODELS: dict[str, type[Model]] = {**METHODS, **BASELINES, Blend.name: Blend}
 
 
 def find_model(name: str) -> type[Model]:
@@ -49,10 +49,9 @@ def find_model(name: str) -> type[Model]:
     """
     if name.endswith(".py"):
         return _from_file(Path(name))
-    known = {**MODELS, Blend.name: Blend}
-    if name.lower() not in known:
-        raise UnknownNameError("method", name, [*known, "a .py file"])
-    return known[name.lower()]
+    if name.lower() not in MODELS:
+        raise UnknownNameError("method", name, [*MODELS, "a .py file"])
+    return MODELS[name.lower()]
 
 
 def find_plugin(name: str) -> type[Plugin]:

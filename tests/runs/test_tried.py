@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ownview.studies.cache import folder_name
 from tests.outcome import Outcome
 from tests.tuning.worlds import write_world
 
@@ -20,6 +19,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.run import open_run
 from ownview.runs.table import Comparison
 from ownview.runs.tried import Tried, told, tried, tried_of
+from ownview.studies.grid import folder_name
 
 
 def _tuned(data: str) -> Experiment:

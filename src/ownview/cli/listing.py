@@ -18,7 +18,7 @@ from ownview.config.presets.loading import presets
 from ownview.config.settings import Rule, Settings, declared, plain
 from ownview.federation.options import FederationOptions
 from ownview.federation.soundness import names_moved
-from ownview.registry import MODELS, PLUGINS, Model
+from ownview.registry import BASELINES, METHODS, MODELS, PLUGINS, Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.seam.client import Reporting
@@ -74,7 +74,7 @@ def command(
 def _methods() -> list[dict[str, Any]]:
     return [
         {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper}
-        for cls in MODELS.values()
+        for cls in (*METHODS.values(), *BASELINES.values())
     ]
 
 
