@@ -7,10 +7,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 .PHONY: demo test rounding browser lint types check bench clean
 
-demo: .venv/.core  ## the main job: four recommenders, two protocols, one table, five books for one reader
+demo: .venv/.core  ## the main job: the flaw of published figures, then what wins honestly, and five books for one reader
 	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper \
 		--rounds 30 --jobs 2 --out runs/demo --resume
-	$(BIN)/ownview recommend runs/demo/pfedrec-honest-seed0 --user 58 -k 5
+	$(BIN)/ownview compare popularity markov ease fedease fednext --jobs 2 --out runs/demo-honest --resume
+	$(BIN)/ownview recommend runs/demo-honest/fedease-honest-seed0 --user 58 -k 5
 
 test: .venv/.test  ## unit, property and conformance tests; real-data tests where the data is
 	$(BIN)/python -m pytest -n 2

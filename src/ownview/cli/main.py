@@ -37,6 +37,10 @@ COMMANDS = {
     "run": Command("run", "Train a method and measure it; everything goes into a run folder."),
     "watch": Command("watch", "Follow runs: validation and loss round by round, until all have finished or stopped."),
     "compare": Command("compare", "Train several methods on the same data and put them side by side."),
+    "blend": Command(
+        "blend",
+        "Blend finished runs at home: standardised scores added up, weights by validation wins summed over clients.",
+    ),
     "tune": Command(
         "tune",
         "Find a method's best settings on validation; test is not looked at. The same command goes on where it "

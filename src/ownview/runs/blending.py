@@ -78,6 +78,15 @@ class BlendTrainer:
         everybody[question.users] = own_choice(won, late[question.users], points, self.model.own)
         return torch.from_numpy(everybody)
 
+    def notes(self) -> tuple[str, ...]:
+        """Those of the parts, and the weights that were found."""
+        told = [note for part in self.members for note in part.notes()]
+        if self.weights is not None and len(self.weights) == 2:
+            short, late = (" ".join(f"{weight:.2f}" for weight in group) for group in self.weights.tolist())
+            after = "" if short == late else f", {late} after a pause"
+            told.append(f"blend: weights of the {len(self.members)} parts, chosen on validation: {short}{after}")
+        return tuple(dict.fromkeys(told))
+
     def pack(self) -> dict[str, Tensor]:
         """Everything of all parts, and the weights."""
         packed = {} if self.weights is None else {_WEIGHTS: self.weights}

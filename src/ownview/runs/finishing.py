@@ -80,10 +80,6 @@ class Finishing:
         federation = self.trainer.federation
         return None if federation is None else cost_of(federation, best.round, folder.read_rounds())
 
-    def _notes_of_method(self) -> tuple[str, ...]:
-        federation = self.trainer.federation
-        return () if federation is None else federation.method.notes(federation.world)
-
     def _interactions(self, users: IntArray) -> IntArray:
         """[k] what trains of the users, or what is known of those who do not train."""
         question = self.ranker.question
@@ -126,7 +122,7 @@ class Finishing:
             "validation" if protocol.selection != "test" else "test_at_choice": best.metrics,
             "users_ranked": len(standing.users),
             "tied_users": standing.tied_share,
-            "notes": [*self.split.notes, *self._notes_of_method()],
+            "notes": [*self.split.notes, *self.trainer.notes()],
             "seconds": round(sum(sum(line["seconds"].values()) for line in lines), 3),
             "peak_memory_bytes": max(line["peak_memory_bytes"] for line in lines),
             **{name: _per_client(lines, name) for name in _TRAFFIC},

@@ -45,6 +45,9 @@ class Trainer(Interface):
     def asked(self, question: Question) -> Scorer:
         """Scores given what is known when the question is asked; for as long as the model does not train."""
 
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the result must know of the model."""
+
     def pack(self) -> dict[str, Tensor]:
         """Everything needed to go on, and to predict."""
 
@@ -110,6 +113,10 @@ class FederatedTrainer:
         """Scores by the users' clients, or by clients of users who come for the first time."""
         return asked(self.federation, question)
 
+    def notes(self) -> tuple[str, ...]:
+        """What the method does otherwise on such data."""
+        return self.federation.method.notes(self.federation.world)
+
     def pack(self) -> dict[str, Tensor]:
         """Clients' and server's values."""
         return self.federation.pack()
@@ -145,6 +152,10 @@ class TwinTrainer:
     def asked(self, question: Question) -> Scorer:
         """Scores by the model that the question is for."""
         return (self.earlier if question is self.question else self.main).asked(question)
+
+    def notes(self) -> tuple[str, ...]:
+        """Those of the model that is tested."""
+        return self.main.notes()
 
     def pack(self) -> dict[str, Tensor]:
         """Everything of both."""
@@ -195,6 +206,10 @@ class CentralTrainer(ABC):
             self.learned = self.predicting()
         same = question.strangers is None and torch.equal(question.known.items.lengths, self.split.train.lengths)
         return CentralScorer(self.central, self.learned, question.known.to(self.device), as_trained=same)
+
+    def notes(self) -> tuple[str, ...]:
+        """None."""
+        return ()
 
     def pack(self) -> dict[str, Tensor]:
         """What was learnt, and what an optimiser remembers."""

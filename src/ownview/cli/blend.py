@@ -1,0 +1,35 @@
+"""`ownview blend`: finished runs become one, with weights found on validation."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ownview.cli.options import AsJson, DataDir, Memory, new_folder
+from ownview.cli.progress import progress
+from ownview.cli.run import show
+from ownview.runs.blended_runs import blend_of
+from ownview.runs.run import run
+
+
+def command(
+    runs: Annotated[list[Path], typer.Argument(help="Folders of finished runs on the same data and protocol.")],
+    own: Annotated[
+        float,
+        typer.Option("--own", help="Weight of own wins beside everybody's; 0: the same for all.", min=0),
+    ] = 0.0,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the run; must not exist.")] = None,
+    memory: Memory = "auto",
+    data_dir: DataDir = None,
+    as_json: AsJson = False,
+) -> None:
+    """Blend finished runs at home: standardised scores added up, weights by validation wins summed over clients."""
+    experiment = blend_of(runs, own)
+    folder = out or new_folder(f"blend-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}")
+    with progress("blend", 1, quiet=as_json) as advance:
+        finished = run(
+            experiment, out=folder, memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance("")
+        )
+    show(finished, as_json=as_json)

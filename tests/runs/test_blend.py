@@ -1,0 +1,119 @@
+"""Blends: weights from summed wins, parts that train or come from finished runs, and what goes into the folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ownview.base.errors import SettingError
+from ownview.blends.blend import Blend, Part
+from ownview.blends.weights import after_pause, chosen, lattice, own_choice, standardised
+from ownview.data.interactions import Interactions
+from ownview.evaluation.protocol import protocol
+from ownview.registry import enough_rounds
+from ownview.runs.blended_runs import blend_of
+from ownview.runs.experiment import Experiment
+from ownview.runs.run import resume, run
+from ownview.testing.worlds import block_world
+
+PARTS = ("popularity", "ease strength=5", "markov")
+
+
+@pytest.fixture(scope="module")
+def world() -> Interactions:
+    return block_world(groups=2, users=15, items=12, per_user=8).data
+
+
+def test_a_part_is_its_text() -> None:
+    part = Part.read("fednext rank=512 scales=1/4/20 @runs/a b")
+    assert part == Part("fednext", {"rank": "512", "scales": "1,4,20"}, "runs/a b")
+    assert str(part) == "fednext rank=512 scales=1/4/20 @runs/a b"
+    assert str(Part.of("fednext", {"scales": (1.0, 4.0), "rank": 3})) == "fednext scales=1.0/4.0 rank=3"
+    with pytest.raises(SettingError, match="expected METHOD NAME=VALUE"):
+        Part.read("fedease nearness")
+
+
+def test_parts_are_two_to_six_and_no_blends() -> None:
+    with pytest.raises(SettingError, match="expected 2 to 6 parts, found 1"):
+        Blend(parts=("fedease",))
+    with pytest.raises(SettingError, match="a blend has no blends for parts"):
+        enough_rounds(Blend(parts=("blend", "fedease")))
+    assert enough_rounds(Blend(parts=("fedease", "fednext rank=2 iterations=3"))) == 4
+    assert enough_rounds(Blend(parts=("fedease", "fedmf"))) is None
+
+
+def test_the_lattice_is_all_of_the_simplex() -> None:
+    for parts, points in ((2, 21), (3, 66), (4, 120)):
+        found = lattice(parts)
+        assert found.shape == (points, parts)
+        assert np.allclose(found.sum(1), 1)
+        assert found.min() == 0
+        assert len(np.unique(found.round(9), axis=0)) == points
+
+
+def test_scores_are_standardised_over_items() -> None:
+    found = standardised(torch.tensor([[1.0, 2.0, 3.0], [5.0, 5.0, 5.0]]))
+    assert found[0].tolist() == pytest.approx([-(1.5**0.5), 0, 1.5**0.5])
+    assert found[1].tolist() == [0, 0, 0]
+
+
+def test_those_behind_a_pause_choose_apart_where_there_are_enough() -> None:
+    points = np.array([[1.0, 0.0], [0.0, 1.0]])
+    won = np.array([[1.0, 0.0]] * 120 + [[0.0, 0.9]] * 60)
+    late = np.arange(180) >= 120
+    assert chosen(won, late, points).tolist() == [[1, 0], [0, 1]]
+    assert chosen(won[:140], late[:140], points).tolist() == [[1, 0], [1, 0]], "20 are too few"
+    own = own_choice(won, np.zeros(180, dtype=bool), points, own=10.0)
+    assert own[0].tolist() == [1, 0]
+    assert own[-1].tolist() == [0, 1]
+
+
+def test_a_blend_trains_its_parts_and_finds_the_best_weights(world: Interactions) -> None:
+    one = Experiment(method="blend", data="w", settings={"parts": PARTS}, protocol=protocol("honest"))
+    finished = run(one, data=world)
+    weights = finished.folder.read_tensors("model")[0]["weights"]
+    assert weights.shape == (2, 3)
+    single = [
+        run(Experiment(method=part.method, data="w", settings=part.settings), data=world).result["validation"]
+        for part in map(Part.read, PARTS)
+    ]
+    best = max(one["NDCG@10"] for one in single)
+    assert finished.result["validation"]["NDCG@10"] >= best - 1e-6, "each part alone is a point of the lattice"
+    assert finished.result["notes"][-1].startswith("blend: weights of the 3 parts, chosen on validation:")
+    assert len(finished.recommend(finished.folder.read_users()["user"][0], 3)) == 3
+
+
+def test_finished_runs_are_blended_without_training(world: Interactions, tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("ease", "markov")]
+    for folder in folders:
+        run(Experiment(method=folder.name, data="w"), data=world, out=folder)
+    asked = blend_of(folders)
+    assert [Part.read(text).method for text in asked.settings["parts"]] == ["ease", "markov"]  # type: ignore[union-attr]
+    finished = run(asked, data=world, out=tmp_path / "blend")
+    trained = run(Experiment(method="blend", data="w", settings={"parts": ("ease", "markov")}), data=world)
+    assert finished.metrics == pytest.approx(trained.metrics)
+    assert resume(tmp_path / "blend", data=world).metrics == finished.metrics
+
+
+def test_runs_that_were_asked_something_else_are_not_blended(world: Interactions, tmp_path: Path) -> None:
+    run(Experiment(method="ease", data="w"), data=world, out=tmp_path / "a")
+    run(Experiment(method="ease", data="w", seed=1), data=world, out=tmp_path / "b")
+    with pytest.raises(SettingError, match=r"its seed is 1, that of .*a is 0; expected runs that differ in the method"):
+        blend_of([tmp_path / "a", tmp_path / "b"])
+
+
+def test_pauses_are_told_by_the_clock(world: Interactions) -> None:
+    asked = protocol("next-sitting").prepare(_sittings())
+    assert after_pause(asked.test, 1.0)[asked.test.users].all()
+    honest = protocol("honest").prepare(world)
+    assert not after_pause(honest.test, 1.0).any()
+
+
+def _sittings() -> Interactions:
+    user = np.repeat([f"u{k}" for k in range(12)], 8)
+    item = np.array([f"i{(k * 5 + u) % 17}" for u in range(12) for k in range(8)])
+    time = np.array([(k * 10 + u % 3) * 86_400 for u in range(12) for k in range(8)])
+    return Interactions.from_rows("sittings", user, item, timestamp=time)
