@@ -72,9 +72,9 @@ def command(
 
 
 def _methods() -> list[dict[str, Any]]:
+    every: list[type[Model]] = [*METHODS.values(), *BASELINES.values()]
     return [
-        {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper}
-        for cls in (*METHODS.values(), *BASELINES.values())
+        {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper} for cls in every
     ]
 
 
