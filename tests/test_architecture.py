@@ -117,8 +117,11 @@ def test_importing_ownview_needs_neither_polars_nor_typer() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_the_public_names_exist() -> None:
-    import ownview
-
-    assert len(ownview.__all__) == len(set(ownview.__all__))
-    assert all(hasattr(ownview, name) for name in ownview.__all__)
+def test_the_public_names_are_exported_and_unlike() -> None:
+    tree = ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8"))
+    names = [one for node in tree.body if isinstance(node, ast.ImportFrom) for one in node.names]
+    assert {cls.__name__ for cls in (*METHODS.values(), *BASELINES.values(), *PLUGINS.values())} <= {
+        one.name for one in names
+    }
+    assert all(one.asname == one.name for one in names), "`import X as X` is how a type checker knows what is public"
+    assert len({one.name for one in names}) == len(names)

@@ -42,8 +42,8 @@ from ownview.seam.client import Training
 from ownview.seam.server import EACH
 from ownview.seam.training import ANY_WORLD
 from ownview.testing import CHECKS, conform, federation, small_world
+from ownview.testing.checks import options_for
 from ownview.testing.federated import alone_equals_vector
-from ownview.testing.shared_checks import options_for
 
 # Small vectors, few epochs, and batches so small that most clients have several.
 SMALL = {"embedding_size": 4, "local_epochs": 2, "batch_size": 64, "reconstruction_epochs": 3}

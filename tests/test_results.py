@@ -11,11 +11,8 @@ from typing import Any
 import pytest
 
 from ownview.runs.experiment import Experiment
-from ownview.studies.bench.plan import Part, plan
-from ownview.studies.bench.render import page, read_all, with_tables
-from ownview.studies.bench.results import write_document
-from ownview.studies.bench.suite import load_suite
-from ownview.studies.bench.table import tables
+from ownview.studies.bench.results import page, read_all, tables, with_tables, write_document
+from ownview.studies.bench.suite import load_suite, plan
 from tests.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,7 +60,7 @@ def test_committed_runs_are_those_the_suites_ask_for() -> None:
         return {name: written[name] for name in ("method", "settings", "plugins", "federation")}
 
     for name, found in read_all(ROOT / "results").items():
-        planned = plan(load_suite(name), Part(), ROOT)
+        planned = plan(load_suite(name), ROOT)
         asked = {(one.row, one.data, one.protocol, one.seed): one.experiment for one in planned}
         recorded = {(one["method"], one["data"], one["protocol"], one["seed"]): one for one in found["runs"]}
         assert set(recorded) == set(asked)
@@ -77,7 +74,7 @@ def test_every_figure_of_the_page_is_in_the_results(copy: Path) -> None:
     number = 0
     for found in documents.values():
         for table in tables(found):
-            for (method, protocol, metric), figure in table.figures.items():
+            for (method, protocol, metric), figure in table.cells.items():
                 same = [
                     one["test"][metric]
                     for one in found["runs"]
@@ -95,7 +92,7 @@ def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, ownview: Cal
     path = copy / name
     before = path.read_text(encoding="utf-8")
     found = read_all(copy / "results")["quick"]
-    figure = str(next(iter(tables(found)[0].figures.values())))
+    figure = str(next(iter(tables(found)[0].cells.values())))
     assert figure in before
     path.write_text(before.replace(figure, figure.replace("0.", "9.", 1)), encoding="utf-8")
     outcome = ownview("render-results", "--check")
@@ -116,13 +113,13 @@ def test_results_changed_by_hand_are_noticed(copy: Path, ownview: Callable[..., 
 def test_marks_and_warnings_stand_beside_the_figures(copy: Path) -> None:
     found = read_all(copy / "results")["quick"]
     (table,) = tables(found)
-    for column in table.columns():
-        best = max(table.methods, key=lambda method: table.figures[method, *column].mean)
-        assert " ▲ (" in table.text(best, *column)
-    assert table.warnings["honest"] == []
-    (leak,) = table.warnings["paper"]
-    assert "a model that learns nothing scores HR@10 1.000" in leak
-    assert f"- **`paper`**: {leak}" in (copy / "README.md").read_text(encoding="utf-8")
+    for column in table.columns:
+        best = max(table.methods, key=lambda method: table.cells[method, *column].mean)
+        assert " ▲ (" in str(table.cells[best, *column])
+    assert table.warnings("honest") == []
+    (leak,) = table.warnings("paper")
+    assert "a model that learns nothing scores HR@10 1.000" in leak.sentence
+    assert f"- **`paper`**: {leak.sentence}" in (copy / "README.md").read_text(encoding="utf-8")
 
 
 def test_tables_say_how_their_marks_were_made(copy: Path) -> None:

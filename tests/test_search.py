@@ -7,7 +7,8 @@ import pytest
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf, parse_space, text_of
 from ownview.registry import BASELINES, METHODS, PLUGINS
-from ownview.studies.tuning.knobs import Knob, knobs, searched
+from ownview.runs.experiment import NamedSetting
+from ownview.studies.tuning.tune import knobs, searched
 
 EVERY = {
     (method, name): knob
@@ -76,7 +77,7 @@ def test_spaces_are_read_as_the_settings_type(name: str, text: str, space: Betwe
 
 
 def test_lists_are_separated_by_slashes() -> None:
-    knob: Knob = knobs("pfedrec", [])["hidden_layers"]
+    knob: NamedSetting = knobs("pfedrec", [])["hidden_layers"]
     found = parse_space("8,4/16", knob.kind, knob.read)
     assert found == OneOf(((8, 4), (16,)))
     assert str(found) == "8,4/16"

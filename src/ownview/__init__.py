@@ -34,7 +34,8 @@ def __getattr__(name: str) -> object:
     if name.startswith("__") and name != "__all__":  # asked for by the import system and by doctest, say
         raise AttributeError(f"module 'ownview' has no attribute {name!r}")
     public = importlib.import_module("ownview.public")
-    globals().update({one: getattr(public, one) for one in public.__all__} | {"__all__": public.__all__})
+    named = {one: value for one, value in vars(public).items() if not one.startswith("_")}
+    globals().update(named | {"__all__": ["__version__", *named]})
     if name not in globals():
         raise AttributeError(f"module 'ownview' has no attribute {name!r}")
     return globals()[name]

@@ -2,91 +2,43 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import pkgutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
 from ownview.base.errors import SettingError, UnknownNameError
 from ownview.base.trust import require_trusted
-from ownview.baselines.bpr import BPR
 from ownview.baselines.central import Central, OneShot
-from ownview.baselines.centrap import CentRAP
-from ownview.baselines.ease import EASE
-from ownview.baselines.ials import IALS
-from ownview.baselines.itemknn import ItemKNN
-from ownview.baselines.lightgcn import LightGCN
-from ownview.baselines.markov import Markov
-from ownview.baselines.mf import MF
-from ownview.baselines.ncf import NCF
-from ownview.baselines.popularity import Popularity
-from ownview.baselines.recent_popularity import RecentPopularity
-from ownview.baselines.rp3beta import RP3Beta
-from ownview.baselines.sasrec import SASRec
-from ownview.baselines.sitting_counts import LaterSittings, SittingStarts
-from ownview.baselines.slim import SLIM
-from ownview.baselines.slist import SLIST
 from ownview.blends.blend import Blend, Part
-from ownview.methods.colr import CoLR
-from ownview.methods.fcf import FCF
-from ownview.methods.fedcia import FedCIA
-from ownview.methods.fedease import FedEASE
-from ownview.methods.fedem import FedEM
-from ownview.methods.fedfast import FedFast
-from ownview.methods.fedials import FedIALS
-from ownview.methods.fedmf import FedMF
-from ownview.methods.fedncf import FedNCF
-from ownview.methods.fednext import FedNext
-from ownview.methods.fedrap import FedRAP
-from ownview.methods.fedrecon import FedRecon
-from ownview.methods.fedsasrec import FedSASRec
-from ownview.methods.gpfedrec import GPFedRec
-from ownview.methods.local_only import LocalOnly
-from ownview.methods.perfedrec import PerFedRec
-from ownview.methods.pfedclr import PFedCLR
-from ownview.methods.pfedgraph import PFedGraph
-from ownview.methods.pfedrec import PFedRec
-from ownview.plugins.dual_personalisation import DualPersonalisation
-from ownview.plugins.elastic_merging import ElasticMerging
-from ownview.plugins.late_aggregation import LateAggregation
-from ownview.plugins.plgc import PLGC
 from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin
 
-_METHODS: tuple[type[Federated], ...] = (
-    CoLR, FCF, FedCIA, FedEASE, FedEM, FedFast, FedIALS, FedMF, FedNCF, FedNext, FedRAP, FedRecon, FedSASRec,
-    GPFedRec, LocalOnly, PerFedRec, PFedCLR, PFedGraph, PFedRec,
-)  # fmt: skip
-METHODS: dict[str, type[Federated]] = {cls.name: cls for cls in _METHODS}
-BASELINES: dict[str, type[Central]] = {
-    cls.name: cls
-    for cls in (
-        BPR,
-        CentRAP,
-        EASE,
-        IALS,
-        ItemKNN,
-        LaterSittings,
-        LightGCN,
-        Markov,
-        MF,
-        NCF,
-        Popularity,
-        RecentPopularity,
-        RP3Beta,
-        SASRec,
-        SittingStarts,
-        SLIM,
-        SLIST,
-    )
-}
-PLUGINS: dict[str, type[Plugin]] = {
-    cls.name: cls for cls in (DualPersonalisation, ElasticMerging, LateAggregation, PLGC)
-}
-
 Model = Federated | Central | Blend
+Kind = TypeVar("Kind", bound=Model)
+
+
+def _defined(module: ModuleType, kind: type[Kind]) -> list[type[Kind]]:
+    """The classes of a kind that a module defines itself; those it imports do not count."""
+    every = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if issubclass(cls, kind)]
+    return [cls for cls in every if cls.__module__ == module.__name__]
+
+
+def _found_in(package: str, kind: type[Kind]) -> dict[str, type[Kind]]:
+    """What the modules of a package define, by name. Classes without a name are there to be inherited from."""
+    folder = importlib.import_module(package).__path__
+    modules = [importlib.import_module(f"{package}.{one.name}") for one in pkgutil.iter_modules(folder)]
+    return {cls.name: cls for module in modules for cls in _defined(module, kind) if "name" in vars(cls)}
+
+
+METHODS = _found_in("ownview.methods", Federated)
+BASELINES = _found_in("ownview.baselines", Central)
+PLUGINS = _found_in("ownview.plugins", Plugin)
+MODELS: dict[str, type[Model]] = {**METHODS, **BASELINES, Blend.name: Blend}
 
 
 def find_model(name: str) -> type[Model]:
@@ -97,10 +49,9 @@ def find_model(name: str) -> type[Model]:
     """
     if name.endswith(".py"):
         return _from_file(Path(name))
-    known: dict[str, type[Model]] = {**METHODS, **BASELINES, Blend.name: Blend}
-    if name.lower() not in known:
-        raise UnknownNameError("method", name, [*known, "a .py file"])
-    return known[name.lower()]
+    if name.lower() not in MODELS:
+        raise UnknownNameError("method", name, [*MODELS, "a .py file"])
+    return MODELS[name.lower()]
 
 
 def find_plugin(name: str) -> type[Plugin]:
@@ -155,11 +106,7 @@ def _from_file(path: Path) -> type[Federated]:
         exec(compile(content, str(path), "exec"), module.__dict__)
     except Exception as error:
         raise SettingError(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
-    found = [
-        cls
-        for _, cls in inspect.getmembers(module, inspect.isclass)
-        if issubclass(cls, Federated) and cls.__module__ == module.__name__
-    ]
+    found = _defined(module, Federated)
     if len(found) != 1:
         raise SettingError(
             f"{path}: expected exactly one subclass of ownview.Method or ownview.ReportingMethod, found {len(found)}"

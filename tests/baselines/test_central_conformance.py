@@ -11,7 +11,7 @@ from ownview import BPR, EASE, IALS, MF, NCF, SLIM, SLIST, CentRAP, ItemKNN, Lig
 from ownview.baselines.central import Central, Lessons
 from ownview.registry import BASELINES
 from ownview.seam.training import Params
-from ownview.testing.central import CENTRAL_CHECKS, conform_central
+from ownview.testing.checks import CENTRAL_CHECKS, conform_central
 
 # As quick as may be: small worlds need few dimensions, small batches and high rates.
 MODELS: dict[str, Central] = {

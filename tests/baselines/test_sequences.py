@@ -17,7 +17,7 @@ from ownview.data.interactions import Interactions
 from ownview.data.splits import Split, leave_one_out
 from ownview.registry import Model
 from ownview.seam.training import Params
-from ownview.testing.shared_checks import at_work
+from ownview.testing.checks import at_work
 from ownview.testing.worlds import federation, small_world
 
 CPU = torch.device("cpu")

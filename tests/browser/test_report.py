@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from ownview.report.gather import gather
-from ownview.report.page import render
+from ownview.report.gather import gather, render
 from ownview.report.reading import find_runs
 from tests.browser.chromium import NAMES, Chromium, find_chromium
 from tests.report.worlds import HOSTILE, make_runs, make_sittings

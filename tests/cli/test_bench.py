@@ -21,11 +21,10 @@ import pytest
 from tests.outcome import PATIENCE, Outcome, killed, signalled
 from tests.reproduction.worlds import store_world
 
+from ownview.cli.progress import Forecast
 from ownview.evaluation.statistics import mean_interval
 from ownview.runs.folder import RunFolder
-from ownview.studies.bench.plan import Part, plan
-from ownview.studies.bench.suite import parse
-from ownview.studies.forecast import Forecast
+from ownview.studies.bench.suite import parse, plan
 
 TINY = """
 title = "Tiny"
@@ -162,7 +161,7 @@ def test_bad_suites_and_names(
 
 
 def test_a_suite_must_be_named_and_known(ownview: Callable[..., Outcome]) -> None:
-    assert "name a suite: large, papers, quick" in ownview("bench").err
+    assert "name a suite: anchors, best, large, papers, quick, sequential" in ownview("bench").err
     assert ownview("bench", "quik").err == "ownview: unknown suite 'quik'; did you mean 'quick'?\n"
     assert ownview("bench", "none.toml").err == "ownview: none.toml: no such suite file\n"
 
@@ -227,7 +226,7 @@ def test_on_a_terminal_a_board_shows_what_goes_on_and_time_left() -> None:
 
 
 def test_time_left_is_that_of_the_rounds_left(tmp_path: Path) -> None:
-    planned = plan(parse(TINY, "tiny", "tiny"), Part(), tmp_path)
+    planned = plan(parse(TINY, "tiny", "tiny"), tmp_path)
     now = 0.0
     forecast = Forecast(planned, 2, lambda: now)
     assert forecast.seconds_left() is None

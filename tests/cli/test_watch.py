@@ -16,8 +16,7 @@ import pytest
 from tests.outcome import PATIENCE, Outcome
 from tests.reproduction.worlds import store_world
 
-from ownview.cli.plots import blocks, curve
-from ownview.cli.watch import Followed
+from ownview.cli.watch import Followed, curve
 from ownview.runs.lock import at_work, sole_worker
 
 STARTED: list[subprocess.Popen[str]] = []
@@ -146,12 +145,7 @@ def test_curves_go_from_corner_to_corner() -> None:
     assert curve([2.0, 2.0, 2.0], 2, 1) == ["⣀⣀"]
     steep = curve([0.0, 1.0], 1, 1)
     assert steep == [chr(0x2800 + 0x40 + 0x20 + 0x10 + 0x08)], "joined up"
-
-
-def test_blocks_fit_their_line() -> None:
-    assert blocks([0.0, 0.5, 1.0], 10) == "▁▅█"
-    assert blocks([float(n) for n in range(100)], 8) == "▁▂▃▄▅▆▇█"
-    assert blocks([], 5) == ""
+    assert [len(line) for line in curve([float(n) for n in range(100)], 8, 1)] == [8], "many rounds fit a line"
 
 
 def test_of_rounds_that_were_not_measured_only_the_loss_is_told() -> None:

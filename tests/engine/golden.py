@@ -15,12 +15,14 @@ import math
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ownview import FederationOptions
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
+from ownview.federation.overlays import OverlayTables
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
 from ownview.seam.method import Federated
@@ -118,3 +120,11 @@ def touched_rows(one: Federation, number: int) -> list[int]:
     samples = one.work.samples(number, torch.arange(one.world.num_clients))
     alone = (samples.alone(k) for k in range(one.world.num_clients))
     return [len(set(mine.items[mine.rows].tolist())) for mine in alone]
+
+
+def changed_rows(tables: OverlayTables) -> Tensor:
+    """[n, m] True where a client has a row of its own, as a checkpoint tells."""
+    packed = {name: value.cpu() for name, value in tables.pack().items()}
+    marks = torch.zeros(len(packed["counts"]), tables.num_items, dtype=torch.bool)
+    marks[torch.repeat_interleave(packed["counts"]), packed["items"].long()] = True
+    return marks

@@ -20,6 +20,7 @@ from ownview.federation.round import Federation
 from ownview.seam.roles import shared, table
 from ownview.seam.training import Batch, Context, Params
 from ownview.testing.worlds import federation, small_world
+from tests.engine.golden import changed_rows
 
 
 def test_a_client_that_sits_out_keeps_the_table_of_its_own_round_underneath() -> None:
@@ -35,7 +36,7 @@ def test_a_client_that_sits_out_keeps_the_table_of_its_own_round_underneath() ->
     for client in range(split.num_users):
         under = tables[last[client] - 1] if client in last else tables[0]
         values = own.take(torch.tensor([client]), torch.arange(split.num_items)[None])[0]
-        untouched = ~own.changed_by(client)
+        untouched = ~changed_rows(own)[client]
         assert untouched.any()
         assert torch.equal(values[untouched], under[untouched])
 

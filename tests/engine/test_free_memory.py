@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ownview.engine.free_memory import UNKNOWN, free_memory
+from ownview.engine.machine import UNKNOWN, free_memory
 
 MEMINFO = """MemTotal:       24682496 kB
 MemFree:          200000 kB

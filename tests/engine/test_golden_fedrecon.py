@@ -13,7 +13,7 @@ import ownview as ov
 from ownview import DualPersonalisation, ElasticMerging, FedMF, FedRecon, Method, Phase, Step
 from ownview.base.errors import SettingError
 from ownview.base.randomness import derive
-from ownview.engine.halves import half_of
+from ownview.engine.samples import half_of
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
 from ownview.runs.watching import Watch

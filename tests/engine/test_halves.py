@@ -7,8 +7,7 @@ from collections import Counter
 import pytest
 
 from ownview import FedMF, Phase
-from ownview.engine.halves import half_of
-from ownview.engine.samples import Samples
+from ownview.engine.samples import Samples, half_of
 from ownview.testing.worlds import federation, small_world
 
 GROUP = 4

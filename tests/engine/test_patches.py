@@ -12,7 +12,8 @@ from ownview.base.errors import MessageError, SettingError
 from ownview.federation.aggregation import SumPartial, require_declared
 from ownview.federation.messages import Upload
 from ownview.federation.transforms import Sending, transforms
-from ownview.federation.wire import Matrix, decode, encode, matrix_size
+from ownview.federation.wire import Matrix, encode, matrix_size
+from tests.engine.test_wire import decode
 
 ROWS, COLUMNS = torch.tensor([[4, 1, 0], [2, 0, 3]]), torch.tensor([[3, 0], [1, 2]])
 VALUES = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]], [[5.0, 6.0], [7.0, 8.0], [9.0, 10.0]]])

@@ -25,8 +25,8 @@ from ownview import (
 from ownview.base.errors import SettingError
 from ownview.federation.aggregation import MeanPartial
 from ownview.federation.messages import Upload
-from ownview.federation.mixtures import Mixtures
 from ownview.federation.round import Federation
+from ownview.federation.server import Mixtures
 from ownview.federation.transforms import Noise, Sending
 from ownview.seam.initial import Constant
 from ownview.seam.roles import PERSONAL
@@ -172,7 +172,7 @@ def test_the_server_gets_nothing_without_noise(method: Federated, protection: st
     spy, one, before = _spied(method, protection)
     plain, _, _ = _spied(method, "none")
     names = {name for name, param in one.client.params.items() if param.sends}
-    sent, unprotected, weights = spy.changes(), plain.changes(), spy.weights(one.terms.plan.weighting)
+    sent, unprotected, weights = spy.changes(), plain.changes(), spy.weights(one.terms.weighting)
     assert set(sent) == {(client, name) for client in range(one.world.num_clients) for name in names}
     assert all(upload.rows == {} for upload in spy.uploads)
     noise = []
@@ -191,7 +191,7 @@ def test_the_server_gets_nothing_without_noise(method: Federated, protection: st
 
 def _assert_the_server_holds_only(spy: Spy, one: Federation, before: Params) -> None:
     """What the server holds after the round follows from what the spy saw, and from nothing else."""
-    weights, sent = spy.weights(one.terms.plan.weighting), spy.changes()
+    weights, sent = spy.weights(one.terms.weighting), spy.changes()
     for name, start in before.items():
         begun = start if one.client.params[name].role is PERSONAL else torch.zeros_like(start)
         moved = torch.stack([(sent[client, name] - begun) * w for client, w in weights.items()]).sum(0)

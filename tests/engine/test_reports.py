@@ -24,7 +24,7 @@ from ownview import (
     history,
 )
 from ownview.base.errors import SettingError
-from ownview.federation.declared_cost import DeclaredCost
+from ownview.federation.cost import declared_cost
 from ownview.federation.wire import dense_size
 from ownview.seam.roles import REPORTED, SHARED
 from ownview.testing.worlds import federation, small_world
@@ -65,9 +65,9 @@ def test_reports_count_in_bytes_up() -> None:
     assert reports.bytes_up - shared.bytes_up == 1 + len("user") + dense_size((3,), 8) == 1 + 4 + 8 + 3 * 8
     moves = 1 + len("move user") + dense_size((3,), 8)  # what absent clients have to follow by
     assert reports.bytes_down - shared.bytes_down == moves
-    cost = DeclaredCost.of(FAST.client(fast.world), fast.world)
-    assert cost.bytes_up - cost.bytes_down == 4 * 3
-    assert cost.private == {"user": 3}
+    cost = declared_cost(FAST.client(fast.world), fast.world)
+    assert cost["bytes_up_per_client"] - cost["bytes_down_per_client"] == 4 * 3
+    assert cost["private_values"] == {"user": 3}
 
 
 def test_a_report_is_no_table() -> None:
@@ -182,9 +182,9 @@ def test_the_mean_counts_in_bytes_down() -> None:
     report = one.round(1)
     shape = tuple(one.server.shared["items"].shape)
     assert report.bytes_down - report.bytes_up == 1 + len("mean") + dense_size(shape, 8)
-    cost = DeclaredCost.of(GRAPH.client(one.world), one.world)
-    assert cost.bytes_down == 2 * cost.bytes_up
-    assert cost.private["mean"] == cost.private["guide"] == 4 * one.world.num_items
+    cost = declared_cost(GRAPH.client(one.world), one.world)
+    assert cost["bytes_down_per_client"] == 2 * cost["bytes_up_per_client"]
+    assert cost["private_values"]["mean"] == cost["private_values"]["guide"] == 4 * one.world.num_items
 
 
 @dataclass(frozen=True)

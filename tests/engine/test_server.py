@@ -9,9 +9,8 @@ import torch
 
 from ownview.base.errors import SettingError
 from ownview.federation.aggregation import MeanPartial, add_rows
-from ownview.federation.options import FederationOptions, participation
-from ownview.federation.participants import participants
-from ownview.federation.server_optimizer import ServerOptimizer
+from ownview.federation.options import FederationOptions, participants, participation
+from ownview.federation.server import ServerOptimizer
 from tests.engine.uploads import upload_of
 
 CPU = torch.device("cpu")

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ownview import FedRAP
-from ownview.engine.stopping import EarlyStop
+from ownview.engine.local import EarlyStop
 from ownview.testing.worlds import federation, small_world
 from tests.engine.golden import POSITIVES, error, sigmoid
 from tests.engine.golden import federation as golden_federation

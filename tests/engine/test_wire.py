@@ -22,7 +22,7 @@ from ownview.federation.wire import (
     Message,
     Rows,
     Whole,
-    decode,
+    _decode,
     dense_size,
     encode,
     matrix_size,
@@ -37,6 +37,11 @@ _OFTEN_ZERO = st.one_of(st.just(0.0), st.just(0.0), st.floats(-1e6, 1e6, width=3
 _SMALL = st.one_of(st.just(0.0), st.integers(-9, 9).map(float))
 """Products of small whole numbers are exact, in whatever order they are added up."""
 _KINDS = st.sampled_from([np.float32, np.float64])
+
+
+def decode(data: bytes) -> Tensor:
+    """The whole table of `encode`'s bytes."""
+    return whole_table(_decode(data, 0)[0])
 
 
 @st.composite

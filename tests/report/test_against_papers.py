@@ -7,13 +7,11 @@ from pathlib import Path
 
 from ownview.evaluation.protocol import HONEST
 from ownview.report.against_papers import against_papers
-from ownview.report.reading import SeenRun
-from ownview.report.variants import Variant
+from ownview.report.reading import SeenRun, Variant
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
+from ownview.studies.reproduction.papers import figures, settings_of
 from ownview.studies.reproduction.plan import experiment
-from ownview.studies.reproduction.published import figures
-from ownview.studies.reproduction.settings import settings_of
 
 TEST = {"HR@10": 0.7, "NDCG@10": 0.4}
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from ownview.report.gather import gather
-from ownview.report.page import SCRIPTS, as_script, render
+from ownview.report.gather import SCRIPTS, as_script, gather, render
 from ownview.report.reading import find_runs
 from tests.outcome import Outcome
 from tests.report.worlds import HOSTILE

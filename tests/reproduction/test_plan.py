@@ -12,11 +12,9 @@ import pytest
 
 from ownview.base.errors import OutputError
 from ownview.runs.batch import run_all
-from ownview.studies.cache import folder_name
-from ownview.studies.reproduction.outcome import Result, results
-from ownview.studies.reproduction.plan import Line, Options, Status, plan, tasks
-from ownview.studies.reproduction.published import select
-from ownview.studies.reproduction.settings import settings_of
+from ownview.studies.grid import folder_name
+from ownview.studies.reproduction.papers import select, settings_of
+from ownview.studies.reproduction.plan import Line, Options, Status, plan, results, tasks
 from tests.reproduction.worlds import store_world
 
 
@@ -32,9 +30,9 @@ def lines_of(paper: str, table: str, options: Options, data: str = "ml-100k") ->
     return {line.one.method: line for line in plan(select(paper, [table], [data]), settings_of(paper), options)}
 
 
-def carried_out(lines: dict[str, Line], store: Path) -> dict[str, Result]:
+def carried_out(lines: dict[str, Line], store: Path) -> dict[str, Line]:
     run_all(tasks(list(lines.values())), jobs=1, memory="auto", data_dir=store)
-    return {result.line.one.method: result for result in results(list(lines.values()), {})}
+    return {line.one.method: line for line in results(list(lines.values()), {})}
 
 
 def options(store: Path, **changes: object) -> Options:
@@ -95,12 +93,12 @@ def test_figures_are_means_over_seeds_beside_the_published_ones(store: Path) -> 
     for kind, folders in (("here", lines["PFedRec"].here), ("honest", lines["PFedRec"].honest)):
         found = [json.loads((folder / "result.json").read_text())["test"] for _, folder in folders]
         assert len(found) == 3
-        for one, metric in zip(result.comparisons, ("HR@10", "NDCG@10"), strict=True):
+        for one, metric in zip(result.reached, ("HR@10", "NDCG@10"), strict=True):
             measure = getattr(one, kind)
             assert measure.values == tuple(values[metric] for values in found)
             assert measure.mean == pytest.approx(mean(measure.values))
             assert measure.spread == pytest.approx(stdev(measure.values))
-    first = result.comparisons[0]
+    first = result.reached[0]
     assert first.here is not None
     assert first.figure.value == 0.7162
     assert first.difference == pytest.approx(first.here.mean - 0.7162)
@@ -114,7 +112,7 @@ def test_a_group_of_users_is_those_with_so_many_interactions(store: Path) -> Non
     with (line.here[0][1] / "users.csv").open() as users:
         group = [user for user in csv.DictReader(users) if user["training_interactions"] in {"10", "11", "12"}]
     assert len(group) == 6
-    measure = result.comparisons[0].here
+    measure = result.reached[0].here
     assert measure is not None
     assert measure.values == (pytest.approx(mean(float(user["HR@10"]) for user in group)),)
     nobody = replace(line, setup=replace(line.setup, inactive=(90, 91)))
@@ -138,7 +136,7 @@ def test_costs_come_from_the_run_or_are_not_measured(store: Path) -> None:
 
     def told() -> list[float]:
         measured = results([space, seconds], {})
-        return [one.here.mean for result in measured for one in result.comparisons if one.here is not None]
+        return [one.here.mean for result in measured for one in result.reached if one.here is not None]
 
     of_result = {"client_bytes": 2**21, "server_bytes": 2**20, "round_seconds": 0.25}
     (folder / "result.json").write_text(json.dumps({**written, "cost": of_result}))
@@ -158,7 +156,7 @@ def test_a_failed_run_fails_its_line_and_no_other(store: Path) -> None:
     del lines["FedMF"]
     carried_out(lines, store)
     every = lines_of("PFedRec", "1", options(store, honest=False))
-    found = {result.line.one.method: result for result in results(list(every.values()), {failing: "went wrong"})}
+    found = {line.one.method: line for line in results(list(every.values()), {failing: "went wrong"})}
     assert (found["FedMF"].status, found["FedMF"].reason) == (Status.FAILED, "ml-100k: went wrong")
-    assert found["FedMF"].comparisons[0].here is None
+    assert found["FedMF"].reached[0].here is None
     assert found["PFedRec"].status is Status.MEASURED

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 import pytest
 
-from ownview.studies.reproduction.published import figures
+from ownview.studies.reproduction.papers import figures
 
 DIGITS = 4
 """Decimals the papers print."""

@@ -146,7 +146,7 @@ def test_warnings_stand_above_the_table(compared: list[Run], ownview: Callable[.
     assert words.index("a model that learns nothing") < words.index("2 rounds, 1 seed")
     assert "paper !" in done.out
     assert "honest !" not in done.out
-    assert "▲ best of its column." in words
+    assert "≈: cannot be told apart from the column's best, ▲ (paired over users" in words
 
 
 def test_rows_with_other_users_are_not_paired_and_the_table_says_so(

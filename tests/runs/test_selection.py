@@ -15,8 +15,8 @@ from safetensors.torch import load_file
 
 from ownview.base.errors import SettingError
 from ownview.evaluation.protocol import Protocol, protocol
-from ownview.report.curves import curve
 from ownview.report.reading import read_run
+from ownview.report.results import curve
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, resume, run
 

@@ -19,7 +19,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.run import open_run
 from ownview.runs.table import Comparison
 from ownview.runs.tried import Tried, told, tried, tried_of
-from ownview.studies.cache import folder_name
+from ownview.studies.grid import folder_name
 
 
 def _tuned(data: str) -> Experiment:

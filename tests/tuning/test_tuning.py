@@ -15,10 +15,8 @@ from ownview.base.errors import OutputError, SettingError, TrainingError
 from ownview.config.settings import own_settings
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
-from ownview.studies.tuning.best import best_of, ranked
-from ownview.studies.tuning.knobs import searched
-from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder
-from ownview.studies.tuning.tune import Tuning, tune
+from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder, best_of, ranked
+from ownview.studies.tuning.tune import Tuning, searched, tune
 from tests.tuning.worlds import write_world
 
 ROUNDS = 6

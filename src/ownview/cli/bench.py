@@ -2,31 +2,36 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.files import drop_unfinished, write_text
-from ownview.cli.live import live
-from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory
+from ownview.cli.figures import figures, warn
+from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
+from ownview.cli.progress import live
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import free_cores
 from ownview.runs.run import open_run
-from ownview.studies.bench.plan import Part, plan, require_data
-from ownview.studies.bench.render import page
-from ownview.studies.bench.results import Document, combined, document, read_document, write_document
-from ownview.studies.bench.suite import Suite, load_suite, suites
-from ownview.studies.bench.table import DataTable, tables
-from ownview.studies.cache import carry_out, unfinished
-from ownview.studies.grid import Planned, each_once
-from ownview.studies.markdown import counted
+from ownview.runs.table import counted, grouped
+from ownview.studies.bench.results import (
+    Document,
+    combined,
+    document,
+    failed,
+    page,
+    read_document,
+    tables,
+    write_document,
+)
+from ownview.studies.bench.suite import load_suite, part_of, plan, require_data, suites
+from ownview.studies.grid import Planned, carry_out, each_once, unfinished
 
 RESULTS = "results.json"
 PAGE = "results.md"
@@ -67,83 +72,49 @@ def command(
         raise SettingError(f"name a suite: {', '.join(one.name for one in suites())}; see ownview bench --list")
     declared = load_suite(suite)
     folder = out or RUNS / "bench" / declared.name
-    part = Part(tuple(method or ()), tuple(data or ()), seeds, rounds)
-    planned = plan(declared, part, folder / "runs", device)
+    planned = plan(part_of(declared, method or (), data or (), seeds), folder / "runs", rounds, device)
     if listing:
         _list_runs(planned, as_json)
         return
     if record is not None and rounds is not None:
         raise SettingError("--rounds: not with --record, which takes up runs as the suite declares them")
     require_data(planned, data_dir)
-    work, side_by_side = each_once(one.task for one in planned), jobs or free_cores(device)
+    work, side_by_side = each_once((one.experiment, one.folder) for one in planned), jobs or free_cores(device)
     with live(f"suite {declared.name}", planned, side_by_side, quiet=as_json) as on_round:
         # One thread a run: results hang on nothing that differs from one start to the next.
-        failures = carry_out(
-            work, jobs=side_by_side, memory=memory, data_dir=data_dir, on_round=on_round, threads=1
-        )  # fmt: skip
-    _probe([one for one in planned if one.folder not in failures], data_dir)
+        failures = carry_out(work, jobs=side_by_side, memory=memory, data_dir=data_dir, on_round=on_round, threads=1)
+    finished = ((one.data, open_run(one.folder)) for one in planned if one.folder not in failures)
+    for runs in grouped(finished).values():  # what the probes find lies in the run folders then
+        findings_of(runs, probe=True, data_dir=data_dir)
     found = document(declared, planned, failures)
-    _write(folder, found)
+    write_document(folder / RESULTS, found)
+    drop_unfinished(folder / PAGE)
+    write_text(folder / PAGE, page([found]))
     if record is not None:
-        _record(record, declared, found, plan(declared, Part(), folder / "runs", device))
+        path, whole = record / f"{declared.name}.json", plan(declared, folder / "runs", device=device)
+        before = read_document(path) if path.is_file() else None
+        write_document(path, combined(declared, whole, found, before))
     _show(found, folder, as_json)
     if failures:
         raise TrainingError(f"{len(failures)} of {len(work)} runs failed; {folder / PAGE} says which and why")
 
 
-def _probe(finished: list[Planned], data_dir: Path | None) -> None:
-    """Have the probes at work on every pair of data and protocol; what they find lies in the run folders then."""
-    for data in dict.fromkeys(one.data for one in finished):
-        findings_of([open_run(one.folder) for one in finished if one.data == data], probe=True, data_dir=data_dir)
-
-
-def _write(folder: Path, found: Document) -> None:
-    write_document(folder / RESULTS, found)
-    drop_unfinished(folder / PAGE)
-    write_text(folder / PAGE, page([found]))
-
-
-def _record(folder: Path, suite: Suite, found: Document, whole: list[Planned]) -> None:
-    path = folder / f"{suite.name}.json"
-    made = combined(suite, whole, found, read_document(path) if path.is_file() else None)
-    write_document(path, made)
-
-
 def _show(found: Document, folder: Path, as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps({**found, "folder": str(folder)}, indent=2))
+        print_json({**found, "folder": str(folder)})
         return
     console = Console(highlight=False)
     shown = tables(found)
     for table in shown:
-        console.print(_table(table))
-        for protocol, told in table.warnings.items():
-            for sentence in told:
-                console.print(f"! {protocol}: {sentence}", markup=False)
-        console.print(table.settings(), markup=False)
+        console.print(figures(table, f"{table.data}, {counted(table.seeds, 'seed')}"))
+        warn(console, table)
+        console.print(table.settings, markup=False)
         console.print()
-    legends = dict.fromkeys(table.legend for table in shown)
     about = "Test at the chosen round, mean over seeds; in brackets the 95 % interval over users."
-    console.print("\n".join([about, *legends]), markup=False)
-    for one in found["failures"]:
-        who = f"{one['method']}, {one['data']}, {one['protocol']}, seed {one['seed']}"
-        console.print(f"failed: {who}: {one['reason']}", markup=False)
+    console.print("\n".join([about, *dict.fromkeys(table.legend for table in shown)]), markup=False)
+    for told in failed(found):
+        console.print(told, markup=False)
     console.print(f"{RESULTS}, {PAGE} and every run are in {folder}", soft_wrap=True, markup=False)
-
-
-def _table(one: DataTable) -> Table:
-    """Fits 100 columns with two protocols: an interval stands under its mean."""
-    title = escape(f"{one.data}, {counted(one.seeds, 'seed')}")
-    table = Table(title=title, title_justify="left", title_style="bold", box=None)
-    table.add_column("method", overflow="fold")
-    for protocol, metric in one.columns():
-        table.add_column(
-            f"{escape(protocol)}\n{metric}\n[dim]of {one.protocols[protocol]}[/]", justify="right", no_wrap=True
-        )
-    for method in one.methods:
-        cells = (one.text(method, *column).replace(" (", "\n[dim](").replace(" to ", "-") for column in one.columns())
-        table.add_row(escape(one.label(method)), *(f"{cell}[/]" if "[dim]" in cell else cell for cell in cells))
-    return table
 
 
 def _list_suites(as_json: bool) -> None:
@@ -160,7 +131,7 @@ def _list_suites(as_json: bool) -> None:
         for one in suites()
     ]
     if as_json:
-        typer.echo(json.dumps({"suites": rows}, indent=2))
+        print_json({"suites": rows})
         return
     console = Console(highlight=False)
     for row in rows:
@@ -171,7 +142,7 @@ def _list_suites(as_json: bool) -> None:
 
 
 def _list_runs(planned: list[Planned], as_json: bool) -> None:
-    left = {folder for _, folder in unfinished([one.task for one in planned])}
+    left = {folder for _, folder in unfinished([(one.experiment, one.folder) for one in planned])}
     rows = [
         {
             "method": one.row, "data": one.data, "protocol": one.protocol, "seed": one.seed,
@@ -180,14 +151,12 @@ def _list_runs(planned: list[Planned], as_json: bool) -> None:
         for one in planned
     ]  # fmt: skip
     if as_json:
-        typer.echo(json.dumps({"runs": rows}, indent=2))
+        print_json({"runs": rows})
         return
-    table = Table(box=None, pad_edge=False)
-    for column in rows[0]:
-        table.add_column("run ends in" if column == "run" else column, overflow="fold")
+    heads = [Column("run ends in" if column == "run" else column, overflow="fold") for column in rows[0]]
+    table = Table(*heads, box=None, pad_edge=False)
     for row in rows:
-        row["run"] = str(row["run"]).rpartition("-")[2]  # what goes before is in the other columns
-        table.add_row(
-            *("yes" if value is True else "no" if value is False else escape(str(value)) for value in row.values())
-        )
+        ending = str(row["run"]).rpartition("-")[2]  # what goes before is in the other columns
+        texts = {**row, "finished": "yes" if row["finished"] else "no", "run": ending}.values()
+        table.add_row(*(escape(str(text)) for text in texts))
     Console(highlight=False).print(table)

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ownview.cli.options import AsJson, DataDir, Memory, new_folder
+from ownview.cli.options import AsJson, DataDir, Memory, folder_of, new_folder
 from ownview.cli.progress import progress
 from ownview.cli.run import show
 from ownview.runs.blended_runs import blend_of
@@ -27,7 +27,7 @@ def command(
 ) -> None:
     """Blend finished runs at home: standardised scores added up, weights by validation wins summed over clients."""
     experiment = blend_of(runs, own)
-    folder = out or new_folder(f"blend-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}")
+    folder = out or new_folder(folder_of(experiment))
     with progress("blend", 1, quiet=as_json) as advance:
         finished = run(
             experiment, out=folder, memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance("")

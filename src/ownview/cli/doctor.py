@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import shutil
@@ -10,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from ownview.base.version import __version__
-from ownview.cli.options import AsJson, DataDir
+from ownview.cli.options import AsJson, DataDir, print_json
 from ownview.cli.terminal import Console
 from ownview.data.catalog import catalog
 from ownview.data.storage import find, places
@@ -26,25 +24,23 @@ def command(data_dir: DataDir = None, as_json: AsJson = False) -> None:
     """Show versions, devices, memory and the datasets found."""
     report = _report(data_dir)
     if as_json:
-        typer.echo(json.dumps(report, indent=2))
+        print_json(report)
         return
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column("what", no_wrap=True, style="bold")
-    table.add_column("found", overflow="fold")
+    columns = Column("what", no_wrap=True, style="bold"), Column("found", overflow="fold")
+    table = Table(*columns, box=None, show_header=False, pad_edge=False)
     for name, value in report.items():
         table.add_row(name, _text(value))
     Console(highlight=False).print(table)
 
 
 def _report(data_dir: Path | None) -> dict[str, Any]:
-    gpus = [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())]
     return {
         "ownview": __version__,
         "python": platform.python_version(),
         "packages": package_versions(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "cuda devices": gpus or "none",
+        "cuda devices": [torch.cuda.get_device_name(k) for k in range(torch.cuda.device_count())] or "none",
         "memory for training": f"{machine('cpu').memory / 1e9:.1f} GB (half of what is free; set with --memory)",
         "disk free here": f"{shutil.disk_usage('.').free / 1e9:.1f} GB",
         "data looked for in": [str(place) for place in places(data_dir)],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,13 +12,13 @@ from rich.table import Table
 
 from ownview.base.errors import OwnviewError
 from ownview.cli.data import list_datasets
-from ownview.cli.options import RUNS, AsJson, DataDir
+from ownview.cli.options import RUNS, AsJson, DataDir, print_json
 from ownview.cli.terminal import Console
 from ownview.config.presets.loading import presets
-from ownview.config.settings import Rule, Settings, declared, own_settings, plain
+from ownview.config.settings import Rule, Settings, declared, plain
 from ownview.federation.options import FederationOptions
 from ownview.federation.soundness import names_moved
-from ownview.registry import BASELINES, METHODS, PLUGINS, Model
+from ownview.registry import BASELINES, METHODS, MODELS, PLUGINS, Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.seam.client import Reporting
@@ -53,11 +52,11 @@ def command(
     listed = {Kind.METHODS: _methods, Kind.PLUGINS: _plugins, Kind.PRESETS: _presets}
     rows = _runs(folder) if kind is Kind.RUNS else listed[kind]()
     if as_json:
-        every: dict[str, type[Settings]] = {**METHODS, **BASELINES, **PLUGINS}
+        every: dict[str, type[Settings]] = {**MODELS, **PLUGINS}
         detailed = [{**row, "settings": _settings(every[row["name"]])} if row["name"] in every else row for row in rows]
-        detailed = _whole_presets() if kind is Kind.PRESETS else detailed
+        detailed = _presets(whole=True) if kind is Kind.PRESETS else detailed
         options = {"federation": _settings(FederationOptions)} if kind is Kind.METHODS else {}
-        typer.echo(json.dumps({kind.value: detailed, **options}, indent=2))
+        print_json({kind.value: detailed, **options})
         return
     if not rows:
         typer.echo(f"no {kind.value} here" + (f" (looked in {folder})" if kind is Kind.RUNS else ""))
@@ -80,14 +79,11 @@ def _methods() -> list[dict[str, Any]]:
 
 
 def _settings(cls: type[Settings]) -> dict[str, dict[str, Any]]:
-    own = own_settings(cls)
-    fields = {one.name: one for one in declared(cls)}
-    return {name: _setting(fields[name].default, fields[name].metadata["rule"]) for name in own}
-
-
-def _setting(default: Any, rule: Rule) -> dict[str, Any]:
-    search = None if rule.search is None else rule.search.to_dict()
-    return {"default": plain(default), "help": rule.help, "search": search}
+    rules: dict[str, tuple[Any, Rule]] = {one.name: (one.default, one.metadata["rule"]) for one in declared(cls)}
+    return {
+        name: {"default": plain(default), "help": rule.help, "search": rule.search and rule.search.to_dict()}
+        for name, (default, rule) in rules.items()
+    }
 
 
 def _leaves(cls: type[Model]) -> str:
@@ -106,15 +102,9 @@ def _plugins() -> list[dict[str, Any]]:
     return [{"name": cls.name, "what": cls.summary, "paper": cls.paper} for cls in PLUGINS.values()]
 
 
-def _presets() -> list[dict[str, Any]]:
-    return [
-        {"name": one.name, "method": one.method, "data": one.data, "tried": one.tried, "about": one.about}
-        for one in presets()
-    ]
-
-
-def _whole_presets() -> list[dict[str, Any]]:
-    return [{**row, **one.experiment()} for row, one in zip(_presets(), presets(), strict=True)]
+def _presets(*, whole: bool = False) -> list[dict[str, Any]]:
+    names = ("name", "method", "data", "tried", "about")
+    return [{**{n: getattr(one, n) for n in names}, **(one.experiment() if whole else {})} for one in presets()]
 
 
 def _runs(folder: Path) -> list[dict[str, Any]]:
@@ -129,15 +119,9 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
         except OwnviewError as error:
             rows.append(dict.fromkeys(_RUN_COLUMNS) | {"name": name, "method": f"unreadable: {error}"})
             continue
-        rows.append(
-            {
-                "name": name,
-                "method": experiment.label(),
-                "data": experiment.data_label(),
-                "protocol": experiment.protocol.name,
-                "seed": experiment.seed,
-                "rounds": f"{len(rounds)} of {experiment.rounds}",
-                "HR@10": None if done is None else round(done["test"]["HR@10"], 4),
-            }
-        )
+        told = (
+            name, experiment.label(), experiment.data_label(), experiment.protocol.name, experiment.seed,
+            f"{len(rounds)} of {experiment.rounds}", None if done is None else round(done["test"]["HR@10"], 4),
+        )  # fmt: skip
+        rows.append(dict(zip(_RUN_COLUMNS, told, strict=True)))
     return rows

@@ -1,8 +1,10 @@
-"""Options that several commands share, and how they are read."""
+"""What several commands share: options, how they are read, and how a program is answered."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,7 +12,7 @@ import typer
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.registry import PLUGINS, find_model
-from ownview.runs.named_settings import FEDERATION, METHOD, named_settings
+from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
 
 Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`) or a file of interactions.")]
 Columns = Annotated[
@@ -19,6 +21,8 @@ Columns = Annotated[
 MeasureEvery = Annotated[
     int, typer.Option("--measure-every", help="Rounds from one measurement of validation to the next.")
 ]
+ProtocolName = Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")]
+Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
 Rounds = Annotated[int, typer.Option("--rounds", help="Rounds of training; for central models, epochs.")]
 Sets = Annotated[
     list[str] | None,
@@ -43,12 +47,23 @@ RUNS = Path("runs")
 """Where runs go unless --out says otherwise."""
 
 
-def new_folder(name: str) -> Path:
-    """runs/NAME, or runs/NAME-2, runs/NAME-3 and so on where that is taken."""
-    safe = name.replace("/", "-").replace(" ", "")
-    number = 1
-    while (folder := RUNS / (safe if number == 1 else f"{safe}-{number}")).exists():
+def print_json(values: Mapping[str, Any]) -> None:
+    """One object, which is all that a program reads."""
+    typer.echo(json.dumps(values, indent=2))
+
+
+def folder_of(experiment: Experiment, before: str = "") -> Path:
+    """runs/METHOD-DATA-PROTOCOL-SEED, with a word in front of it."""
+    name = f"{before}{experiment.label()}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
+    return RUNS / name.replace("/", "-").replace(" ", "")
+
+
+def new_folder(wanted: Path) -> Path:
+    """The folder, or FOLDER-2, FOLDER-3 and so on where that is taken."""
+    folder, number = wanted, 1
+    while folder.exists():
         number += 1
+        folder = wanted.with_name(f"{wanted.name}-{number}")
     return folder
 
 
@@ -63,26 +78,25 @@ def belongs(pair: str, method: str, plugins: Sequence[str]) -> bool:
     return found is not None and (found.owner != FEDERATION or find_model(method).federated)
 
 
-def read_sets(
-    method: str, plugins: Sequence[str], sets: Sequence[str]
-) -> tuple[dict[str, Any], list[tuple[str, dict[str, Any]]], dict[str, Any]]:
-    """Sort NAME=VALUE pairs to whom they belong: the method, its plug-ins, the federation.
+def with_settings(base: Experiment, method: str, plugins: Sequence[str], sets: Sequence[str]) -> Experiment:
+    """`base` with a method in plug-ins and what NAME=VALUE pairs say of them and of the federation.
 
-    Returns:
-        settings of the method, (name, settings) of every plug-in, and options of the federation.
+    What `base` says of the same method, of the same plug-ins and of the federation stays where no pair says other.
     """
-    known = named_settings(method, plugins)
-    chosen: dict[str, dict[str, Any]] = {METHOD: {}, FEDERATION: {}, **{name: {} for name in plugins}}
+    known, chosen = named_settings(method, plugins), {}
     for pair in sets:
         name, equals, value = pair.partition("=")
         if not equals:
             raise SettingError(f"--set {pair}: expected NAME=VALUE")
         if name in known:
-            chosen[known[name].owner][known[name].own] = value
+            chosen[name] = value
         elif (plugin := name.partition(".")[0]) in PLUGINS and plugin not in plugins:
             raise SettingError(f"--set {pair}: plug-in {plugin} is not in use; add --plugin {plugin}")
         else:
             near = suggestion(name, set(known))
             raise SettingError(f"--set {pair}: neither {method} nor the federation has a setting {name!r}{near}")
-    typed = {name: find_model(method).read(name, value) for name, value in chosen[METHOD].items()}
-    return typed, [(name, chosen[name]) for name in plugins], chosen[FEDERATION]
+    before = base.settings if method.lower() == base.method.lower() else {}
+    own = tuple((plugin, dict(base.plugins).get(plugin, {})) for plugin in plugins)
+    experiment = with_values(replace(base, method=method, settings=before, plugins=own), known, chosen)
+    experiment.model()
+    return experiment

@@ -11,7 +11,7 @@ from ownview.base.errors import OutputError
 from ownview.base.files import write_text
 from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS
-from ownview.studies.bench.render import page, read_all, with_tables
+from ownview.studies.bench.results import page, read_all, with_tables
 
 
 def command(

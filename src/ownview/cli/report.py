@@ -19,8 +19,7 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing page.")] = False,
 ) -> None:
     """Make one self-contained HTML page of finished runs: tables, curves, lists, pictures."""
-    from ownview.report.gather import gather  # noqa: PLC0415 - slow to import, and other commands need it not
-    from ownview.report.page import render  # noqa: PLC0415
+    from ownview.report.gather import gather, render  # noqa: PLC0415 - slow to import, and other commands need it not
     from ownview.report.reading import find_runs  # noqa: PLC0415
 
     if out.is_dir():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Sequence
@@ -10,31 +9,22 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markdown import Markdown
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from ownview.base.errors import DataError, SettingError, TrainingError
 from ownview.base.files import make_folder
-from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory
+from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
-from ownview.studies.cache import carry_out, unfinished
-from ownview.studies.reproduction.outcome import Result, results
-from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, tasks
-from ownview.studies.reproduction.published import CITATIONS, find_paper, select
-from ownview.studies.reproduction.report import (
-    LEAK,
-    Report,
-    how_measured,
-    line_texts,
-    reasons,
-    to_dict,
-    warnings,
-    write,
-)
-from ownview.studies.reproduction.settings import settings_of
+from ownview.runs.table import grouped
+from ownview.studies.grid import carry_out, unfinished
+from ownview.studies.reproduction.papers import CITATIONS, find_paper, select, settings_of
+from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, results, tasks
+from ownview.studies.reproduction.report import Report, markdown, to_dict, write
 
 QUICK_ROUNDS = 3
 
@@ -97,7 +87,7 @@ def command(
     make_folder(folder)
     write(report, folder)
     if as_json:
-        typer.echo(json.dumps({**to_dict(report), "folder": str(folder)}, indent=2))
+        print_json({**to_dict(report), "folder": str(folder)})
     else:
         _show(report, folder)
     if failures:
@@ -127,54 +117,19 @@ def _command_line() -> str:
 
 def _show(report: Report, folder: Path) -> None:
     console = Console(highlight=False)
-    if report.warning:
-        console.print(report.warning, style="bold red")
-    for name, by_data in report.tables().items():
-        every = [result for found in by_data.values() for result in found]
-        honest = any(result.line.honest for result in every)
-        for data, found in by_data.items():
-            console.print(_table(f"{report.paper}, table {name}: {data}", found, honest=honest))
-            console.print()
-        console.print(f"{how_measured(every)}.", markup=False)
-        for reason in reasons(every):
-            console.print(reason, markup=False)
-        console.print()
-    for protocol, told in warnings(report).items():
-        for finding in told:
-            console.print(f"[red]![/] {escape(protocol)}, {finding.probe}: {escape(finding.sentence)}")
-    if report.honest:
-        console.print(f"note: {LEAK}", markup=False)
-    spread = f" ± is the standard deviation over {report.options.seeds} seeds." if report.options.seeds > 1 else ""
-    console.print(report.summary() + spread, markup=False)
+    console.print(Markdown(markdown(report, settings=False)))
     if report.warning:
         console.print(report.warning, style="bold red")
     console.print(f"report.md, report.json and every run are in {folder}", soft_wrap=True, markup=False)
 
 
-def _table(title: str, found: Sequence[Result], *, honest: bool) -> Table:
-    """Fits 80 columns; where it does not, names of methods break and never figures, which would lose their lines."""
-    table = Table(title=escape(title), title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
-    table.add_column("method", overflow="fold")
-    table.add_column("metric", no_wrap=True)
-    shown = ("published", "here", "difference", "honest")[: 4 if honest else 3]
-    for column in shown:
-        table.add_column("paper" if column == "published" else column, justify="right", no_wrap=True)
-    for result in found:
-        row = line_texts(result)
-        metrics = "\n".join(figure.metric for figure in result.line.figures)
-        texts = ("\n".join(getattr(row, column)).replace(" ± ", "±") for column in shown)
-        table.add_row(escape(row.method), metrics, *texts)
-    return table
-
-
 def _list(papers: Sequence[str], as_json: bool) -> None:
     rows = [row for paper in papers for row in _listed(paper)]
     if as_json:
-        typer.echo(json.dumps({"tables": rows}, indent=2))
+        print_json({"tables": rows})
         return
-    table = Table(box=None, pad_edge=False)
-    for column in ("paper", "table", *_COUNTS):
-        table.add_column(column.replace("_", " "), justify="right" if column in _COUNTS else "left")
+    counts = [Column(name.replace("_", " "), justify="right") for name in _COUNTS]
+    table = Table("paper", "table", *counts, box=None, pad_edge=False)
     for row in rows:
         table.add_row(*(escape(str(row[column])) for column in ("paper", "table", *_COUNTS)))
     console = Console(highlight=False)
@@ -193,16 +148,10 @@ _COUNTS = ("figures", "with_settings", "can_be_run")
 
 
 def _listed(paper: str) -> list[dict[str, Any]]:
-    settings = settings_of(paper)
-    rows: dict[str, dict[str, Any]] = {}
-    for figure in select(paper):
-        row = rows.setdefault(
-            figure.table, {"paper": paper, "table": figure.table, **dict.fromkeys(_COUNTS, 0), "data": []}
-        )
-        setup = settings.setup(figure)
-        row["figures"] += 1
-        row["with_settings"] += setup is not None
-        row["can_be_run"] += setup is not None and not missing(setup)
-        if figure.data not in row["data"]:
-            row["data"].append(figure.data)
-    return list(rows.values())
+    rows = []
+    for table, found in grouped((figure.table, figure) for figure in select(paper)).items():
+        setups = [setup for figure in found if (setup := settings_of(paper).setup(figure)) is not None]
+        counts = len(found), len(setups), sum(not missing(setup) for setup in setups)
+        data = list(dict.fromkeys(figure.data for figure in found))
+        rows.append({"paper": paper, "table": table, **dict(zip(_COUNTS, counts, strict=True)), "data": data})
+    return rows

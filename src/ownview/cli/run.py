@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,37 +12,20 @@ import typer
 from rich.markup import escape
 
 from ownview.base.errors import SettingError
-from ownview.cli.options import (
-    AsJson,
-    Columns,
-    Data,
-    DataDir,
-    Device,
-    EngineName,
-    MeasureEvery,
-    Memory,
-    Privacy,
-    Rounds,
-    Sets,
-    new_folder,
-    read_sets,
-    with_privacy,
-)
+from ownview.cli import options
+from ownview.cli.options import folder_of, new_folder, print_json, with_privacy, with_settings
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, trusted_if_file
 from ownview.config.presets.loading import preset
 from ownview.data.columns import parse_columns
 from ownview.engine.machine import readable
-from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
-from ownview.federation.options import FederationOptions
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run, experiment_of, resume, run
 
-Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
 Config = Annotated[Path | None, typer.Option("--config", help="An experiment as a TOML file; options override it.")]
 PresetName = Annotated[
     str | None, typer.Option("--preset", help="Settings found for the method (`ownview ls presets`); --set overrides.")
@@ -62,55 +45,53 @@ def command(
     method: Annotated[
         str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=trusted_if_file)
     ] = None,
-    data: Data = "goodbooks",
-    columns: Columns = None,
-    protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
-    rounds: Rounds = 100,
-    measure_every: MeasureEvery = 1,
+    data: options.Data = "goodbooks",
+    columns: options.Columns = None,
+    protocol: options.ProtocolName = "honest",
+    rounds: options.Rounds = 100,
+    measure_every: options.MeasureEvery = 1,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal results.")] = 0,
     inactive: Inactive = "",
     watch: Watching = None,
-    privacy: Privacy = None,
-    sets: Sets = None,
-    plugin: Plugins = None,
+    privacy: options.Privacy = None,
+    sets: options.Sets = None,
+    plugin: options.Plugins = None,
     config: Config = None,
     preset_name: PresetName = None,
     out: Out = None,
     resume_from: Resume = None,
-    engine: EngineName = "vector",
-    device: Device = "auto",
-    memory: Memory = "auto",
-    data_dir: DataDir = None,
+    engine: options.EngineName = "vector",
+    device: options.Device = "auto",
+    memory: options.Memory = "auto",
+    data_dir: options.DataDir = None,
     trust: Trust = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Train a method and measure it; everything goes into a run folder."""
     given = {name for name in context.params if _on_command_line(context, name)}
     asked: dict[str, Any] = {
         "data": data, "rounds": rounds, "measure_every": measure_every, "seed": seed, "engine": engine,
         "device": device, "protocol": protocol, "inactive": inactive, "watch": tuple((watch or "").split(",")),
+        "columns": parse_columns(columns),
     }  # fmt: skip
     sets = with_privacy(sets, privacy)
     asked = {name: value for name, value in asked.items() if name in given}
+    if "protocol" in asked:
+        asked["protocol"] = protocol_by_name(protocol)
     if resume_from is not None:
         _refuse(given & {"config", "out", "plugin", "columns", "preset_name"}, sets)
-        total = experiment_of(RunFolder.open(resume_from)).rounds
-        with progress(f"resuming {resume_from.name}", total, quiet=as_json) as advance:
-            finished = resume(
-                resume_from, memory=memory, data_dir=data_dir, asked=_comparable(asked, method),
-                on_round=lambda number, metrics: advance(_words(metrics)),
-            )  # fmt: skip
+        title, total = f"resuming {resume_from.name}", experiment_of(RunFolder.open(resume_from)).rounds
+        work = partial(resume, resume_from, asked=_comparable(asked, method))
     else:
-        base = _base(method, asked.get("data", data), config, preset_name)
-        experiment = _experiment(base, method, asked, parse_columns(columns), sets, plugin or [])
-        folder = out or new_folder(
-            f"{experiment.label()}-{Path(experiment.data).stem}-{experiment.protocol.name}-seed{experiment.seed}"
-        )
-        with progress(experiment.label(), experiment.rounds_needed, quiet=as_json) as advance:
-            finished = run(
-                experiment, out=folder, memory=memory, data_dir=data_dir,
-                on_round=lambda number, metrics: advance(_words(metrics)),
-            )  # fmt: skip
+        base = replace(_base(method, asked.get("data", data), config, preset_name), **asked)
+        wrapped = list(dict.fromkeys(plugin or (name for name, _ in base.plugins)))
+        if sets or plugin or (method or base.method).lower() != base.method.lower():
+            base = replace(base, settings_tried=0)  # what a file says of its settings is not true of others
+        experiment = with_settings(base, method or base.method, wrapped, sets)
+        title, total = experiment.label(), experiment.rounds_needed
+        work = partial(run, experiment, out=out or new_folder(folder_of(experiment)))
+    with progress(title, total, quiet=as_json) as advance:
+        finished = work(memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance(_words(metrics)))
     show(finished, as_json=as_json)
 
 
@@ -118,7 +99,7 @@ def show(finished: Run, *, as_json: bool) -> None:
     """Print a result: one JSON object, or a few lines for a person."""
     result = {**finished.result, "folder": str(finished.folder.path)}
     if as_json:
-        typer.echo(json.dumps(result, indent=2))
+        print_json(result)
         return
     console = Console(highlight=False)
     among = finished.experiment.protocol.candidates
@@ -135,7 +116,8 @@ def show(finished: Run, *, as_json: bool) -> None:
     low, high = result["interval_95"]["HR@10"]
     console.print(f"  HR@10's 95 % interval over users: {low:.4f} to {high:.4f}")
     _show_groups(console, result)
-    _show_cost(console, result)
+    if (result.get("cost") or {}).get("seconds"):
+        console.print(_cost(result), soft_wrap=True, markup=False)
     for note in result["notes"]:
         console.print(f"  note: {note}", markup=False)
     console.print(f"  {result['seconds']:.1f} s, everything in {result['folder']}", soft_wrap=True, markup=False)
@@ -143,29 +125,22 @@ def show(finished: Run, *, as_json: bool) -> None:
 
 def _show_groups(console: Console, result: dict[str, Any]) -> None:
     groups = result.get("groups", [])  # runs of earlier versions have neither groups nor cost
-    cells = [f"{one['test']['HR@10']:.4f} ({_span(one)})" for one in groups]
+    cells = [f"{one['test']['HR@10']:.4f} ({'-'.join(map(str, one['interactions']))})" for one in groups]
     if cells:
         console.print(f"  HR@10 by interactions of the user: {'   '.join(cells)}", soft_wrap=True)
     if "inactive" in result:
         one = result["inactive"]
         words = "   ".join(f"{name} {one['test'][name]:.4f}" for name in HEADLINE)
-        console.print(f"  {one['label']} ({_span(one)} interactions), {one['users']:,} users: {words}", soft_wrap=True)
+        span = "-".join(map(str, one["interactions"]))
+        console.print(f"  {one['label']} ({span} interactions), {one['users']:,} users: {words}", soft_wrap=True)
 
 
-def _span(group: dict[str, Any]) -> str:
-    low, high = group["interactions"]
-    return f"{low}-{high}"
-
-
-def _show_cost(console: Console, result: dict[str, Any]) -> None:
-    if not (result.get("cost") or {}).get("seconds"):
-        return
+def _cost(result: dict[str, Any]) -> str:
     cost, seconds = result["cost"], result["cost"]["seconds"]
-    console.print(
+    return (
         f"  cost: client {readable(cost['client_bytes'])}, server {readable(cost['server_bytes'])}, "
         f"down {readable(result['bytes_down_per_client'])} and up {readable(result['bytes_up_per_client'])} a round "
-        f"of {seconds['round']:.3g} s (slowest client {seconds['slowest_client']:.3g}, server {seconds['server']:.3g})",
-        soft_wrap=True,
+        f"of {seconds['round']:.3g} s (slowest client {seconds['slowest_client']:.3g}, server {seconds['server']:.3g})"
     )
 
 
@@ -182,35 +157,6 @@ def _base(method: str | None, data: str, config: Path | None, preset_name: str |
     return Experiment(method=str(method))
 
 
-def _experiment(
-    base: Experiment,
-    method: str | None,
-    asked: dict[str, Any],
-    columns: dict[str, str] | None,
-    sets: Sequence[str],
-    plugins: Sequence[str],
-) -> Experiment:
-    name = method or base.method
-    wrapped = {**dict(base.plugins if not plugins else ()), **{plugin: {} for plugin in plugins}}
-    settings, of_plugins, federation = read_sets(name, list(wrapped), sets)
-    changes = dict(asked)
-    if sets or plugins or name.lower() != base.method.lower():
-        changes["settings_tried"] = 0  # what a file says of its settings is not true of others
-    if "protocol" in asked:
-        changes["protocol"] = protocol_by_name(asked["protocol"])
-    experiment = replace(
-        base,
-        **changes,
-        method=name,
-        settings={**(base.settings if name.lower() == base.method.lower() else {}), **settings},
-        plugins=tuple((plugin, {**wrapped[plugin], **changed}) for plugin, changed in of_plugins),
-        columns=columns or base.columns,
-        federation=FederationOptions.of({**base.federation.values(), **federation}),
-    )
-    experiment.model()
-    return experiment
-
-
 def _on_command_line(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
@@ -218,14 +164,9 @@ def _on_command_line(context: typer.Context, name: str) -> bool:
 
 def _comparable(asked: dict[str, Any], method: str | None) -> dict[str, Any]:
     """What was asked for, in the words of experiment.toml."""
-    values = {name: value for name, value in asked.items() if not (name == "device" and value == "auto")}
-    if "protocol" in values:
-        values["protocol"] = protocol_by_name(values["protocol"]).plain()
-    if "watch" in values:
-        values["watch"] = list(values["watch"])
-    if values.get("inactive"):
-        values["inactive"] = str(ActivityRange.parse(values["inactive"]))
-    return values if method is None else {**values, "method": method}
+    words = Experiment(**{"method": method or "", **asked}).to_dict()
+    names = [name for name in asked if not (name == "device" and asked[name] == "auto")]
+    return {name: words[name] for name in (*names, *(["method"] if method else []))}
 
 
 def _refuse(given: set[str], sets: Sequence[str]) -> None:

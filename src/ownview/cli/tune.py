@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,34 +9,18 @@ from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.table import Table
+from rich.table import Column, Table
 
-from ownview.cli.options import (
-    RUNS,
-    AsJson,
-    Columns,
-    Data,
-    DataDir,
-    Device,
-    EngineName,
-    MeasureEvery,
-    Memory,
-    Privacy,
-    Rounds,
-    read_sets,
-    with_privacy,
-)
+from ownview.cli import options
+from ownview.cli.options import folder_of, print_json, with_privacy, with_settings
+from ownview.cli.progress import bars
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import trusted_if_file
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
-from ownview.federation.options import FederationOptions
 from ownview.runs.experiment import Experiment
-from ownview.studies.tuning.best import best_of, ranked
-from ownview.studies.tuning.knobs import searched
-from ownview.studies.tuning.record import COMPLETE, Trial, TuningFolder
-from ownview.studies.tuning.tune import METRICS, OnRound, OnTrial, Tuning, tune
+from ownview.studies.tuning.record import COMPLETE, Trial, TuningFolder, best_of, ranked
+from ownview.studies.tuning.tune import METRICS, OnRound, OnTrial, Tuning, searched, tune
 
 _SHOWN = 10
 
@@ -58,63 +41,54 @@ def command(
     method: Annotated[
         str, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=trusted_if_file)
     ],
-    data: Data = "goodbooks",
+    data: options.Data = "goodbooks",
     trials: Trials = 30,
-    columns: Columns = None,
-    protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
+    columns: options.Columns = None,
+    protocol: options.ProtocolName = "honest",
     metric: Annotated[str, typer.Option("--metric", help=" or ".join(METRICS) + ", on validation.")] = METRICS[0],
-    rounds: Rounds = 100,
-    measure_every: MeasureEvery = 1,
+    rounds: options.Rounds = 100,
+    measure_every: options.MeasureEvery = 1,
     seed: Annotated[int, typer.Option("--seed", help="Of the search and of every trial.")] = 0,
     search: Searches = None,
     sets: Pins = None,
-    privacy: Privacy = None,
-    plugin: Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")] = None,
+    privacy: options.Privacy = None,
+    plugin: options.Plugins = None,
     pruner: Annotated[str, typer.Option("--pruner", help="Who ends poor trials early: median, halving or none.")] = (
         "median"
     ),
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the tuning; one that exists goes on.")] = None,
-    engine: EngineName = "vector",
-    device: Device = "auto",
-    memory: Memory = "auto",
-    data_dir: DataDir = None,
-    as_json: AsJson = False,
+    engine: options.EngineName = "vector",
+    device: options.Device = "auto",
+    memory: options.Memory = "auto",
+    data_dir: options.DataDir = None,
+    as_json: options.AsJson = False,
 ) -> None:
     """Find a method's best settings on validation; test is not looked at. The same command goes on where it stopped."""
     pairs = with_privacy(sets, privacy)
     plugins = list(dict.fromkeys(plugin or []))
-    settings, of_plugins, federation = read_sets(method, plugins, pairs)
-    base = Experiment(
-        method=method, data=data, settings=settings, plugins=tuple(of_plugins), columns=parse_columns(columns) or {},
-        protocol=protocol_by_name(protocol), federation=FederationOptions.of(federation), rounds=rounds,
-        measure_every=measure_every, seed=seed, engine=engine, device=device,
+    plain = Experiment(
+        method=method, data=data, columns=parse_columns(columns) or {}, protocol=protocol_by_name(protocol),
+        rounds=rounds, measure_every=measure_every, seed=seed, engine=engine, device=device,
     )  # fmt: skip
-    base.model()
+    base = with_settings(plain, method, plugins, pairs)
     pinned = [pair.partition("=")[0] for pair in pairs]
     tuning = Tuning(base, searched(method, plugins, pinned, search or []), trials, metric, pruner)
-    folder = TuningFolder(out or _folder(base))
+    folder = TuningFolder(out or folder_of(base, "tune-"))
     with _live(tuning, quiet=as_json) as (on_round, on_trial):
         ended = tune(tuning, folder, memory=memory, data_dir=data_dir, on_round=on_round, on_trial=on_trial)
     if as_json:
-        typer.echo(json.dumps(_summary(tuning, ended, folder), indent=2))
+        print_json(_summary(tuning, ended, folder))
         return
     _show(tuning, ended, folder)
-
-
-def _folder(base: Experiment) -> Path:
-    name = f"tune-{base.label()}-{Path(base.data).stem}-{base.protocol.name}-seed{base.seed}"
-    return RUNS / name.replace("/", "-").replace(" ", "")
 
 
 @contextmanager
 def _live(tuning: Tuning, *, quiet: bool) -> Iterator[tuple[OnRound, OnTrial]]:
     """Two bars on stderr, trials and rounds of the one in progress; nothing where that is no terminal."""
-    console = Console(stderr=True)
-    if quiet or not console.is_terminal:
-        yield lambda trial, number, value: None, lambda trial: None
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[words]}"))
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
+    with bars(quiet=quiet) as bar:
+        if bar is None:
+            yield lambda trial, number, value: None, lambda trial: None
+            return
         trials = bar.add_task(f"tuning {tuning.base.label()}", total=tuning.trials, words="")
         rounds = bar.add_task("trial", total=tuning.base.rounds, words="")
         best: list[float] = []
@@ -127,23 +101,19 @@ def _live(tuning: Tuning, *, quiet: bool) -> Iterator[tuple[OnRound, OnTrial]]:
             best.extend([trial.value] if trial.state == COMPLETE and trial.value is not None else [])
             words = f"best {max(best):.4f}" if best else ""
             bar.update(trials, completed=trial.number, words=words)
-            bar.console.print(_one_line(trial, tuning.metric), style="dim", markup=False, highlight=False)
+            found = "failed" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
+            told = f"trial {trial.number}: {found} at round {trial.round}, {trial.state}"
+            bar.console.print(told, style="dim", markup=False, highlight=False)
 
         yield on_round, on_trial
-
-
-def _one_line(trial: Trial, metric: str) -> str:
-    found = "failed" if trial.value is None else f"{metric} {trial.value:.4f}"
-    return f"trial {trial.number}: {found} at round {trial.round}, {trial.state}"
 
 
 def _show(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> None:
     console = Console(highlight=False)
     base, best = tuning.base, best_of(ended)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for column in ("trial", tuning.metric, "round", "state"):
-        table.add_column(column, justify="left" if column == "state" else "right", no_wrap=True)
-    table.add_column("settings", overflow="fold")
+    numbers = [Column(name, justify="right", no_wrap=True) for name in ("trial", tuning.metric, "round")]
+    others = [Column("state", no_wrap=True), Column("settings", overflow="fold")]
+    table = Table(*numbers, *others, box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for trial in ranked(ended)[:_SHOWN]:
         value = "" if trial.value is None else f"{trial.value:.4f}"
         settings = ", ".join(f"{name}={_short(text)}" for name, text in trial.settings.items())
@@ -177,10 +147,8 @@ def _summary(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> di
 
 
 def _fields(trial: Trial) -> dict[str, Any]:
-    return {
-        "trial": trial.number, "state": trial.state, "value": trial.value, "round": trial.round,
-        "settings": trial.settings, "seconds": trial.seconds, "reason": trial.reason,
-    }  # fmt: skip
+    told = ("state", "value", "round", "settings", "seconds", "reason")
+    return {"trial": trial.number, **{name: getattr(trial, name) for name in told}}
 
 
 def _short(text: str) -> str:

@@ -1,9 +1,10 @@
-"""`ownview watch`: the curves of runs while they go on."""
+"""`ownview watch`: the curves of runs while they go on, in dots of braille."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,12 +15,51 @@ from rich.live import Live
 from rich.text import Text
 
 from ownview.base.errors import OutputError
-from ownview.cli.plots import blocks, curve
 from ownview.cli.terminal import Console
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.folder import RunFolder
 from ownview.runs.lock import at_work
 from ownview.runs.run import experiment_of
+
+_BRAILLE = 0x2800
+_DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+"""Bits of a braille character: four dots high, two wide."""
+
+
+def curve(values: Sequence[float], width: int, height: int) -> list[str]:
+    """`height` lines of `width` characters: the first value at the left edge, the last at the right, joined up.
+
+    A single value, or equal ones, lie on the bottom line; no values give empty lines.
+    """
+    across, high = 2 * width, 4 * height
+    cells = [[0] * width for _ in range(height)]
+    before: int | None = None
+    for column, value in enumerate(_spread(values, across)):
+        level = _level(value, values, high)
+        for dot in _between(before, level):
+            row = high - 1 - dot
+            cells[row // 4][column // 2] |= _DOTS[row % 4][column % 2]
+        before = level
+    return ["".join(chr(_BRAILLE + bits) for bits in line) for line in cells]
+
+
+def _spread(values: Sequence[float], number: int) -> list[float]:
+    """`number` values from first to last, each the nearest one."""
+    last = len(values) - 1
+    return [values[round(k * last / max(number - 1, 1))] for k in range(number)] if values else []
+
+
+def _level(value: float, values: Sequence[float], levels: int) -> int:
+    low, high = min(values), max(values)
+    return 0 if high == low else round((value - low) / (high - low) * (levels - 1))
+
+
+def _between(before: int | None, level: int) -> range:
+    """The dots from the last level (not itself) to this one."""
+    if before is None or abs(level - before) <= 1:
+        return range(level, level + 1)
+    return range(before + 1, level + 1) if level > before else range(level, before)
+
 
 _EVERY = 0.5
 """Seconds between looks."""
@@ -39,34 +79,25 @@ def command(
     view = View(tuple(runs))
     if once:
         view.look()
-        console.print(view.picture(console) if console.is_terminal else view.numbers(), soft_wrap=True, markup=False)
+        told = view.picture(console) if console.is_terminal else "\n".join(one.head() for one in view.followed)
+        console.print(told, soft_wrap=True, markup=False)
         return
     try:
-        if console.is_terminal:
-            with Live(console=console, refresh_per_second=4, screen=False) as shown:
-                while view.look():
+        with Live(console=console, refresh_per_second=4) if console.is_terminal else nullcontext() as shown:
+            going = True
+            while going:
+                going = view.look()
+                if shown is not None:
                     shown.update(view.picture(console))
-                    time.sleep(_EVERY)
-                shown.update(view.picture(console))
-        else:
-            _follow(view)
+                else:  # numbers, a line a round, for pipes and files
+                    for line in (line for one in view.followed for line in one.news()):
+                        typer.echo(line)
+                time.sleep(_EVERY if going else 0)
     except KeyboardInterrupt:
         return  # the runs go on; only the looking ends
     for one in view.followed:
         if one.state == "stopped":
             typer.echo(f"{one.name}: nobody is at work on it; go on with: ownview run --resume {one.path}")
-
-
-def _follow(view: View) -> None:
-    """Numbers, a line a round, for pipes and files."""
-    going = True
-    while going:
-        going = view.look()
-        for one in view.followed:
-            for line in one.news():
-                typer.echo(line)
-        if going:
-            time.sleep(_EVERY)
 
 
 @dataclass
@@ -148,7 +179,7 @@ class Followed:
 
     def row(self, width: int) -> str:
         """The same on one line and a half, where many runs must fit."""
-        return f"{self.head()}\n  {blocks(self.metric('HR@10'), max(width - 4, 10))}"
+        return f"{self.head()}\n  {curve(self.metric('HR@10'), max(width - 4, 10), 1)[0]}"
 
 
 @dataclass
@@ -192,10 +223,6 @@ class View:
         hidden = len(order) - len(shown)
         rows = [Text(one.row(console.width), no_wrap=True) for one in shown]
         return Group(*([Text(f"and {hidden} more")] if hidden else []), *rows)
-
-    def numbers(self) -> str:
-        """One line a run."""
-        return "\n".join(one.head() for one in self.followed)
 
 
 def _stage(line: dict[str, Any]) -> str:

@@ -33,6 +33,10 @@ class Between:
         """The values that must be allowed for all of them to be."""
         return self.low, self.high
 
+    def holds(self, value: Any) -> bool:
+        """Whether a value lies in it."""
+        return bool(self.low <= value <= self.high)
+
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
         return {"low": self.low, "high": self.high, "log": self.log}
@@ -54,6 +58,10 @@ class OneOf:
     def ends(self) -> tuple[Any, ...]:
         """The values that must be allowed for all of them to be."""
         return self.values
+
+    def holds(self, value: Any) -> bool:
+        """Whether a value is one of them, as text."""
+        return text_of(value) in map(text_of, self.values)
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""

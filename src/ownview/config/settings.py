@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 from ownview.base.errors import SettingError, suggestion
+from ownview.config.layers import require_known
 from ownview.config.search import Space
 
 Scalar = bool | int | float | str
 Value = Scalar | tuple[Scalar, ...]
+_YES, _NO = ("true", "yes", "on", "1"), ("false", "no", "off", "0")
 
 
 _LARGEST = 2**62
@@ -44,9 +46,8 @@ class Rule:
         """The rule in words, for help texts and errors."""
         if self.choices:
             return "one of " + ", ".join(self.choices)
-        bounds = [f"at least {self.low:g}"] if self.low is not None else []
-        bounds += [f"above {self.above:g}"] if self.above is not None else []
-        bounds += [f"at most {self.high:g}"] if self.high is not None else []
+        known = {"at least": self.low, "above": self.above, "at most": self.high}
+        bounds = [f"{words} {bound:g}" for words, bound in known.items() if bound is not None]
         return kind + (" " + " and ".join(bounds) if bounds else "") + (", or inf" if self.infinite else "")
 
     def allows(self, value: Scalar) -> bool:
@@ -98,15 +99,14 @@ class Settings:
 
     def plain(self) -> dict[str, Any]:
         """Every setting by name, as `plain` writes values."""
-        return {name: plain(value) for name, value in self.values().items()}
+        return dict(plain(self.values()))
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """Build from names and values; text is read as the setting's type."""
         known = {one.name for one in declared(cls)}
         for name in values:
-            if name not in known:
-                raise SettingError(f"{cls.title} has no setting {name!r}{suggestion(name, known)}")
+            require_known(name, known, f"{cls.title} has no setting {name!r}")
         return cls(**{name: cls.read(name, value) for name, value in values.items()})
 
     @classmethod
@@ -124,6 +124,8 @@ class Settings:
 
 def plain(value: Any) -> Any:
     """A value as JSON and TOML know values: lists, no tuples, and infinity, which JSON has not, as the text inf."""
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
     return "inf" if value == math.inf else value
@@ -148,11 +150,10 @@ def _coerced(value: Any, kind: Any) -> Any:
 
 
 def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:
-    inner = typing.get_args(kind)[0] if typing.get_origin(kind) is tuple else kind
-    parts = value if typing.get_origin(kind) is tuple and isinstance(value, tuple) else (value,)
-    right_type = all(type(part) is inner for part in parts) and isinstance(
-        value, tuple if typing.get_origin(kind) is tuple else kind
-    )
+    several = typing.get_origin(kind) is tuple
+    inner = typing.get_args(kind)[0] if several else kind
+    parts = value if several and isinstance(value, tuple) else (value,)
+    right_type = isinstance(value, tuple) == several and all(type(part) is inner for part in parts)
     if not right_type or not all(rule.allows(part) for part in parts):
         near = suggestion(str(value), rule.choices) if rule.choices else ""
         near = near if "did you mean" in near else ""  # the choices themselves are in what was expected
@@ -165,19 +166,9 @@ def _parse(text: Any, kind: Any) -> Any:
     if not isinstance(text, str) or kind is str:
         return text
     if kind is bool:
-        words = {
-            "true": True,
-            "yes": True,
-            "on": True,
-            "1": True,
-            "false": False,
-            "no": False,
-            "off": False,
-            "0": False,
-        }
-        if text.lower() not in words:
+        if text.lower() not in (*_YES, *_NO):
             raise ValueError(text)
-        return words[text.lower()]
+        return text.lower() in _YES
     if typing.get_origin(kind) is tuple:
         inner = typing.get_args(kind)[0]
         return tuple(_parse(part.strip(), inner) for part in text.split(",") if part.strip())

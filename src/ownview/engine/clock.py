@@ -3,41 +3,34 @@
 from __future__ import annotations
 
 import time
-from typing import Protocol
 
 import torch
 
 
-class Clock(Protocol):
+class Clock:
     """Attributes time to parts: `lap` ends a part that began at the last lap."""
 
-    def lap(self, part: str) -> None:
-        """What was done since the last lap belongs to `part`."""
-
-    def seconds(self) -> dict[str, float]:
-        """Seconds by part."""
-
-
-def clock_on(device: torch.device) -> Clock:
-    """A clock that counts a device's own work, not just its being told to do it."""
-    return _GpuClock() if device.type == "cuda" else _HostClock()
-
-
-class _HostClock:
     def __init__(self) -> None:
         self.last = time.perf_counter()
         self.parts: dict[str, float] = {}
 
     def lap(self, part: str) -> None:
+        """What was done since the last lap belongs to `part`."""
         now = time.perf_counter()
         self.parts[part] = self.parts.get(part, 0.0) + now - self.last
         self.last = now
 
     def seconds(self) -> dict[str, float]:
+        """Seconds by part."""
         return self.parts
 
 
-class _GpuClock:
+def clock_on(device: torch.device) -> Clock:
+    """A clock that counts a device's own work, not just its being told to do it."""
+    return _GpuClock() if device.type == "cuda" else Clock()
+
+
+class _GpuClock(Clock):
     """Marks the GPU's queue, so that the host need not wait until the end."""
 
     def __init__(self) -> None:

@@ -7,46 +7,66 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from ownview.base.randomness import bits, derive, sort_keys
-from ownview.engine.halves import half_of
+from ownview.base.randomness import derive
 from ownview.engine.replay import Recorder
-from ownview.engine.samples import Samples
-from ownview.engine.stopping import EarlyStop
+from ownview.engine.samples import Samples, half_of, random_order
 from ownview.seam.client import Client
 from ownview.seam.optimizers import Run
-from ownview.seam.training import Batch, Context, Params, Phase, Shrink, Step
-
-_PLACE = (1 << 25) - 1
-"""The low bits of a sort key hold a sample's place; no client has 33 million samples."""
-
-Loss = Callable[[Params, Batch, int], Tensor]
-"""The loss of one client ([]) or of a stack of clients ([B]), in the phase of that number."""
-
-PhaseLoss = Callable[[Params, Batch], Tensor]
-"""The same inside one phase."""
-
-NumberedPhases = tuple[tuple[Phase, ...], range]
-"""All phases of a method, and the numbers of those that run."""
-
-OpenPhase = Callable[[Params, int], Params]
-"""New values that the phase of that number begins with, of one client or of a stack of clients."""
+from ownview.seam.training import Batch, Context, Opening, Params, Phase, Step
 
 
-@dataclass(frozen=True)
-class ClientSide:
-    """A method's functions, for one client or vectorised over the client axis.
+class EarlyStop:
+    """Runs epochs; a client stops after the first one that changes its running mean loss too little.
+
+    The running mean is over all epochs so far, m_e = (sum of the losses of all samples of epochs 1 to e) / (e S).
+    A client stops after epoch e > 1 where |m_e - m_(e-1)| < tolerance |m_(e-1)|, and keeps the values of that epoch:
+    whatever later epochs of its stack do to it is undone. Its optimiser goes on, and is not read again.
 
     Args:
-        loss: of a batch.
-        open_phase: where the phase has an opening.
+        tolerance: 0 for no early stop.
+        values: what an epoch moves, with the client axis in front, or one client's.
+        total_loss: [B] or [], to which an epoch adds the losses of all samples.
+        sizes: [B] or [] S, samples of each client.
     """
 
-    loss: Loss
-    open_phase: OpenPhase
+    def __init__(self, tolerance: float, values: Sequence[Tensor], total_loss: Tensor, sizes: Tensor) -> None:
+        self.tolerance, self.values, self.total_loss, self.sizes = tolerance, values, total_loss, sizes
+        self.working = torch.ones_like(sizes, dtype=torch.bool)
+        self.epochs = torch.zeros_like(sizes)
+        self.last = torch.full_like(total_loss, torch.inf)
+
+    def run(self, epoch: Callable[[], None]) -> bool:
+        """Run one more epoch; False once nobody is left, where finding out does not make the host wait for a GPU."""
+        if self.tolerance == 0:
+            epoch()
+            self.epochs += 1
+            return True
+        held = [(value, value.clone()) for value in (*self.values, self.total_loss)]
+        epoch()
+        for value, before in held:
+            working = self.working.reshape(self.working.shape + (1,) * (value.dim() - self.working.dim()))
+            value.copy_(torch.where(working, value, before))
+        self.epochs += self.working
+        mean = self.mean_loss()
+        self.working &= (mean - self.last).abs() >= self.tolerance * self.last.abs()
+        self.last = mean
+        return mean.device.type != "cpu" or bool(self.working.any())
+
+    def mean_loss(self) -> Tensor:
+        """[B] or [] mean over the samples of the epochs a client took part in; 0 for a client without samples."""
+        return self.total_loss / (self.sizes * self.epochs).clamp(min=1)
+
+
+Loss = Callable[[Params, Batch], Tensor]
+"""The loss of one client ([]) or of a stack of clients ([B]), in one phase."""
+
+Each = Callable[[Callable[..., Any]], Callable[..., Any]]
+"""What is written for one client -> the same for one client, or mapped over a stack of clients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +112,11 @@ class Runs:
         """One client without a client axis."""
         return cls((...,), (batches,))
 
+    @property
+    def each(self) -> Each:
+        """Maps what is written for one client over the stack; one client alone needs no mapping."""
+        return (lambda function: function) if self.spans[0] is ... else torch.vmap
+
     def at(self, batch: int) -> int:
         """How many runs have a batch of this number."""
         return sum(count > batch for count in self.batches)
@@ -126,40 +151,12 @@ class Plan:
     recorder: Recorder
     tables: frozenset[str]
 
-    @classmethod
-    def of(
-        cls,
-        client: Client,
-        numbered: NumberedPhases,
-        seed: int,
-        number: int,
-        recorder: Recorder,
-        tables: frozenset[str],
-    ) -> Plan:
-        """What clients do in round `number`."""
-        (phases, numbers), work = numbered, client.training
-        return cls(phases, numbers, work.batch_size, 1 + work.negatives, seed, number, recorder, tables)
 
-
-def numbered_phases(client: Client, *, preparing: bool) -> NumberedPhases:
-    """A client's phases, those before it predicts behind the others, and the numbers of the ones that run.
-
-    Args:
-        client: whose.
-        preparing: whether the ones before it predicts run, or the others.
-    """
-    training, before = client.phases, client.before_predicting
-    count = len(training)
-    return (*training, *before), range(count, count + len(before)) if preparing else range(count)
-
-
-def fit(
-    client: ClientSide, params: Params, samples: Samples, runs: Runs, plan: Plan
-) -> tuple[Tensor, tuple[Opened, ...]]:
+def fit(client: Client, params: Params, samples: Samples, runs: Runs, plan: Plan) -> tuple[Tensor, tuple[Opened, ...]]:
     """Train `params` in place.
 
     Args:
-        client: the method's functions, for one client or for a stack.
+        client: the method's.
         params: values with the client axis in front, or one client's without it.
         samples: likewise.
         runs: which clients work at which batch.
@@ -172,18 +169,18 @@ def fit(
     losses = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
     opened: list[Opened] = []
     for number in plan.numbers:
-        phase = plan.phases[number]
+        phase, context = plan.phases[number], Context(plan.round, number)
         if phase.opening is not None:
             rowless = {name: value.clone() for name, value in params.items() if name not in plan.tables}
             opened.append(Opened(number, rowless))
-            for name, value in client.open_phase(params, number).items():
+            for name, value in runs.each(partial(open_with, phase.opening, context))(params).items():
                 anywhere = phase.everywhere or name not in plan.tables
                 params[name].copy_(value if anywhere else torch.where(_sampled(samples, value), value, params[name]))
         here, at_work = _part(phase.part, samples, runs, plan)
         # Every epoch writes its order into the same tensors, so that its work can be replayed.
         shuffled = replace(here, rows=here.rows.clone(), labels=here.labels.clone(), partners=here.partners.clone())
-        context = Context(plan.round, number)
-        epoch = _Epoch(partial(_in_phase, client.loss, number), params, shuffled, at_work, phase, plan, context)
+        loss = _loss_of(client, context, tuple(params), runs.each)
+        epoch = _Epoch(loss, params, shuffled, at_work, phase, plan, context)
         once_more = plan.recorder.repeated(epoch.run, phase.epochs)
         stop = EarlyStop(phase.tolerance, epoch.moved, epoch.total_loss, here.sizes)
         for count in range(phase.epochs):
@@ -204,26 +201,31 @@ def _part(part: str, samples: Samples, runs: Runs, plan: Plan) -> tuple[Samples,
     return half, Runs.alone(batches[0]) if runs.spans[0] is ... else Runs.of(batches)
 
 
-def _on_batch(shrink: Shrink, context: Context, *tensors: Tensor) -> Tensor:
-    return shrink(Batch(*tensors), context)
+def open_with(opening: Opening, context: Context, p: Params) -> Params:
+    """What an opening makes of a client's values, these last."""
+    return opening(p, context)
 
 
-def _in_phase(loss: Loss, phase: int, params: Params, batch: Batch) -> Tensor:
-    return loss(params, batch, phase)
+def _loss_of(client: Client, context: Context, names: tuple[str, ...], each: Each) -> Loss:
+    """Losses of one client or of a stack; tensors go through `vmap` one by one, because it unpacks trees slowly."""
+
+    def one(*tensors: Tensor) -> Tensor:
+        return client.loss(dict(zip(names, tensors, strict=False)), Batch(*tensors[len(names) :]), context)
+
+    every = each(one)
+
+    def loss(p: Params, batch: Batch) -> Tensor:
+        losses: Tensor = every(*(p[name] for name in names), *batch)
+        return losses
+
+    return loss
 
 
 class _Epoch:
     """One pass over all batches, every step of the phase on each."""
 
     def __init__(
-        self,
-        loss: PhaseLoss,
-        params: Params,
-        samples: Samples,
-        runs: Runs,
-        phase: Phase,
-        plan: Plan,
-        context: Context,
+        self, loss: Loss, params: Params, samples: Samples, runs: Runs, phase: Phase, plan: Plan, context: Context
     ) -> None:
         self.loss, self.params, self.samples, self.runs, self.phase = loss, params, samples, runs, phase
         self.batch_size, self.context = plan.batch_size, context
@@ -254,15 +256,15 @@ class _Epoch:
 
     def _shrink(self, part: Step, batch: Batch) -> Tensor | None:
         """[R] or [B, R] weights of |x|; what a step says of one client holds for each of a stack."""
-        if part.shrink is None:
+        shrink = part.shrink
+        if shrink is None:
             return None
-        one = partial(_on_batch, part.shrink, self.context)
-        weights: Tensor = one(*batch) if self.runs.spans[0] is ... else torch.vmap(one)(*batch)
+        weights: Tensor = self.runs.each(lambda *tensors: shrink(Batch(*tensors), self.context))(*batch)
         return weights
 
 
 def _gradients(
-    loss: PhaseLoss, params: Params, batch: Batch, step: Step, here: Run
+    loss: Loss, params: Params, batch: Batch, step: Step, here: Run
 ) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
     """Losses of the clients at work and the gradients of the step's parameters, part by part.
 
@@ -277,10 +279,7 @@ def _gradients(
 
 def _shuffle(samples: Samples, key: int, out: Samples) -> None:
     """Write the samples into `out` in a random order of each client's own; padding stays behind."""
-    place = torch.arange(samples.rows.shape[-1], device=samples.rows.device)
-    random = bits(key, samples.identities[..., None], place) >> 1 & ~_PLACE
-    random = torch.where(samples.real_samples, random, 1 << 62)
-    order = sort_keys(random | place) & _PLACE
+    order = random_order(key, samples.identities, samples.rows.shape[-1], samples.sizes)
     torch.gather(samples.rows, -1, order, out=out.rows)
     torch.gather(samples.labels, -1, order, out=out.labels)
     if samples.partners.shape[-1]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from ownview.base.errors import DataError, SettingError, UnknownNameError
+from ownview.config.layers import parse_toml, toml_text
 from ownview.config.settings import Settings, setting
-from ownview.config.toml_files import parse_toml, toml_text
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.splits import FEWEST, Split

@@ -5,9 +5,9 @@ Several machines may each add up the uploads of some clients; merged, their part
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from math import prod
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -19,20 +19,24 @@ from ownview.seam.server import RowWeights
 from ownview.seam.training import Params
 
 
-class Partial(Protocol):
+class Partial(ABC):
     """What has arrived so far of a round."""
 
+    @abstractmethod
     def add(self, upload: Upload) -> None:
         """Take the uploads of some clients."""
 
-    def merge(self, packed: Mapping[str, Tensor]) -> None:
-        """Take what another partial sum has packed."""
-
+    @abstractmethod
     def pack(self) -> dict[str, Tensor]:
-        """Everything by name."""
+        """Everything by name: sums, and what they are of."""
+
+    def merge(self, packed: Mapping[str, Tensor]) -> None:
+        """Add what another partial sum has packed."""
+        for name, mine in self.pack().items():
+            mine.add_(packed[name].to(mine.device))
 
 
-class MeanPartial:
+class MeanPartial(Partial):
     """Sums up w_u (x_u - x) over clients; x the value sent out, x_u the one sent back.
 
     The mean of full tables equals x + sum_u w_u (x_u - x) / sum_u w_u, and rows a client did not touch add zero,
@@ -98,13 +102,11 @@ class MeanPartial:
         by_row = name in upload.rows
         change = upload.rows[name] if by_row else self._change(name, upload)
         weights = weigh(change)
-        counted = change * wide(weights, change)
-        if by_row:
-            add_rows(self.sums[name], upload.items, counted)
-            add_rows(self.row_weights[name], upload.items, weights)
-        else:
-            self.sums[name].add_(counted.sum(0))
-            self.row_weights[name].add_(weights.sum(0))
+        for total, counted in ((self.sums[name], change * wide(weights, change)), (self.row_weights[name], weights)):
+            if by_row:
+                add_rows(total, upload.items, counted)
+            else:
+                total.add_(counted.sum(0))
 
     def mean(self) -> Params:
         """The mean change; zero where nobody took part."""
@@ -125,13 +127,8 @@ class MeanPartial:
         packed |= {f"rows.{name}": value for name, value in self.row_weights.items()}
         return packed | {"weight": self.weight}
 
-    def merge(self, packed: Mapping[str, Tensor]) -> None:
-        """Add another partial sum."""
-        for name, mine in self.pack().items():
-            mine.add_(packed[name].to(mine.device))
 
-
-class SumPartial:
+class SumPartial(Partial):
     """Adds up summands over clients; writes no more of a product or of a patch out than the sum.
 
     Args:
@@ -159,11 +156,6 @@ class SumPartial:
     def pack(self) -> dict[str, Tensor]:
         """Sums by name, and how many clients they are of."""
         return {f"sum.{name}": value for name, value in self.sums.items()} | {"clients": self.clients}
-
-    def merge(self, packed: Mapping[str, Tensor]) -> None:
-        """Add another partial sum."""
-        for name, mine in self.pack().items():
-            mine.add_(packed[name].to(mine.device))
 
 
 def require_declared(upload: Upload, declared: Mapping[str, Summand]) -> None:

@@ -15,12 +15,12 @@ from ownview.data.interactions import IdArray
 from ownview.data.questions import Question
 from ownview.data.splits import distinct
 from ownview.data.timeline import Timeline
-from ownview.federation.clients import Clients
 from ownview.federation.messages import Download
 from ownview.federation.round import Federation
 from ownview.federation.scoring import ClientScorer
+from ownview.federation.terms import work_of
 from ownview.federation.timelines import Timelines
-from ownview.federation.work import Household, Work
+from ownview.federation.work import Work
 
 FOLD_IN = 5
 """Rounds that a client of a newcomer trains at home before it is asked."""
@@ -37,20 +37,16 @@ def asked(federation: Federation, question: Question) -> ClientScorer:
     train = known.items if more else home.train
     timelines = Timelines(known, federation.world.num_items, federation.machine.dtype)
     there = replace(home, clients=home.clients.knowing(train, timelines), train=train)
-    return ClientScorer(federation.terms.work(there), federation.newest)
+    return ClientScorer(work_of(there), federation.newest)
 
 
 def newcomers(federation: Federation, known: Timeline, ids: IdArray) -> ClientScorer:
     """Scores by clients of users who never took part, from what is known of them alone."""
-    machine, world, old = federation.machine, federation.world, federation.work.home
+    machine, world = federation.machine, federation.world
     first = torch.arange(world.num_clients, world.num_clients + len(ids))
     timelines = Timelines(known, world.num_items, machine.dtype)
-    clients = Clients(old.client.params, world.num_items, first, federation.seed, machine, known.items, timelines)
     excluded = distinct(known.items.to(torch.device("cpu"))).to(machine.device)
-    home = Household(
-        old.name, old.client, clients, world, known.items, excluded, ids, federation.seed, machine
-    )  # fmt: skip
-    work = federation.terms.work(home)
+    work = federation.terms.work(first, known.items, timelines, excluded, ids)
     nobody = torch.arange(0, device=machine.device)
     download = Download(federation.done, federation.newest(nobody).values)
     _fold_in(work, download, torch.arange(len(ids), device=machine.device))

@@ -16,8 +16,7 @@ from ownview.engine.machine import Machine
 from ownview.engine.samples import Samples
 from ownview.federation.histories import Histories
 from ownview.federation.messages import Download, wide
-from ownview.federation.overlays import OverlayTables
-from ownview.federation.tables import personal_tables, stored_bytes
+from ownview.federation.overlays import OverlayTables, personal_tables, stored_bytes
 from ownview.federation.timelines import Timelines
 from ownview.seam.roles import CHANCE, FRESH, HISTORY, KEPT, PERSONAL, TIMELINE, Param, visible
 from ownview.seam.training import Params

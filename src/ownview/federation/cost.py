@@ -1,109 +1,49 @@
 """What a federated run cost: what is declared, what is really held, and how long a round takes in the field.
 
-In the field all clients train at once, so a round takes the slowest client's local training plus the server's part;
-communication is left out. That is how the paper counts (Table 7) that `federation.declared_cost` names. It is not the
-time this machine needed.
+Space as in Tables 4 and 6 of "Beyond Personalization: Federated Recommendation with Calibration via Low-rank
+Decomposition", whose MB are 2^20 bytes. In the field all clients train at once, so a round takes the slowest client's
+local training plus the server's part; communication is left out. That is how the same paper counts (Table 7). It is
+not the time this machine needed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
 
 import torch
 
 from ownview.engine.clock import clock_on
 from ownview.federation.aggregation import SumPartial
-from ownview.federation.clients import Clients
-from ownview.federation.declared_cost import DeclaredCost
 from ownview.federation.messages import Download
 from ownview.federation.round import Federation
 from ownview.federation.soundness import names_moved
-from ownview.seam.client import Reporting
-from ownview.seam.roles import visible
+from ownview.seam.client import Client, Reporting
+from ownview.seam.roles import HELD, visible
+from ownview.seam.training import World
 
 _REPEATS = 3
 
 
-@dataclass(frozen=True)
-class MeasuredCost:
-    """What was found on this machine.
+class Cost(NamedTuple):
+    """Cost of a run as plain values: see `declared_cost` and `_measured`."""
 
-    Args:
-        client: id of the client with the most samples, the first among equals.
-        samples: it trains on in a round.
-        client_bytes: of the values it predicts with.
-        server_bytes: of the shared values, what the server's optimiser keeps, and uploads it mixes.
-        client_seconds: of its local training alone, once for each repetition; drawing its samples is left out.
-        server_seconds: mean over rounds of the server's part: adding up the clients' changes and applying the mean.
-    """
-
-    client: str
-    samples: int
-    client_bytes: int
-    server_bytes: int
-    client_seconds: tuple[float, ...]
-    server_seconds: float
-
-    @property
-    def round_seconds(self) -> float:
-        """Slowest client at its best, plus the server."""
-        return min(self.client_seconds) + self.server_seconds
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Declared and measured cost of a run."""
-
-    declared: DeclaredCost
-    measured: MeasuredCost
-    device: str
+    declared: dict[str, Any]
+    measured: dict[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything, as plain values."""
-        declared, measured = self.declared, self.measured
-        return {
-            "declared": {
-                "bytes_per_value": declared.bytes_per_value,
-                "private_values": dict(declared.private),
-                "shared_values": dict(declared.shared),
-                "client_values": declared.client_values,
-                "client_bytes": declared.client_bytes,
-                "server_values": declared.server_values,
-                "server_bytes": declared.server_bytes,
-                "server_bytes_with_uploads": declared.server_bytes_with_uploads,
-                "bytes_down_per_client": declared.bytes_down,
-                "bytes_up_per_client": declared.bytes_up,
-            },
-            "measured": {
-                "client": measured.client,
-                "samples": measured.samples,
-                "client_bytes": measured.client_bytes,
-                "server_bytes": measured.server_bytes,
-                "device": self.device,
-                "threads": torch.get_num_threads(),
-                "seconds": {
-                    "client": [round(value, 6) for value in measured.client_seconds],
-                    "server": round(measured.server_seconds, 6),
-                    "round": round(measured.round_seconds, 6),
-                },
-            },
-        }
+        """Everything."""
+        return self._asdict()
 
     def summary(self) -> dict[str, Any]:
         """What a result tells; seconds stand apart, because no two runs share them."""
+        seconds = self.measured["seconds"]
+        travels = ("server_bytes_with_uploads", "bytes_down_per_client", "bytes_up_per_client")
         return {
-            "client_bytes": self.measured.client_bytes,
-            "server_bytes": self.measured.server_bytes,
-            "server_bytes_with_uploads": self.declared.server_bytes_with_uploads,
-            "bytes_down_per_client": self.declared.bytes_down,
-            "bytes_up_per_client": self.declared.bytes_up,
-            "seconds": {
-                "slowest_client": round(min(self.measured.client_seconds), 6),
-                "server": round(self.measured.server_seconds, 6),
-                "round": round(self.measured.round_seconds, 6),
-            },
+            **{name: self.measured[name] for name in ("client_bytes", "server_bytes")},
+            **{name: self.declared[name] for name in travels},
+            "seconds": {"slowest_client": min(seconds["client"]), **{n: seconds[n] for n in ("server", "round")}},
         }
 
 
@@ -115,33 +55,103 @@ def cost_of(federation: Federation, number: int, rounds: Sequence[Mapping[str, A
         number: of the round whose work is repeated.
         rounds: lines of rounds.jsonl.
     """
-    client = int(federation.split.train.lengths.numpy().argmax())
-    measured = MeasuredCost(
-        client=str(federation.split.data.users[client]),
-        samples=int(federation.split.train.lengths[client]) * (1 + federation.client.work.negatives),
-        client_bytes=_client_bytes(federation, client),
-        server_bytes=_server_bytes(federation),
-        client_seconds=_seconds_alone(federation, client, number),
-        server_seconds=sum(line["seconds"]["server"] for line in rounds) / len(rounds),
-    )
-    return Cost(declared_cost(federation), measured, str(federation.machine.device))
+    return Cost(declared_by(federation), _measured(federation, number, rounds))
 
 
-def declared_cost(federation: Federation) -> DeclaredCost:
+def declared_by(federation: Federation) -> dict[str, Any]:
     """Cost by what the method declares, on the federation's data."""
-    client, world = federation.client, federation.world
-    reports = isinstance(client.work, Reporting)
-    moved = None if reports else names_moved(client)
-    first = _first_upload(federation) if reports else None
-    return DeclaredCost.of(client, world, federation.machine.bytes_per_value, moved, first)
+    client, world, width = federation.client, federation.world, federation.machine.bytes_per_value
+    if isinstance(client.work, Reporting):
+        return declared_cost(client, world, width, first_upload=_first_upload(federation))
+    return declared_cost(client, world, width, names_moved(client))
+
+
+def declared_cost(
+    client: Client,
+    world: World,
+    bytes_per_value: int = 4,
+    moved: Collection[str] | None = None,
+    first_upload: int | None = None,
+) -> dict[str, Any]:
+    """What follows from the declared parameters; a client's data is none of it.
+
+    Args:
+        client: the method's.
+        world: number of clients and items.
+        bytes_per_value: 4 for float32.
+        moved: names of the values that training moves, which alone travel back; None for all.
+        first_upload: bytes that a client which reports sends in its first round, the mean over clients.
+
+    Returns:
+        private_values: by parameter, what stays with a client; tables received beside the client's own are some.
+        shared_values: by parameter, what a client receives.
+        client_values: private values and one copy of the received ones: a client that keeps a table trains the copy.
+        server_values: one copy of what clients receive, and what is held back, sums over clients included.
+        server_bytes_with_uploads: of a server that stores every client's upload beside that, which the paper counts.
+        bytes_down_per_client: in a round: all received values, and means beside mixtures; zeros count.
+        bytes_up_per_client: in a round: whole values, or the first upload.
+    """
+    params = {name: param for name, param in client.params.items() if not param.role.given}
+    values = {name: prod(param.whole_shape(world.num_items)) for name, param in params.items()}
+    private = {n: values[n] for n, param in params.items() if not (param.from_server or param.role is HELD)}
+    private |= {table: values[name] for name, param in params.items() for table in param.tables_beside}
+    shared = {n: values[n] for n, param in params.items() if param.from_server}
+    sums = client.work.sends.values() if isinstance(client.work, Reporting) else ()
+    held = sum(values[n] for n, param in params.items() if param.role is HELD) + sum(prod(one.shape) for one in sums)
+    sent = sum(values[n] for n, param in params.items() if param.sends and (moved is None or n in moved))
+    means = sum(values[n] for n, param in params.items() if param.everybodys_mean)
+    received = sum(shared.values())
+    at_client, at_server = sum(private.values()) + received, received + held
+    up = sent * bytes_per_value if first_upload is None else first_upload
+    return {
+        "bytes_per_value": bytes_per_value,
+        "private_values": private,
+        "shared_values": shared,
+        "client_values": at_client,
+        "client_bytes": at_client * bytes_per_value,
+        "server_values": at_server,
+        "server_bytes": at_server * bytes_per_value,
+        "server_bytes_with_uploads": at_server * bytes_per_value + world.num_clients * up,
+        "bytes_down_per_client": (received + means) * bytes_per_value,
+        "bytes_up_per_client": up,
+    }
+
+
+def _measured(federation: Federation, number: int, rounds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """What was found on this machine.
+
+    Returns:
+        client: id of the client with the most samples, the first among equals.
+        samples: it trains on in a round.
+        client_bytes: of the values it predicts with.
+        server_bytes: of the shared values, what the server's optimiser keeps, and uploads it mixes.
+        seconds: `client`, of its local training alone, once for each repetition, drawing its samples left out;
+            `server`, the mean over rounds of adding up the clients' changes and applying the mean; `round`, the client
+            at its best, plus the server.
+    """
+    busiest = int(federation.split.train.lengths.numpy().argmax())
+    alone = _seconds_alone(federation, busiest, number)
+    server = sum(line["seconds"]["server"] for line in rounds) / len(rounds)
+    return {
+        "client": str(federation.split.data.users[busiest]),
+        "samples": int(federation.split.train.lengths[busiest]) * (1 + federation.client.work.negatives),
+        "client_bytes": _client_bytes(federation, busiest),
+        "server_bytes": _server_bytes(federation),
+        "device": str(federation.machine.device),
+        "threads": torch.get_num_threads(),
+        "seconds": {
+            "client": [round(value, 6) for value in alone],
+            "server": round(server, 6),
+            "round": round(min(alone) + server, 6),
+        },
+    }
 
 
 def _first_upload(federation: Federation) -> int:
     """Bytes that a client which reports sends in its first round, the mean over all clients."""
-    home, world = federation.work.home, federation.world
-    everybody, timelines = home.clients.identities, home.clients.timelines
-    new = Clients(home.client.params, world.num_items, everybody, home.seed, home.machine, home.train, timelines)
-    work, sizes, first = federation.terms.work(replace(home, clients=new)), 0.0, _first_download(federation)
+    home, world, everybody = federation.work.home, federation.world, federation.clients.identities
+    work = federation.terms.work(everybody, home.train, home.clients.timelines, home.excluded, home.users)
+    sizes, first = 0.0, _first_download(federation)
     for block in work.blocks(torch.arange(world.num_clients, device=home.machine.device)):
         upload = work.do(work.samples(1, block), first)
         sizes += float(federation.terms.sizes(upload).sum())
@@ -150,12 +160,10 @@ def _first_upload(federation: Federation) -> int:
 
 def _first_download(federation: Federation) -> Download:
     """What clients received before anything was learnt; nothing where they receive after the round."""
-    work, machine = federation.client.work, federation.machine
+    work, params = federation.client.work, federation.client.params
     if isinstance(work, Reporting) and work.receives_after:
         return Download(1, {})
-    given = {name: param for name, param in federation.client.params.items() if param.from_server}
-    drawn = {name: param.drawn(name, federation.world.num_items, federation.seed) for name, param in given.items()}
-    return Download(1, {name: value.to(machine.device, machine.dtype) for name, value in drawn.items()})
+    return Download(1, {name: federation.terms.drawn(name) for name in params if params[name].from_server})
 
 
 def _seconds_alone(federation: Federation, client: int, number: int) -> tuple[float, ...]:

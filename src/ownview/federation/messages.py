@@ -7,7 +7,7 @@ written out; `federation.wire` turns one client's into bytes and back.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import torch
 from torch import Tensor
@@ -103,18 +103,14 @@ class Upload:
             return whole
         return one
 
+    def chosen(self, here: slice | Tensor) -> Upload:
+        """Some clients of the stack: at these places, or where a mask [B] says so."""
+        of_clients = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "shapes"}
+        return replace(self, **tree_map(lambda value: value[here], of_clients))
+
     def one(self, index: int) -> Upload:
         """The client at a place of the stack, as a stack of one."""
-        return self.of(slice(index, index + 1))
-
-    def of(self, here: slice | Tensor) -> Upload:
-        """Some of the clients."""
-        rows, whole = ({name: value[here] for name, value in part.items()} for part in (self.rows, self.whole))
-        sums = {name: tree_map(lambda value: value[here], one) for name, one in self.sums.items()}
-        return replace(
-            self, clients=self.clients[here], samples=self.samples[here], items=self.items[here],
-            touched=self.touched[here], rows=rows, whole=whole, sums=sums,
-        )  # fmt: skip
+        return self.chosen(slice(index, index + 1))
 
     def _spread(self, change: Tensor, num_items: int) -> Tensor:
         index = wide(self.items, change).expand_as(change)

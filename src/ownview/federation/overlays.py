@@ -1,7 +1,7 @@
-"""Two stores for personal item tables: a common table underneath, and on top the rows a client has changed.
+"""Personal item tables: a common table underneath, and on top the rows a client has changed.
 
 `DenseTables` keeps a place for every row of every client. `SparseTables` keeps the changed rows alone. Both give the
-same values to the last bit, and each reads what the other packed.
+same values to the last bit, and each reads what the other packed. `personal_tables` takes the one that suits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,38 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ownview.federation.keys import find, keys_of, rows_of
+_SEARCH_COST = 32
+"""Looking a key up in an ordered list costs about as much as writing this many entries of a table; see `find`."""
+
+
+def keys_of(clients: Tensor, items: Tensor, num_items: int) -> Tensor:
+    """[B, R] client m + item, for clients [B] and items [B, R]."""
+    return clients[:, None] * num_items + items
+
+
+def rows_of(table: Tensor, places: Tensor) -> Tensor:
+    """[B, R, ...] the rows of a table [T, ...] at places [B, R]; a new tensor."""
+    return table.index_select(0, places.reshape(-1)).reshape(*places.shape, *table.shape[1:])
+
+
+def find(listed: Tensor, asked: Tensor, span: int) -> Tensor:
+    """[A] the place of each asked key among the listed, or -1.
+
+    Few keys are searched in the list. Where many are asked for, a table of all possible keys costs less.
+
+    Args:
+        listed: [K] ascending, none twice, below `span`.
+        asked: [A] below `span`.
+        span: number of possible keys.
+    """
+    if len(listed) == 0:
+        return torch.full_like(asked, -1)
+    if len(asked) * _SEARCH_COST < span:
+        place = torch.searchsorted(listed, asked).clamp_(max=len(listed) - 1)
+        return torch.where(listed[place] == asked, place, -1)
+    table = torch.full((span,), -1, dtype=torch.int32, device=listed.device)
+    table[listed] = torch.arange(len(listed), dtype=torch.int32, device=listed.device)
+    return table[asked].long()
 
 
 class OverlayTables(ABC):
@@ -38,10 +69,6 @@ class OverlayTables(ABC):
     @abstractmethod
     def put(self, clients: Tensor, items: Tensor, real: Tensor, rows: Tensor) -> None:
         """Write rows [B, R, ...] of `items` [B, R] where `real` [B, R]; no client and no real item comes twice."""
-
-    @abstractmethod
-    def changed_by(self, client: int) -> Tensor:
-        """[m] True where the client has a row of its own."""
 
     def restart(self, clients: Tensor, base: Tensor, number: int) -> None:
         """These clients drop what they changed and stand on a new base with this number."""
@@ -136,10 +163,6 @@ class DenseTables(OverlayTables):
         self.changed[place] = True
         self.changed[nowhere] = False
 
-    def changed_by(self, client: int) -> Tensor:
-        """[m] True where the client has a row of its own."""
-        return self._marks[client]
-
     @property
     def _marks(self) -> Tensor:
         return self.changed[:-1].view(-1, self.num_items)
@@ -193,11 +216,6 @@ class SparseTables(OverlayTables):
         keys, order = keys[newest], order[newest]
         self._hold(clients, *self._counted(keys, len(clients)), joined, places[order])
 
-    def changed_by(self, client: int) -> Tensor:
-        """[m] True where the client has a row of its own."""
-        items, rows = self.held.get(client, self.nothing)
-        return torch.zeros(self.num_items, dtype=torch.bool, device=rows.device).index_fill_(0, items.long(), True)
-
     def _changed_by_block(self, clients: Tensor, *more: Tensor) -> tuple[Tensor, Tensor]:
         """Of B clients the keys b m + item [K] of the rows they changed, b the place in the block, and these rows.
 
@@ -240,3 +258,55 @@ class SparseTables(OverlayTables):
 def _listed(marks: Tensor) -> tuple[Tensor, Tensor]:
     """Of marks [n, m] the count in each row [n], and the columns [K], end to end."""
     return marks.sum(1), marks.nonzero()[:, 1].to(torch.int32)
+
+
+DENSE_BYTES = 4 * 10**9
+"""The most that a dense store takes, unless the caller says otherwise."""
+
+_ITEMS_PER_ROW = 128
+"""With more items than this for each changed row, a round is no faster in the dense store."""
+
+_BYTES_PER_CLIENT = 1300
+"""What a sparse store needs for a client besides its rows: two tensors and an entry that names them."""
+
+
+def personal_tables(num_clients: int, base: Tensor, expected_rows: int, budget: int = DENSE_BYTES) -> OverlayTables:
+    """Tables that all start as `base`, in the store that suits them.
+
+    The dense store is taken where it is smaller, because clients change nearly every row, or where it is faster and
+    fits into the budget. It is faster where m <= 128 rows: it writes rows without reading those that are there, but
+    to restart a client it clears m marks, and to read a whole table it reads m rows that mostly do not count.
+    Otherwise the sparse store is taken, whose memory follows what clients change.
+
+    Args:
+        num_clients: n.
+        base: [m, ...].
+        expected_rows: how many rows a client changes in a round, at least.
+        budget: bytes that a dense store may take for its speed.
+    """
+    takes_dense = _dense(num_clients, len(base), base[:1].nbytes, expected_rows, budget)
+    return (DenseTables if takes_dense else SparseTables)(num_clients, base)
+
+
+def stored_bytes(num_clients: int, num_items: int, row_bytes: int, expected_rows: int, budget: int) -> int:
+    """Bytes of the store that `personal_tables` would choose, before there is one."""
+    if _dense(num_clients, num_items, row_bytes, expected_rows, budget):
+        return dense_bytes(num_clients, num_items, row_bytes)
+    return sparse_bytes(num_clients, num_items, row_bytes, expected_rows)
+
+
+def _dense(num_clients: int, num_items: int, row_bytes: int, expected_rows: int, budget: int) -> bool:
+    dense = dense_bytes(num_clients, num_items, row_bytes)
+    smaller = dense <= sparse_bytes(num_clients, num_items, row_bytes, expected_rows)
+    faster = num_items <= _ITEMS_PER_ROW * expected_rows
+    return smaller or (faster and dense <= budget)
+
+
+def dense_bytes(num_clients: int, num_items: int, row_bytes: int) -> int:
+    """Bytes of a dense store: n m (bytes of a row + 1 for its mark)."""
+    return num_clients * num_items * (row_bytes + 1)
+
+
+def sparse_bytes(num_clients: int, num_items: int, row_bytes: int, rows: int) -> int:
+    """Bytes of a sparse store where each client changed `rows`: n (rows (bytes of a row + 4 for its item) + 1300)."""
+    return num_clients * (min(rows, num_items) * (row_bytes + 4) + _BYTES_PER_CLIENT)

@@ -10,26 +10,10 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import MessageError
+from ownview.federation import wire
 from ownview.federation.messages import Download, Upload
-from ownview.federation.wire import (
-    DOWNLOAD,
-    UPLOAD,
-    Matrix,
-    Message,
-    Rows,
-    Table,
-    Whole,
-    dense_size,
-    encode,
-    matrix_size,
-    message_size,
-    rows_size,
-    sparse_size,
-    whole_table,
-)
 from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand
 from ownview.seam.roles import PERSONAL
-from ownview.seam.training import Params
 
 _TOUCHED = "@touched"
 _MOVE = "move "
@@ -59,63 +43,50 @@ class Post:
 
     def write_download(self, download: Download, index: int) -> bytes:
         """The message to the client at a place of the stack."""
-        tables: dict[str, Table] = {
-            name: Whole(download.mixtures[name][index]) if name in self.mixed else download.values[name]
+        tables: dict[str, wire.Table] = {
+            name: wire.Whole(download.mixtures[name][index]) if name in self.mixed else download.values[name]
             for name in self._downloaded(receives=download.receives is None or bool(download.receives[index]))
         }
-        tables |= {_MOVE + name: Whole(move[index]) for name, move in download.moves.items()}
-        return Message(DOWNLOAD, download.round, 0, tables).pack()
+        tables |= {_MOVE + name: wire.Whole(move[index]) for name, move in download.moves.items()}
+        return wire.Message(wire.DOWNLOAD, download.round, 0, tables).pack()
 
     def read_download(self, data: bytes) -> Download:
         """What `write_download` wrote, for one client."""
-        message = _of_kind(Message.unpack(data, self._shapes), DOWNLOAD, "download")
+        message = _of_kind(wire.Message.unpack(data, self._shapes), wire.DOWNLOAD, "download")
         tables = {name: _dense(table) for name, table in message.tables.items()}
         moves = {name.removeprefix(_MOVE): tables.pop(name)[None] for name in list(tables) if name.startswith(_MOVE)}
         receives = set(self._downloaded(receives=True)) <= set(tables)
         mixtures = {name: tables[name][None] for name in self.mixed if name in tables}
-        if not receives:
-            some = next(iter(tables.values()), torch.zeros(()))
-            tables |= self._nothing(some)
+        like = next(iter(tables.values()), torch.zeros(()))
+        for name in (one for one in self._downloaded(receives=True) if one not in tables):
+            tables[name] = like.new_zeros(self._shapes[name])  # in the place of what is not received; nobody looks
         return Download(message.round, tables, mixtures, moves, None if receives else torch.tensor([False]))
 
     def download_size(self, download: Download, *, receives: bool = True) -> int:
         """Bytes of the message to one client, which receives tables in this round or does not."""
-        sizes = {name: self._download_size(download, name) for name in self._downloaded(receives=receives)}
-        return int(message_size({**sizes, **self._moves(download)}))
+        sizes: dict[str, int] = {}
+        for name in self._downloaded(receives=receives):
+            value = download.values[name]
+            shape, width = tuple(value.shape), value.element_size()
+            short = wire.sparse_size(shape, width, torch.count_nonzero(value)) if name not in self.mixed else None
+            sizes[name] = wire.dense_size(shape, width) if short is None else int(short)
+        for name, move in download.moves.items():
+            sizes[_MOVE + name] = wire.dense_size(tuple(move.shape[1:]), move.element_size())
+        return int(wire.message_size(sizes))
 
     def dense_download(self, download: Download) -> int:
         """Bytes of the tables of a download without regard to zeros."""
         values = (download.values[name] for name in self._downloaded(receives=True))
-        return sum(dense_size(tuple(value.shape), value.element_size()) for value in values)
+        return sum(wire.dense_size(tuple(value.shape), value.element_size()) for value in values)
 
     def _downloaded(self, *, receives: bool) -> list[str]:
-        found: list[str] = []
-        for name, param in self.client.params.items():
-            if param.from_server and (receives or param.role is not PERSONAL):
-                found += [name] + ([param.everybodys_mean] if param.everybodys_mean else [])
-        return found
-
-    def _download_size(self, download: Download, name: str) -> int:
-        value = download.values[name]
-        shape, width = tuple(value.shape), value.element_size()
-        if name in self.mixed:
-            return dense_size(shape, width)
-        return int(sparse_size(shape, width, torch.count_nonzero(value)))
-
-    def _moves(self, download: Download) -> dict[str, int]:
-        return {
-            _MOVE + name: dense_size(tuple(move.shape[1:]), move.element_size())
-            for name, move in download.moves.items()
-        }
-
-    def _nothing(self, like: Tensor) -> Params:
-        """Tables in the place of those that a client does not receive; nobody looks at them."""
-        found: Params = {}
-        for param_name, param in self.client.params.items():
-            if param.role is PERSONAL:
-                empty = like.new_zeros(param.whole_shape(self.num_items))
-                found |= dict.fromkeys([param_name] + ([param.everybodys_mean] if param.everybodys_mean else []), empty)
-        return found
+        return [
+            table
+            for name, param in self.client.params.items()
+            if param.from_server and (receives or param.role is not PERSONAL)
+            for table in (name, param.everybodys_mean)
+            if table
+        ]
 
     # --- up ---
 
@@ -123,26 +94,26 @@ class Post:
         """The message of one client, a stack of one; empty where it shares nothing."""
         here = upload.touched[0]
         items = upload.items[0][here].cpu()
-        tables: dict[str, Table] = {
-            name: self._sparse(name, Rows(items, value[0][here].cpu(), self.num_items, self.tells_touched))
+        tables: dict[str, wire.Table] = {
+            name: self._sparse(name, wire.Rows(items, value[0][here].cpu(), self.num_items, self.tells_touched))
             for name, value in upload.rows.items()
         }
-        tables |= {name: Whole(value[0]) for name, value in upload.whole.items()}
+        tables |= {name: wire.Whole(value[0]) for name, value in upload.whole.items()}
         tables |= {name: self._summand(name, one) for name, one in upload.sums.items()}
         if self.tells_touched and not upload.rows:
-            tables[_TOUCHED] = Rows(items, torch.ones(len(items), 0), self.num_items, always=True)
+            tables[_TOUCHED] = wire.Rows(items, torch.ones(len(items), 0), self.num_items, always=True)
         if not tables:
             return b""
-        return Message(UPLOAD, number, int(upload.samples[0]) if self.tells_samples else 0, tables).pack()
+        return wire.Message(wire.UPLOAD, number, int(upload.samples[0]) if self.tells_samples else 0, tables).pack()
 
     def read_upload(self, data: bytes, identity: int) -> Upload:
         """What `write_upload` wrote; the server knows whose it is by other means than the message."""
-        message = _of_kind(Message.unpack(data, self._shapes), UPLOAD, "upload")
+        message = _of_kind(wire.Message.unpack(data, self._shapes), wire.UPLOAD, "upload")
         tables = dict(message.tables)
         touched = tables.pop(_TOUCHED, None)
         sums = {name: _sent(tables.pop(name)) for name in self._sends() if name in tables}
-        by_row = {name: one for name, one in tables.items() if isinstance(one, Rows)}
-        named = touched if isinstance(touched, Rows) else next(iter(by_row.values()), None)
+        by_row = {name: one for name, one in tables.items() if isinstance(one, wire.Rows)}
+        named = touched if isinstance(touched, wire.Rows) else next(iter(by_row.values()), None)
         items = torch.zeros(0, dtype=torch.long) if named is None else named.rows
         return Upload(
             torch.tensor([identity]),
@@ -161,16 +132,16 @@ class Post:
         sizes: dict[str, Tensor | int] = {}
         for name, value in upload.rows.items():
             shape, width = (self.num_items, *value.shape[2:]), value.element_size()
-            by_row = rows_size(shape, width, rows, always=self.tells_touched)
+            by_row = wire.rows_size(shape, width, rows, always=self.tells_touched)
             if name in self.shrunk and not self.tells_touched:
-                by_row = torch.minimum(by_row, sparse_size(shape, width, _nonzero(value, upload.touched)))
+                by_row = torch.minimum(by_row, wire.sparse_size(shape, width, _nonzero(value, upload.touched)))
             sizes[name] = by_row
         for name, value in upload.whole.items():
-            sizes[name] = dense_size(tuple(value.shape[1:]), value.element_size())
+            sizes[name] = wire.dense_size(tuple(value.shape[1:]), value.element_size())
         sizes |= {name: self._summand_size(name, one) for name, one in upload.sums.items()}
         if self.tells_touched and not upload.rows:
-            sizes[_TOUCHED] = rows_size((self.num_items, 0), 4, rows, always=True)
-        return torch.as_tensor(message_size(sizes) if sizes else 0).to(rows.device).expand(len(rows))
+            sizes[_TOUCHED] = wire.rows_size((self.num_items, 0), 4, rows, always=True)
+        return torch.as_tensor(wire.message_size(sizes) if sizes else 0).to(rows.device).expand(len(rows))
 
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
@@ -184,24 +155,24 @@ class Post:
     def _sends(self) -> Mapping[str, Summand]:
         return self.client.work.sends if isinstance(self.client.work, Reporting) else {}
 
-    def _sparse(self, name: str, table: Rows) -> Table:
+    def _sparse(self, name: str, table: wire.Rows) -> wire.Table:
         """By row, or, where training makes zeros, with every zero left out, if that is shorter."""
         if name not in self.shrunk or table.always:
             return table
-        whole = whole_table(table)
-        return whole if len(encode(whole)) < len(encode(table)) else table
+        whole = wire.whole_table(table)
+        return whole if len(wire.encode(whole)) < len(wire.encode(table)) else table
 
-    def _summand(self, name: str, one: Sent) -> Table:
+    def _summand(self, name: str, one: Sent) -> wire.Table:
         declared = self._sends()[name]
         if isinstance(one, Product):
-            return Matrix(Product(one.left[0].cpu(), one.right[0].cpu()), declared.shape, declared.symmetric)
+            return wire.Matrix(Product(one.left[0].cpu(), one.right[0].cpu()), declared.shape, declared.symmetric)
         if isinstance(one, Patch):
             rows, columns, values = (part[0].cpu() for part in one)
             if not one.of_rows:
-                return Matrix(Patch(rows, columns, values), declared.shape, declared.symmetric)
+                return wire.Matrix(Patch(rows, columns, values), declared.shape, declared.symmetric)
             here = torch.nonzero((values != 0).any(1))[:, 0]
             here = here[torch.argsort(rows[here])]
-            return Rows(rows[here], values[here].reshape(-1, *declared.shape[1:]), declared.shape[0])
+            return wire.Rows(rows[here], values[here].reshape(-1, *declared.shape[1:]), declared.shape[0])
         return one[0].reshape(declared.shape)
 
     def _summand_size(self, name: str, one: Sent) -> Tensor | int:
@@ -209,15 +180,15 @@ class Post:
         if isinstance(one, Patch):
             width, (up, across) = one.values.element_size(), ((one.values != 0).any(axis).sum(1) for axis in (2, 1))
             if one.of_rows:
-                return rows_size(declared.shape, width, up)
-            return matrix_size(declared.shape, width, up, across, symmetric=declared.symmetric)
+                return wire.rows_size(declared.shape, width, up)
+            return wire.matrix_size(declared.shape, width, up, across, symmetric=declared.symmetric)
         if isinstance(one, Product):
             left, right = ((side != 0).any(1) for side in one)
             rows = (left & right).sum(1) if declared.symmetric else left.sum(1)
             width = one.left.element_size()
-            return matrix_size(declared.shape, width, rows, right.sum(1), symmetric=declared.symmetric)
+            return wire.matrix_size(declared.shape, width, rows, right.sum(1), symmetric=declared.symmetric)
         flat = one.reshape(len(one), prod(declared.shape))  # there may be nobody in the block
-        return sparse_size(declared.shape, one.element_size(), torch.count_nonzero(flat, dim=1))
+        return wire.sparse_size(declared.shape, one.element_size(), torch.count_nonzero(flat, dim=1))
 
 
 def _nonzero(rows: Tensor, touched: Tensor) -> Tensor:
@@ -225,23 +196,23 @@ def _nonzero(rows: Tensor, touched: Tensor) -> Tensor:
     return ((rows != 0).flatten(2).sum(2) * touched).sum(1) if rows.dim() > 2 else ((rows != 0) & touched).sum(1)
 
 
-def _sent(table: Table) -> Tensor | Patch:
+def _sent(table: wire.Table) -> Tensor | Patch:
     """A summand of one client as it was read, stacked."""
-    if isinstance(table, Matrix) and isinstance(table.cells, Patch):
+    if isinstance(table, wire.Matrix) and isinstance(table.cells, Patch):
         rows, columns, values = table.cells
         return Patch(rows[None], columns[None], values[None])
-    if isinstance(table, Rows) and table.values.dim() == 2:
+    if isinstance(table, wire.Rows) and table.values.dim() == 2:
         return Patch(table.rows[None], table.rows.new_zeros(1, 0), table.values[None])
     return _dense(table)[None]
 
 
-def _dense(table: Table) -> Tensor:
-    if isinstance(table, Whole):
+def _dense(table: wire.Table) -> Tensor:
+    if isinstance(table, wire.Whole):
         raise TypeError("a table that was read is a tensor, or some rows and columns of one")
-    return whole_table(table)
+    return wire.whole_table(table)
 
 
-def _of_kind(message: Message, kind: int, what: str) -> Message:
+def _of_kind(message: wire.Message, kind: int, what: str) -> wire.Message:
     if message.kind != kind:
         raise MessageError(f"a message of kind {message.kind}; expected kind {kind}, {what}")
     return message

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ownview.engine.choice import engine
+from ownview.engine.engines import engine
 from ownview.federation.messages import Download
 from ownview.federation.training import TrainingWork
 from ownview.seam.training import Context, Params

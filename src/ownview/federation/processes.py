@@ -1,4 +1,4 @@
-"""Every client in a process of its own, with its values in a file of its own: they exchange bytes with the server.
+"""Every client alone, in a process of its own, with its values in a file of its own: bytes go to and fro.
 
 Slow next to a simulation in one process, and equal to it: it shows that a client can live alone and that the server
 needs nothing but messages.
@@ -8,120 +8,169 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ownview.base.errors import OwnviewError, TrainingError
+from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
-from ownview.federation.device import Device, OwnData
+from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
+from ownview.federation.scoring import ClientScorer
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
+from ownview.federation.timelines import Timelines
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.training import Params, World
 
-
-@dataclass(frozen=True)
-class Lengths:
-    """Bytes of a round's messages.
-
-    Args:
-        down: of each message to a client.
-        up: of each message to the server; 0 where a client had nothing to say.
-    """
-
-    down: tuple[int, ...]
-    up: tuple[int, ...]
+_RECEIVED = "received"
+_ALONE = torch.zeros(1, dtype=torch.long)
+"""The position of the only client."""
 
 
-@dataclass(frozen=True)
-class Home:
-    """Everything a client's process begins with.
+@dataclass(frozen=True, eq=False)
+class OwnData:
+    """What one client knows of the world.
 
     Args:
-        method: written for one client.
-        world: number of clients and items.
-        options: of the federation.
-        seed: of the run.
-        machine: precision and memory; the CPU.
-        data: the client's own.
-        file: of its values.
+        identity: its stable identity, which keys its randomness.
+        train: [k] its training items, in source order.
+        excluded: [e] items that are never drawn as training negatives, distinct and ascending.
+        timeline: its training items, oldest first, and their times.
     """
 
-    method: Federated
-    world: World
-    options: FederationOptions
-    seed: int
-    machine: Machine
-    data: OwnData
-    file: Path
+    identity: int
+    train: Tensor
+    excluded: Tensor
+    timeline: Timeline
 
-    def device(self) -> Device:
-        """The client."""
-        terms = Terms.of(self.method, self.world, self.options, self.seed, self.machine)
-        return Device(terms, self.data, self.file)
+
+class Device:
+    """A client on a device of its own.
+
+    Args:
+        terms: what it has agreed on with the server.
+        data: its own.
+        file: where its values are; it begins anew where there is none.
+    """
+
+    def __init__(self, terms: Terms, data: OwnData, file: Path) -> None:
+        self.terms, self.file = terms, file
+        train = Ragged.one(data.train)
+        timelines = Timelines(data.timeline, terms.world.num_items, terms.machine.dtype)
+        identity, users = torch.tensor([data.identity]), np.array([data.identity])
+        self.work = terms.work(identity, train, timelines, Ragged.one(data.excluded), users)
+        self.clients = self.work.home.clients
+        self.received: bytes = b""
+        if file.exists():
+            packed = load_file(file)
+            self.received = packed.pop(_RECEIVED).numpy().tobytes()
+            self.clients.unpack(packed)
+
+    def round(self, number: int, message: bytes) -> bytes:
+        """Open the download of a round, work, keep what is one's own, and close with an upload.
+
+        Args:
+            number: of the round.
+            message: from the server; empty for methods whose clients receive after the round.
+
+        Returns:
+            a message to the server; empty where the client has nothing to say.
+        """
+        download = self.terms.post.read_download(message) if message else self._nothing(number)
+        if message:
+            self.received = message
+            self.clients.begin(download, _ALONE)
+        upload = self.work.do(self.work.samples(number, _ALONE), download)
+        self.work.loss(number)
+        self._save()
+        if not len(upload.clients):
+            return b""
+        return self.terms.post.write_upload(self.terms.sent(upload, number), number)
+
+    def receive(self, message: bytes, took_part: bool) -> None:
+        """Take what the server has after a round; who took part works on it where the method has it so."""
+        self.received = message
+        if took_part:
+            self.work.after_round(self.terms.post.read_download(message), _ALONE)
+        self._save()
+
+    def scores(self) -> Tensor:
+        """[m] of every item, by what was received last."""
+        download = self.terms.post.read_download(self.received) if self.received else self._nothing(0)
+        return ClientScorer(self.work, lambda clients, names: download).scores(_ALONE, None)[0]
+
+    def values(self) -> Params:
+        """What the client holds of its own, by name."""
+        found = {name: value[0] for name, value in self.clients.own.items()}
+        own = (name for name in self.clients.tables if self.terms.client.params[name].own)
+        return found | {name: self.clients.whole(name, _ALONE)[0] for name in own}
+
+    def _nothing(self, number: int) -> Download:
+        """What a client has that has received nothing: the initial values, which follow from the seed."""
+        params = self.terms.client.params
+        return Download(number, {name: self.terms.drawn(name) for name in params if params[name].from_server})
+
+    def _save(self) -> None:
+        packed = {name: value.contiguous() for name, value in self.clients.pack().items()}
+        packed[_RECEIVED] = torch.from_numpy(np.frombuffer(self.received, dtype=np.uint8).copy())
+        write_whole(self.file, lambda temporary: save_file(packed, temporary))
+
+
+Agreed = tuple[Federated, World, FederationOptions, int, Machine]
+"""What `Terms.of` makes terms of: every process makes its own."""
 
 
 class ProcessFederation:
     """A method whose clients run in processes of their own; use it as a context.
 
     Args:
-        method: written for one client.
+        agreed: method, world, options of the federation, seed and machine, which must be a CPU.
         split: the clients' data, of which each gets its own.
         excluded: every client's items that are never drawn as training negatives.
-        options: who takes part and how the server combines.
-        seed: of the run.
-        machine: precision and memory; the CPU.
         folder: of the clients' files.
     """
 
-    def __init__(
-        self,
-        method: Federated,
-        split: Split,
-        excluded: Ragged,
-        options: FederationOptions,
-        seed: int,
-        machine: Machine,
-        folder: Path,
-    ) -> None:
-        self.world = World(split.num_users, split.num_items, split.order)
-        self.terms = Terms.of(method, self.world, options, seed, machine)
-        self.server = AggregationServer(self.terms.plan)
-        self.homes = [
-            Home(method, self.world, options, seed, machine, own_data(split, excluded, k), folder / f"{k}.safetensors")
-            for k in range(split.num_users)
-        ]
+    def __init__(self, agreed: Agreed, split: Split, excluded: Ragged, folder: Path) -> None:
+        self.agreed = agreed
+        self.terms = Terms.of(*self.agreed)
+        self.server = AggregationServer(self.terms)
+        self.own = [own_data(split, excluded, client) for client in range(split.num_users)]
+        self.files = [folder / f"{client}.safetensors" for client in range(split.num_users)]
         self.processes: list[Process | Here] = []
-        self.stack = ExitStack()
 
     def __enter__(self) -> Self:
-        travels = can_travel(self.homes[0].method)
-        self.processes = [Process(home) if travels else Here(home) for home in self.homes]
-        for process in self.processes:
-            self.stack.callback(process.close)
+        kind = Process if can_travel(self.agreed[0]) else Here
+        self.processes = [kind(self.agreed, own, file) for own, file in zip(self.own, self.files, strict=True)]
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.stack.close()
+        for process in self.processes:
+            process.close()
 
     def restart(self) -> None:
         """End all processes and begin others, which know nothing but the files."""
-        self.stack.close()
+        self.__exit__()
         self.__enter__()
 
-    def round(self, number: int) -> Lengths:
-        """Run round `number` (from 1)."""
+    def round(self, number: int) -> tuple[list[int], list[int]]:
+        """Run round `number` (from 1).
+
+        Returns:
+            bytes of each message to a client, and of each to the server, 0 where a client had nothing to say.
+        """
         cohort = self.server.choose(number)
         total, post = self.server.begin(), self.terms.post
         work = self.terms.client.work
@@ -133,17 +182,15 @@ class ProcessFederation:
                 upload = post.read_upload(answer, client)
                 total.add(upload)
                 self.server.take(upload)
-        if self.terms.transform is not None:
-            self.terms.transform.on_server(total)
         self.server.finish(number, total, cohort)
         if after:
             downloads = [self._download(number, client) for client in cohort]
             self._ask(cohort, "receive", [(download, True) for download in downloads])
-        return Lengths(tuple(map(len, downloads)), tuple(map(len, answers)))
+        return list(map(len, downloads)), list(map(len, answers))
 
     def look(self, number: int) -> tuple[Tensor, list[Params]]:
         """Send everybody the newest; then [n, m] their scores of all items, and what each holds of its own."""
-        everybody = torch.arange(self.world.num_clients)
+        everybody = torch.arange(self.terms.world.num_clients)
         self._ask(everybody, "receive", [(self._download(number, client), False) for client in everybody])
         nothing: Sequence[tuple[()]] = [()] * len(everybody)
         return torch.stack(self._ask(everybody, "scores", nothing)), self._ask(everybody, "values", nothing)
@@ -161,12 +208,12 @@ class ProcessFederation:
 class Process:
     """One client's process."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, agreed: Agreed, data: OwnData, file: Path) -> None:
         # One process loads everything and does nothing else; clients are forked from it.
         context = multiprocessing.get_context("forkserver")
         context.set_forkserver_preload(["ownview.federation.loaded_once"])
         self.connection, other = context.Pipe()
-        self.process = context.Process(target=_live, args=(home, other), daemon=True)
+        self.process = context.Process(target=_live, args=(other, agreed, data, file), daemon=True)
         self.process.start()
         other.close()
 
@@ -193,15 +240,15 @@ class Process:
 class Here:
     """One client in this process, for methods that were not written in a module: it has its file, and sees bytes."""
 
-    def __init__(self, home: Home) -> None:
-        self.device, self.found = home.device(), None
+    def __init__(self, agreed: Agreed, data: OwnData, file: Path) -> None:
+        self.device, self.found = Device(Terms.of(*agreed), data, file), None
 
     def close(self) -> None:
         """Nothing but the file is left."""
 
     def send(self, what: str, arguments: tuple[Any, ...]) -> None:
         """Do something."""
-        self.found = _DOES[what](self.device, *arguments)
+        self.found = getattr(self.device, what)(*arguments)
 
     def answer(self) -> Any:
         """What came of it."""
@@ -222,7 +269,7 @@ def own_data(split: Split, excluded: Ragged, client: int) -> OwnData:
     return OwnData(client, split.train.of(client), excluded.of(client), split.timeline.of(client))
 
 
-def _live(home: Home, connection: Connection) -> None:
+def _live(connection: Connection, agreed: Agreed, data: OwnData, file: Path) -> None:
     """A client's process: it does what it is asked for until nobody asks any more."""
     torch.set_num_threads(1)
     device: Device | None = None
@@ -232,17 +279,9 @@ def _live(home: Home, connection: Connection) -> None:
         except (EOFError, ConnectionError):
             return
         try:
-            device = device or home.device()
-            connection.send(_DOES[what](device, *arguments))
+            device = device or Device(Terms.of(*agreed), data, file)
+            connection.send(getattr(device, what)(*arguments))
         except OwnviewError as error:
             connection.send(error)
         except Exception as error:
-            connection.send(TrainingError(f"client {home.data.identity}: {type(error).__name__}: {error}"))
-
-
-_DOES: dict[str, Callable[..., Any]] = {
-    "round": Device.round,
-    "receive": lambda device, message, took_part: device.receive(message, took_part=took_part),
-    "scores": Device.scores,
-    "values": Device.values,
-}
+            connection.send(TrainingError(f"client {data.identity}: {type(error).__name__}: {error}"))

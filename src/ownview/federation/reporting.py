@@ -212,4 +212,4 @@ def _speaking(upload: Upload) -> Upload:
         sides = one if isinstance(one, Product) else (one.values if isinstance(one, Patch) else one,)
         there = [side.reshape(len(speaks), -1).ne(0).any(1) for side in sides]
         speaks |= torch.stack(there).all(0)
-    return upload if bool(speaks.all()) else upload.of(speaks)
+    return upload if bool(speaks.all()) else upload.chosen(speaks)

@@ -15,7 +15,7 @@ from ownview.engine.machine import Machine
 from ownview.federation import clients as client_side
 from ownview.federation import server as server_side
 from ownview.federation.aggregation import MeanPartial, SumPartial, require_declared
-from ownview.federation.clients import Axes, Clients
+from ownview.federation.clients import Axes
 from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.post import Post
@@ -23,7 +23,6 @@ from ownview.federation.reporting import reporting
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
-from ownview.federation.work import Household
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.server import Sums
@@ -78,18 +77,12 @@ class Federation:
         self.terms = Terms.of(method, self.world, options, seed, machine)
         self.client = self.terms.client
         self._require_memory()
-        self.server = AggregationServer(self.terms.plan)
+        self.server = AggregationServer(self.terms)
         train = split.train.to(machine.device)
         timelines = Timelines(split.timeline.to(machine.device), split.num_items, machine.dtype)
-        everybody = torch.arange(split.num_users)
-        params = self.client.params
-        self.clients = Clients(params, split.num_items, everybody, seed, machine, train, timelines)
-        self.work = self.terms.work(
-            Household(
-                method.name, self.client, self.clients, self.world, train, excluded.to(machine.device),
-                split.data.users, seed, machine,
-            )
-        )  # fmt: skip
+        everybody, never = torch.arange(split.num_users), excluded.to(machine.device)
+        self.work = self.terms.work(everybody, train, timelines, never, split.data.users)
+        self.clients = self.work.home.clients
         self.done = 0
 
     def _require_memory(self) -> None:
@@ -97,8 +90,8 @@ class Federation:
         rows = int(self.split.train.lengths.double().mean())
         n, m = self.world.num_clients, self.world.num_items
         needed = client_side.planned_bytes(params, n, m, rows, width, self.machine.memory)
-        needed += server_side.planned_bytes(params, self.world, width, self.terms.plan)
-        combine = self.terms.plan.server.combine
+        needed += server_side.planned_bytes(self.terms)
+        combine = self.terms.server.combine
         advice = {"advice": combine.advice} if isinstance(combine, Sums) else {}
         self.machine.require(needed, f"{self.method.name}'s standing values", **advice)
 
@@ -120,8 +113,6 @@ class Federation:
                 traffic.downloaded(download, len(block))
                 clock.lap("server")
         loss = self.work.loss(number)
-        if self.terms.transform is not None:
-            self.terms.transform.on_server(total)
         self.server.finish(number, total, cohort)
         self.done = number
         clock.lap("server")

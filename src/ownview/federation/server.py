@@ -3,126 +3,199 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from functools import cached_property
-from functools import partial as bind
 from math import prod
 
 import torch
 from torch import Tensor
 
-from ownview.base.errors import SettingError, TrainingError
+from ownview.base.errors import TrainingError
 from ownview.base.randomness import bits, derive, unit
-from ownview.config.settings import own_settings
-from ownview.engine.machine import Machine
 from ownview.federation.aggregation import MeanPartial, SumPartial
 from ownview.federation.messages import Download, Upload
-from ownview.federation.mixtures import Mixtures
-from ownview.federation.options import FederationOptions, participation
-from ownview.federation.participants import participants
+from ownview.federation.options import FederationOptions, participants, participation
 from ownview.federation.reporting import not_finite, reporting
-from ownview.federation.server_optimizer import ServerOptimizer
-from ownview.federation.soundness import names_moved
-from ownview.seam.client import Client
+from ownview.federation.terms import Terms
 from ownview.seam.cohorts import Seen
-from ownview.seam.roles import HELD, PERSONAL, REPORTED, Param
-from ownview.seam.server import Arrived, Mean, RowMean, Server, Sums
-from ownview.seam.training import Params, World
+from ownview.seam.mixing import Known, Mixing
+from ownview.seam.roles import HELD, PERSONAL, REPORTED
+from ownview.seam.server import Arrived, RowMean, Sums
+from ownview.seam.training import Params
+
+_PACKED = ("uploads", "sizes", "known", "weights")
 
 
-@dataclass(frozen=True)
-class ServerPlan:
-    """What a server does for a method under the federation's options.
+class Mixtures:
+    """A table for each client: sum over v of w_uv Q_v, Q_v the latest upload of client v.
+
+    Clients that never uploaded are no part of any mixture; one of them receives the mean of the others by their shares.
+    Before anybody has uploaded, everybody receives the initial table.
 
     Args:
-        name: of the method, for errors.
-        client: the method's client, whose parameters it knows by name and role.
-        server: the method's server, with what options change of it.
-        world: number of clients and items.
-        options: who takes part and how the server combines.
-        seed: of the run.
-        machine: where values live.
+        rule: gives the weights.
+        initial: [m, ...] the table everybody starts from.
+        count: n, of clients.
+        key: random number of the run, for the rule.
     """
 
-    name: str
-    client: Client
-    server: Server
-    world: World
-    options: FederationOptions
-    seed: int
-    machine: Machine
+    def __init__(self, rule: Mixing, initial: Tensor, count: int, key: int = 0) -> None:
+        self.rule, self.initial, self.key = rule, initial, key
+        self.sizes = torch.zeros(count, dtype=torch.long, device=initial.device)
+        self.uploads = torch.zeros(count, initial.numel(), dtype=initial.dtype, device=initial.device)
+        self.known = torch.zeros(count, dtype=torch.bool, device=initial.device)
+        self.weights = torch.zeros(count, count, dtype=initial.dtype, device=initial.device)
+        self.arrived: list[tuple[Tensor, Tensor, Tensor]] = []
 
-    @cached_property
-    def mixed(self) -> frozenset[str]:
-        """Names of the personal tables that the server mixes for each client."""
-        personal = (name for name, param in self.client.params.items() if param.role is PERSONAL)
-        return frozenset(personal if self.server.mixing is not None else ())
+    def sent(self, clients: Tensor) -> Tensor:
+        """[B, m, ...] what these clients receive."""
+        mixed = self.weights[clients] @ self.uploads
+        return torch.where(self.known.any(), mixed.reshape(-1, *self.initial.shape), self.initial)
 
-    @cached_property
-    def averaged(self) -> frozenset[str]:
-        """Names of what clients send and the server averages."""
-        moved = names_moved(self.client)
-        sent = (name for name, param in self.client.params.items() if param.sends and param.role is not REPORTED)
-        return frozenset(name for name in sent if name in moved) - self.mixed
+    def take(self, clients: Tensor, uploads: Tensor, samples: Tensor) -> None:
+        """Note uploads; until `mix`, clients still receive the mixtures of before.
 
-    @property
-    def by_row(self) -> frozenset[str]:
-        """Names of tables whose rows are averaged over the clients that touched them."""
-        if isinstance(self.server.combine, Sums) or self.server.combine.rows != "touched":
-            return frozenset()
-        return self.tables
+        Args:
+            clients: [B] identities.
+            uploads: [B, m, ...] their tables.
+            samples: [B] how many they trained on.
+        """
+        self.arrived.append((clients, uploads.reshape(len(clients), -1), samples))
 
-    @property
-    def tables(self) -> frozenset[str]:
-        """Names of the averaged tables."""
-        return frozenset(name for name in self.averaged if self.client.params[name].rows)
+    def mix(self, reported: Params) -> None:
+        """Work out the weights anew, once a round's uploads are in.
 
-    @property
-    def weighting(self) -> str:
-        """How clients count in sums: by "samples", or "uniform"."""
-        return "uniform" if isinstance(self.server.combine, Sums) else self.server.combine.weighting
+        Args:
+            reported: by name [n, ...], values the server has seen of every client.
+        """
+        for clients, uploads, samples in self.arrived:
+            self.uploads[clients] = uploads
+            self.sizes[clients] = samples
+            self.known[clients] = True
+        self.arrived.clear()
+        known = self.known.nonzero()[:, 0]
+        if not len(known):
+            return
+        shares = self.sizes[known].to(self.uploads.dtype)
+        shares = shares / shares.sum()
+        self.weights.zero_()
+        self.weights[:, known] = shares
+        everybody = len(known) == len(self.known)
+        latest = self.uploads if everybody else self.uploads[known]
+        seen = {name: value[known] for name, value in reported.items()}
+        facts = Known(latest, shares, self.initial.reshape(-1), seen, self.key)
+        self.weights[known[:, None], known] = self.rule.weights(facts)
+
+    def common(self) -> Tensor:
+        """[m, ...] plain mean of the mixtures of all clients that have uploaded; the initial table before that."""
+        return self._mixed(self.weights[self.known].mean(0))
+
+    def mean(self) -> Tensor:
+        """[m, ...] mean of the latest uploads by their clients' samples; the initial table before there are any."""
+        sizes = torch.where(self.known, self.sizes, 0).to(self.uploads.dtype)
+        return self._mixed(sizes / sizes.sum())
+
+    def _mixed(self, weights: Tensor) -> Tensor:
+        """[m, ...] uploads by weights [n]; the initial table before there are any."""
+        mixed = (weights @ self.uploads).reshape(self.initial.shape)
+        return mixed if bool(self.known.any()) else self.initial
+
+    def pack(self) -> dict[str, Tensor]:
+        """Everything by name, for a checkpoint."""
+        return {name: getattr(self, name) for name in _PACKED}
+
+    def unpack(self, packed: Mapping[str, Tensor]) -> None:
+        """Restore what `pack` returned."""
+        for name in _PACKED:
+            # Models of earlier versions have no sizes; predictions do not need them.
+            setattr(self, name, packed.get(name, getattr(self, name)).to(self.initial.device, copy=True))
+
+
+class ServerOptimizer:
+    """Applies the mean change d to the shared values x.
+
+    plain:     x <- x + lr d
+    momentum:  v <- b v + d;  x <- x + lr v
+    adam:      m <- b m + (1 - b) d;  v <- 0.99 v + 0.01 d^2;  x <- x + lr m' / (sqrt(v') + 1e-8), bias-corrected
+               (Reddi et al. 2021, "Adaptive Federated Optimization", with their second decay)
+    """
+
+    second_decay = 0.99
+
+    def __init__(self, options: FederationOptions, shared: Params) -> None:
+        self.options = options
+        kept = {"plain": 0, "momentum": 1, "adam": 2}[options.server_optimizer]
+        self.moments = [{name: torch.zeros_like(value) for name, value in shared.items()} for _ in range(kept)]
+        self.steps = 0
+
+    def apply(self, shared: Params, change: Params) -> Params:
+        """New shared values; the old ones are not touched, because clients may still stand on them."""
+        self.steps += 1
+        return {name: value + self._move(name, change[name]) for name, value in shared.items()}
+
+    def _move(self, name: str, change: Tensor) -> Tensor:
+        rate, decay = self.options.server_learning_rate, self.options.server_momentum
+        if self.options.server_optimizer == "plain":
+            return rate * change
+        if self.options.server_optimizer == "momentum":
+            self.moments[0][name] = decay * self.moments[0][name] + change
+            return rate * self.moments[0][name]
+        self.moments[0][name] = decay * self.moments[0][name] + (1 - decay) * change
+        self.moments[1][name] = self.second_decay * self.moments[1][name] + (1 - self.second_decay) * change**2
+        first = self.moments[0][name] / (1 - decay**self.steps)
+        second = self.moments[1][name] / (1 - self.second_decay**self.steps)
+        return rate * first / (second.sqrt() + 1e-8)
+
+    def pack(self) -> dict[str, Tensor]:
+        """Everything by name, for a checkpoint."""
+        packed = {f"server.{k}.{name}": v for k, kept in enumerate(self.moments) for name, v in kept.items()}
+        return packed | {"server.steps": torch.tensor(self.steps)}
+
+    def unpack(self, packed: Mapping[str, Tensor]) -> None:
+        """Restore what `pack` returned."""
+        self.steps = int(packed["server.steps"])
+        for k, kept in enumerate(self.moments):
+            for name, value in kept.items():
+                kept[name] = packed[f"server.{k}.{name}"].to(value.device)
 
 
 class AggregationServer:
     """Shared values, values held back, what clients reported, and mixtures."""
 
-    def __init__(self, plan: ServerPlan) -> None:
-        self.plan = plan
-        params, machine = plan.client.params, plan.machine
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
         self.shared: Params = {}
         self.held: Params = {}
         self.reported: Params = {}
         self.pending: Params = {}
         self.mixtures: dict[str, Mixtures] = {}
-        self.joined = torch.zeros(plan.world.num_clients, dtype=torch.bool, device=machine.device)
-        for name, param in params.items():
+        self.joined = torch.zeros(terms.world.num_clients, dtype=torch.bool, device=terms.machine.device)
+        for name, param in terms.client.params.items():
             if not (param.from_server or param.role in (HELD, REPORTED)):
                 continue
-            start = param.drawn(name, plan.world.num_items, plan.seed).to(machine.device, machine.dtype)
+            start = terms.drawn(name)
             if param.role is REPORTED:
-                self.reported[name] = start.repeat(plan.world.num_clients, *[1] * start.dim())
-                if plan.server.cohort is not None:
+                self.reported[name] = start.repeat(terms.world.num_clients, *[1] * start.dim())
+                if terms.server.cohort is not None:
                     self.pending[name] = torch.zeros_like(self.reported[name])
             else:
                 (self.held if param.role is HELD else self.shared)[name] = start
-            if name in plan.mixed and plan.server.mixing is not None:
-                key = derive(plan.seed, "mixing")
-                self.mixtures[name] = Mixtures(plan.server.mixing, start, plan.world.num_clients, key)
-        self.optimizer = ServerOptimizer(plan.options, {name: self.shared[name] for name in plan.averaged})
+            if name in terms.mixed and terms.server.mixing is not None:
+                key = derive(terms.seed, "mixing")
+                self.mixtures[name] = Mixtures(terms.server.mixing, start, terms.world.num_clients, key)
+        self.optimizer = ServerOptimizer(terms.options, {name: self.shared[name] for name in terms.averaged})
         self.seen = self._seen(0)
 
     def choose(self, number: int) -> Tensor:
         """Identities of the clients that take part in round `number`, ascending."""
-        plan, self.seen = self.plan, self._seen(number)
-        chosen = participation(plan.options.clients)
-        wanted = chosen.wanted(plan.world.num_clients)
-        if plan.server.cohort is not None and wanted is not None and wanted < plan.world.num_clients:
-            return plan.server.cohort.choose(self.seen, wanted)
-        return participants(chosen, plan.seed, number, plan.world.num_clients, plan.machine.device)
+        terms, self.seen = self.terms, self._seen(number)
+        chosen = participation(terms.options.clients)
+        wanted = chosen.wanted(terms.world.num_clients)
+        if terms.server.cohort is not None and wanted is not None and wanted < terms.world.num_clients:
+            return terms.server.cohort.choose(self.seen, wanted)
+        return participants(chosen, terms.seed, number, terms.world.num_clients, terms.machine.device)
 
     def _seen(self, number: int) -> Seen:
         """What the server has seen of its clients as round `number` begins."""
-        return Seen({name: value.clone() for name, value in self.reported.items()}, self.plan.seed, number)
+        return Seen({name: value.clone() for name, value in self.reported.items()}, self.terms.seed, number)
 
     def download(
         self, number: int, clients: Tensor, names: frozenset[str] | None = None, *, for_training: bool = False
@@ -136,7 +209,7 @@ class AggregationServer:
             for_training: whether clients are left out that do not receive in this round.
         """
         values, mixtures = dict(self.shared), {}
-        for name, param in self.plan.client.params.items():
+        for name, param in self.terms.client.params.items():
             if name in self.mixtures and (names is None or param.received_as in names):
                 mixtures[name] = self.mixtures[name].sent(clients)
             if param.everybodys_mean and (names is None or param.everybodys_mean in names):
@@ -147,22 +220,22 @@ class AggregationServer:
 
     def _receives(self, number: int, clients: Tensor) -> Tensor | None:
         """[B] who receives in this round; None where everybody does. In its first round every client does."""
-        share = self.plan.options.receiving
+        share = self.terms.options.receiving
         if share == 1.0:
             return None
-        drawn = bits(derive(self.plan.seed, "receiving", number), clients, torch.zeros_like(clients))
+        drawn = bits(derive(self.terms.seed, "receiving", number), clients, torch.zeros_like(clients))
         return (unit(drawn) < share) | ~self.joined[clients]
 
     def begin(self) -> MeanPartial | SumPartial:
         """The sums before anybody has sent anything."""
-        plan, combine = self.plan, self.plan.server.combine
-        like = torch.empty(0, dtype=plan.machine.dtype, device=plan.machine.device)
+        terms, combine = self.terms, self.terms.server.combine
+        like = torch.empty(0, dtype=terms.machine.dtype, device=terms.machine.device)
         if isinstance(combine, Sums):
-            return SumPartial(reporting(plan.client).sends, like)
-        personal = frozenset(name for name in plan.averaged if plan.client.params[name].role is PERSONAL)
+            return SumPartial(reporting(terms.client).sends, like)
+        personal = frozenset(name for name in terms.averaged if terms.client.params[name].role is PERSONAL)
         weigh = combine.weigh if isinstance(combine, RowMean) else None
-        averaged = {name: self.shared[name] for name in self.shared if name in plan.averaged}
-        return MeanPartial(averaged, like, combine.weighting, personal, plan.by_row, weigh, plan.tables)
+        averaged = {name: self.shared[name] for name in self.shared if name in terms.averaged}
+        return MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables)
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""
@@ -176,6 +249,8 @@ class AggregationServer:
 
     def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
         """Combine what has arrived from the clients of the round."""
+        if self.terms.transform is not None:
+            self.terms.transform.on_server(total)
         if isinstance(total, SumPartial):
             self._combine(number, total, len(cohort))
             return
@@ -184,30 +259,25 @@ class AggregationServer:
         for name, mixtures in self.mixtures.items():
             mixtures.mix(self.reported)
             self.shared[name] = mixtures.mean()
-        after = self.plan.server.after
+        after = self.terms.server.after
         if after is not None:
-            self.shared |= after(self.shared, bind(self._draw, number))
+            self.shared |= after(self.shared, lambda name: self.terms.drawn(name, number))
         self._move_others(cohort)
 
     def _combine(self, number: int, total: SumPartial, clients: int) -> None:
-        combine = self.plan.server.combine
+        combine = self.terms.server.combine
         if not clients or not isinstance(combine, Sums):
             return
         new = combine.combine(total.sums, self.shared | self.held, Arrived(number, clients))
         for name, value in new.items():
             if not bool(torch.isfinite(value).all()):
-                raise TrainingError(not_finite(self.plan.name, name, number))
-            (self.held if name in self.held else self.shared)[name] = value.to(self.plan.machine.dtype)
-
-    def _draw(self, number: int, name: str) -> Tensor:
-        """A parameter's initial values, drawn anew after round `number`."""
-        drawn = self.plan.client.params[name].drawn(name, self.plan.world.num_items, self.plan.seed, number)
-        return drawn.to(self.plan.machine.device, self.plan.machine.dtype)
+                raise TrainingError(not_finite(self.terms.name, name, number))
+            (self.held if name in self.held else self.shared)[name] = value.to(self.terms.machine.dtype)
 
     def _move_others(self, cohort: Tensor) -> None:
         """Clients that did not take part follow those that did, where the method has it so, by their next download."""
-        choosing = self.plan.server.cohort
-        if choosing is None or not 0 < len(cohort) < self.plan.world.num_clients:
+        choosing = self.terms.server.cohort
+        if choosing is None or not 0 < len(cohort) < self.terms.world.num_clients:
             return
         for name, move in choosing.moves(self.seen, cohort, self.reported).items():
             self.reported[name] += move
@@ -234,42 +304,18 @@ class AggregationServer:
 
 
 _KINDS = ("shared", "held", "reported", "pending")
-_HEEDED_BY_SUMS = ("clients", "privacy")
 
 
-def with_options(method: str, server: Server, options: FederationOptions, client: Client) -> Server:
-    """The server with what the federation's options change of it; refuses options that mean nothing to it."""
-    combine = server.combine
-    plain = FederationOptions()
-    if isinstance(combine, Sums):
-        for one in (name for name in own_settings(FederationOptions) if name not in _HEEDED_BY_SUMS):
-            found, usual = getattr(options, one), getattr(plain, one)
-            if found != usual:
-                raise SettingError(
-                    f"federation setting {one}={found!r}: the server of {method} adds up what clients send and has no "
-                    f"mean of tables to change; expected {usual!r}"
-                )
-        return server
-    if options.receiving < 1 and not any(param.role is PERSONAL for param in client.params.values()):
-        raise SettingError(
-            f"federation setting receiving={options.receiving}: a client of {method} has no table of its own to go on "
-            "from; expected 1.0"
-        )
-    weighting = combine.weighting if options.weighting == "method" else options.weighting
-    if options.row_mean != "method":
-        return replace(server, combine=Mean(weighting, options.row_mean))
-    return replace(server, combine=replace(combine, weighting=weighting) if isinstance(combine, Mean) else combine)
-
-
-def planned_bytes(params: Mapping[str, Param], world: World, bytes_per_value: int, plan: ServerPlan) -> int:
+def planned_bytes(terms: Terms) -> int:
     """Bytes that the server needs, before any of it is allocated."""
+    params, world = terms.client.params, terms.world
     values = {name: prod(param.whole_shape(world.num_items)) for name, param in params.items()}
     standing = sum(values[name] for name, param in params.items() if param.from_server or param.role is HELD)
     standing += world.num_clients * sum(values[name] for name, param in params.items() if param.role is REPORTED)
-    if isinstance(plan.server.combine, Sums):
+    if isinstance(terms.server.combine, Sums):
         # The server's values and the sums stand twice while they are combined.
-        sums = sum(prod(one.shape) for one in reporting(plan.client).sends.values())
-        standing = 2 * (standing + sums) + plan.server.combine.working
+        sums = sum(prod(one.shape) for one in reporting(terms.client).sends.values())
+        standing = 2 * (standing + sums) + terms.server.combine.working
     # Mixtures: uploads of this round and the last, and weights.
-    standing += sum((2 * values[name] + world.num_clients) * world.num_clients for name in plan.mixed)
-    return standing * bytes_per_value
+    standing += sum((2 * values[name] + world.num_clients) * world.num_clients for name in terms.mixed)
+    return standing * terms.machine.bytes_per_value

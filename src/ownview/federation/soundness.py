@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import cast
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -52,7 +53,7 @@ def _require_work(client: Client, name: str) -> None:
         return
     if not any(phase.steps for phase in client.phases):
         raise SettingError(f"method {name} has no phase with a step; nothing would be trained")
-    for moved in (n for phase in client.phases for step in phase.steps for part in step.parts for n in part.names):
+    for moved in _moved_in(client.phases):
         if moved not in params:
             raise SettingError(f"method {name} moves a parameter {moved!r} it does not have{suggestion(moved, params)}")
         if params[moved].role.given:
@@ -66,9 +67,10 @@ def _require_work(client: Client, name: str) -> None:
 
 def names_moved(client: Client) -> frozenset[str]:
     """The names of the parameters that a step moves or an opening rewrites: the others end a round as they began it."""
-    moved = {name for phase in client.phases for step in phase.steps for part in step.parts for name in part.names}
     openings = [phase.opening for phase in client.phases if phase.opening is not None]
-    return frozenset(moved.union(*(opening(_drawn(client.params), Context(1)) for opening in openings)))
+    return frozenset(_moved_in(client.phases)).union(
+        *(opening(_drawn(client.params), Context(1)) for opening in openings)
+    )
 
 
 def names_read(client: Client) -> frozenset[str]:
@@ -85,22 +87,15 @@ def names_read(client: Client) -> frozenset[str]:
     return frozenset(noted.read)
 
 
-class _Noted(Mapping[str, Tensor]):
-    """Values that note which of them are looked at. No dictionary: unpacking one would go unnoticed."""
+class _Noted(UserDict[str, Tensor]):
+    """Values that note which of them are looked at. No `dict`: unpacking one would go unnoticed."""
 
     def __init__(self, values: Params) -> None:
-        self.values_by_name = values
-        self.read: set[str] = set()
+        self.data, self.read = values, set[str]()
 
     def __getitem__(self, name: str) -> Tensor:
         self.read.add(name)
-        return self.values_by_name[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values_by_name)
-
-    def __len__(self) -> int:
-        return len(self.values_by_name)
+        return self.data[name]
 
 
 def _drawn(params: Mapping[str, Param]) -> Params:
@@ -116,14 +111,24 @@ def _drawn(params: Mapping[str, Param]) -> Params:
     }
 
 
+def _tried(what: str, function: Callable[..., Any], *given: Any) -> Any:
+    """What a method's function makes of drawn values; whatever it raises is told as a fault of the method."""
+    try:
+        return function(*given)
+    except Exception as error:
+        raise SettingError(f"{what}: {type(error).__name__}: {error}") from error
+
+
+def _moved_in(phases: Iterable[Phase]) -> list[str]:
+    """Names of what the steps of some phases move."""
+    return [name for phase in phases for step in phase.steps for part in step.parts for name in part.names]
+
+
 def _require_scores(client: Client, name: str) -> None:
     """Of a client that trains: those of one that reports depend on what it makes of the download."""
     if not isinstance(client.work, Training):
         return
-    try:
-        scores = client.scores(_drawn(client.params))
-    except Exception as error:
-        raise SettingError(f"method {name} cannot score {_ROWS} rows: {type(error).__name__}: {error}") from error
+    scores = _tried(f"method {name} cannot score {_ROWS} rows", client.scores, _drawn(client.params))
     if not isinstance(scores, torch.Tensor) or scores.shape != (_ROWS,):
         found = tuple(scores.shape) if isinstance(scores, torch.Tensor) else type(scores).__name__
         raise SettingError(f"method {name}: scores of {_ROWS} rows came as {found}; expected shape ({_ROWS},)")
@@ -133,10 +138,7 @@ def _require_opening(phase: Phase, name: str, params: Mapping[str, Param]) -> No
     """Rows that are not at hand follow an opening only where the client has a whole table of its own to send."""
     if phase.opening is None:
         return
-    try:
-        rewritten = phase.opening(_drawn(params), Context(1))
-    except Exception as error:
-        raise SettingError(f"method {name} cannot open a phase: {type(error).__name__}: {error}") from error
+    rewritten = _tried(f"method {name} cannot open a phase", phase.opening, _drawn(params), Context(1))
     for table in rewritten:
         if table not in params:
             raise SettingError(f"method {name}: an opening rewrites {table!r}, no parameter{suggestion(table, params)}")
@@ -156,8 +158,7 @@ def _require_opening(phase: Phase, name: str, params: Mapping[str, Param]) -> No
 def _require_preparation(phases: tuple[Phase, ...], name: str, params: Mapping[str, Param]) -> None:
     """What is trained before predicting is thrown away afterwards, so it may be large for nobody."""
     for phase in phases:
-        moved = [n for step in phase.steps for part in step.parts for n in part.names]
-        unfit = [n for n in moved if n not in params or params[n].sends or params[n].rows]
+        unfit = [n for n in _moved_in([phase]) if n not in params or params[n].sends or params[n].rows]
         if unfit or phase.opening is not None or phase.part != "all":
             found = f"moves {unfit[0]!r}" if unfit else "has an opening" if phase.opening else f"is on {phase.part}"
             raise SettingError(
@@ -177,10 +178,8 @@ def _require_server(client: Client, server: Server, name: str) -> None:
         return
     drawn = _drawn(params)
     shared = {n: value for n, value in drawn.items() if n in params and params[n].from_server}
-    try:
-        rewritten = server.after(shared, lambda wanted: drawn[wanted].clone())
-    except Exception as error:
-        raise SettingError(f"method {name}: the server's step fails: {type(error).__name__}: {error}") from error
+    what = f"method {name}: the server's step fails"
+    rewritten = _tried(what, server.after, shared, lambda wanted: drawn[wanted].clone())
     for one, value in rewritten.items():
         if one not in shared:
             raise SettingError(

@@ -2,71 +2,131 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.base.randomness import derive
+from ownview.config.settings import own_settings
+from ownview.data.interactions import IdArray
+from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
+from ownview.federation.clients import Clients
 from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.post import Post
 from ownview.federation.reporting import ReportingWork
-from ownview.federation.server import ServerPlan, with_options
-from ownview.federation.soundness import require_sound
+from ownview.federation.soundness import names_moved, require_sound
+from ownview.federation.timelines import Timelines
 from ownview.federation.training import TrainingWork
 from ownview.federation.transforms import Sending, Transform, transforms
 from ownview.federation.work import Household, Work
 from ownview.seam.client import Client, Reporting
 from ownview.seam.method import Federated
-from ownview.seam.server import Sums
+from ownview.seam.roles import PERSONAL, REPORTED
+from ownview.seam.server import Mean, Server, Sums
 from ownview.seam.training import World
+
+_HEEDED_BY_SUMS = ("clients", "privacy")
 
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """What clients and server have agreed on before the first round; both halves follow from it.
+    """Both halves of a method under the federation's options; everything else follows from it.
 
     Args:
-        client: the method's.
-        plan: of the server.
-        transform: of uploads; None for none.
-        post: how messages are written.
+        name: of the method, for errors.
+        client: the method's client.
+        server: the method's server, with what options change of it.
+        world: number of clients and items.
+        options: who takes part and how the server combines.
+        seed: of the run.
+        machine: where values live.
     """
 
+    name: str
     client: Client
-    plan: ServerPlan
-    transform: Transform | None
-    post: Post
+    server: Server
+    world: World
+    options: FederationOptions
+    seed: int
+    machine: Machine
 
     @classmethod
     def of(cls, method: Federated, world: World, options: FederationOptions, seed: int, machine: Machine) -> Terms:
         """Checked: what makes no sense is refused with the reason."""
         client, server = require_sound(method, world)
-        server = with_options(method.name, server, options, client)
-        plan = ServerPlan(method.name, client, server, world, options, seed, machine)
-        if options.row_mean == "touched" and not plan.tables:
+        server = _with_options(method.name, server, options, client)
+        terms = cls(method.name, client, server, world, options, seed, machine)
+        if options.row_mean == "touched" and not terms.tables:
             raise SettingError(
                 f"federation setting row_mean='touched': the server averages no item table of {method.name}; "
                 "expected method or all"
             )
-        own_noise = server.combine.noise if isinstance(server.combine, Sums) else "none"
-        transform = transforms(options.privacy if options.privacy != "none" else own_noise)
-        why = transform.refusal(client, server) if transform is not None else None
+        why = terms.transform.refusal(client, server) if terms.transform is not None else None
         if why:
             raise SettingError(
                 f"federation setting privacy={options.privacy!r} makes no sense for {method.name}: {why}"
             )
-        shrunk = {n for phase in client.phases for step in phase.steps for s in step.parts if s.shrink for n in s.names}
-        tells_samples = plan.weighting == "samples" or bool(plan.mixed)
-        post = Post(client, world.num_items, plan.mixed, tells_samples, bool(plan.by_row), frozenset(shrunk))
-        return cls(client, plan, transform, post)
+        return terms
 
-    def work(self, home: Household) -> Work:
-        """What clients do in a round."""
-        return ReportingWork(home) if isinstance(self.client.work, Reporting) else TrainingWork(home)
+    @cached_property
+    def mixed(self) -> frozenset[str]:
+        """Names of the personal tables that the server mixes for each client."""
+        personal = (name for name, param in self.client.params.items() if param.role is PERSONAL)
+        return frozenset(personal if self.server.mixing is not None else ())
+
+    @cached_property
+    def averaged(self) -> frozenset[str]:
+        """Names of what clients send and the server averages."""
+        moved = names_moved(self.client)
+        sent = (name for name, param in self.client.params.items() if param.sends and param.role is not REPORTED)
+        return frozenset(name for name in sent if name in moved) - self.mixed
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Names of the averaged tables."""
+        return frozenset(name for name in self.averaged if self.client.params[name].rows)
+
+    @property
+    def by_row(self) -> frozenset[str]:
+        """Names of tables whose rows are averaged over the clients that touched them."""
+        combine = self.server.combine
+        return frozenset() if isinstance(combine, Sums) or combine.rows != "touched" else self.tables
+
+    @property
+    def weighting(self) -> str:
+        """How clients count in sums: by "samples", or "uniform"."""
+        return "uniform" if isinstance(self.server.combine, Sums) else self.server.combine.weighting
+
+    @cached_property
+    def transform(self) -> Transform | None:
+        """Of uploads; None for none."""
+        own_noise = self.server.combine.noise if isinstance(self.server.combine, Sums) else "none"
+        return transforms(self.options.privacy if self.options.privacy != "none" else own_noise)
+
+    @cached_property
+    def post(self) -> Post:
+        """How messages are written."""
+        steps = [part for phase in self.client.phases for step in phase.steps for part in step.parts]
+        shrunk = frozenset(name for part in steps if part.shrink for name in part.names)
+        tells_samples = self.weighting == "samples" or bool(self.mixed)
+        return Post(self.client, self.world.num_items, self.mixed, tells_samples, bool(self.by_row), shrunk)
+
+    def drawn(self, name: str, *numbers: int) -> Tensor:
+        """A parameter's initial values; numbers, such as a round, tell later draws from the first."""
+        value = self.client.params[name].drawn(name, self.world.num_items, self.seed, *numbers)
+        return value.to(self.machine.device, self.machine.dtype)
+
+    def work(self, identities: Tensor, train: Ragged, timelines: Timelines, excluded: Ragged, users: IdArray) -> Work:
+        """What some clients do in a round; see `Clients` and `Household` for what is given."""
+        params, items = self.client.params, self.world.num_items
+        clients = Clients(params, items, identities, self.seed, self.machine, train, timelines)
+        home = Household(self.name, self.client, clients, self.world, train, excluded, users, self.seed, self.machine)
+        return work_of(home)
 
     def sizes(self, upload: Upload) -> Tensor:
         """[B] bytes of the messages in which these clients' uploads leave; noise makes everything whole."""
@@ -79,7 +139,35 @@ class Terms:
         """Uploads as they leave their clients."""
         if self.transform is None:
             return upload
-        samples = self.plan.weighting == "samples"
-        weights = upload.samples if samples else torch.ones_like(upload.samples)
-        key = derive(self.plan.seed, "privacy", number)
-        return self.transform.on_client(upload, Sending(key, weights, self.plan.world.num_items))
+        weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
+        key = derive(self.seed, "privacy", number)
+        return self.transform.on_client(upload, Sending(key, weights, self.world.num_items))
+
+
+def work_of(home: Household) -> Work:
+    """What the clients of a household do in a round."""
+    return ReportingWork(home) if isinstance(home.client.work, Reporting) else TrainingWork(home)
+
+
+def _with_options(method: str, server: Server, options: FederationOptions, client: Client) -> Server:
+    """The server with what the federation's options change of it; refuses options that mean nothing to it."""
+    combine = server.combine
+    plain = FederationOptions()
+    if isinstance(combine, Sums):
+        for one in (name for name in own_settings(FederationOptions) if name not in _HEEDED_BY_SUMS):
+            found, usual = getattr(options, one), getattr(plain, one)
+            if found != usual:
+                raise SettingError(
+                    f"federation setting {one}={found!r}: the server of {method} adds up what clients send and has no "
+                    f"mean of tables to change; expected {usual!r}"
+                )
+        return server
+    if options.receiving < 1 and not any(param.role is PERSONAL for param in client.params.values()):
+        raise SettingError(
+            f"federation setting receiving={options.receiving}: a client of {method} has no table of its own to go on "
+            "from; expected 1.0"
+        )
+    weighting = combine.weighting if options.weighting == "method" else options.weighting
+    if options.row_mean != "method":
+        return replace(server, combine=Mean(weighting, options.row_mean))
+    return replace(server, combine=replace(combine, weighting=weighting) if isinstance(combine, Mean) else combine)

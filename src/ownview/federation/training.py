@@ -13,14 +13,13 @@ from ownview.base.errors import TrainingError
 from ownview.base.randomness import derive
 from ownview.data.negatives import NegativeSampler
 from ownview.engine.blocks import BYTES_PER_SAMPLE, Footprint, plan
-from ownview.engine.choice import engine
-from ownview.engine.local import Opened
-from ownview.engine.loop import LoopEngine
+from ownview.engine.engines import LoopEngine, engine
+from ownview.engine.local import Opened, open_with
 from ownview.engine.samples import Samples, draw_samples
 from ownview.federation.messages import Download, Upload
 from ownview.federation.soundness import names_moved
 from ownview.federation.work import Household
-from ownview.seam.training import Context, Opening, Params
+from ownview.seam.training import Context, Params
 
 
 class TrainingWork:
@@ -67,15 +66,9 @@ class TrainingWork:
     def samples(self, number: int, block: Tensor) -> Samples:
         """A round's training samples of some clients."""
         home = self.home
+        key, identities, machine = derive(home.seed, "negatives", number), home.clients.identities[block], home.machine
         return draw_samples(
-            derive(home.seed, "negatives", number),
-            block,
-            home.clients.identities[block],
-            home.train,
-            self.sampler,
-            home.machine.dtype,
-            dense=home.machine.dense,
-            pairs=self.work.pairs,
+            key, block, identities, home.train, self.sampler, machine.dtype, dense=machine.dense, pairs=self.work.pairs
         )
 
     def do(self, samples: Samples, download: Download) -> Upload:
@@ -112,7 +105,7 @@ class TrainingWork:
         for one in openings:
             phase = self.engine.phases[one.phase]
             if phase.opening is not None and phase.everywhere:
-                open_here = partial(_opened, phase.opening, replace(context, phase=one.phase))
+                open_here = partial(open_with, phase.opening, replace(context, phase=one.phase))
                 new = torch.vmap(open_here)({**one.values, **tables})
                 changed |= {name: value for name, value in new.items() if name in tables}
                 tables |= changed
@@ -144,7 +137,3 @@ class TrainingWork:
 
     def after_round(self, download: Download, clients: Tensor) -> None:
         """Nothing: clients that train have done everything in the round."""
-
-
-def _opened(opening: Opening, context: Context, p: Params) -> Params:
-    return opening(p, context)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -43,21 +43,24 @@ class Sending:
     num_items: int
 
 
-class Transform(Protocol):
+class Transform(ABC):
     """Something done to uploads on their way: one half at the client, one at the server."""
 
     def refusal(self, client: Client, server: Server) -> str | None:
         """Why it makes no sense for this method; None where it does."""
+        return None
 
+    @abstractmethod
     def on_client(self, upload: Upload, sending: Sending) -> Upload:
         """The uploads of B clients as they leave, each transformed for itself."""
 
     def on_server(self, partial: Partial) -> None:
-        """What the server does to the sum before it is used."""
+        """What the server does to the sum before it is used; nothing, where the client has done everything."""
+        return
 
 
 @dataclass(frozen=True)
-class Clip:
+class Clip(Transform):
     """Scales a client's weighted change w_u (x_u - x), which the server's sum is made of, down to a norm at most.
 
     Args:
@@ -81,12 +84,9 @@ class Clip:
         norms = (upload.norms() * sending.weights).clamp(min=1e-30)
         return upload.scaled((self.bound / norms).clamp(max=1.0))
 
-    def on_server(self, partial: Partial) -> None:
-        """Nothing."""
-
 
 @dataclass(frozen=True)
-class Noise:
+class Noise(Transform):
     """Adds noise of its own to every number a client sends; tables become whole.
 
     Args:
@@ -98,10 +98,6 @@ class Noise:
     scale: float
     draw: Draw
     weighted: bool = False
-
-    def refusal(self, client: Client, server: Server) -> str | None:
-        """Noise can be added to everything."""
-        return None
 
     def on_client(self, upload: Upload, sending: Sending) -> Upload:
         """Every number with noise; the server multiplies by w, so noise of the weighted change is divided by it."""
@@ -125,12 +121,9 @@ class Noise:
         noise = torch.cat(drawn, dim=1).reshape(change.shape)
         return change + (noise if factors is None else noise * wide(factors.to(noise.dtype), noise))
 
-    def on_server(self, partial: Partial) -> None:
-        """Nothing: the noise is in the sum already."""
-
 
 @dataclass(frozen=True)
-class Chain:
+class Chain(Transform):
     """Transforms one after the other at the client, and in reverse order at the server."""
 
     parts: tuple[Transform, ...]

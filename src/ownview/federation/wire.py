@@ -157,12 +157,10 @@ def encode(table: Table) -> bytes:
         return _encode_matrix(table)
     if isinstance(table, Rows):
         shape = (table.num_rows, *table.values.shape[1:])
-        by_row, whole = (
-            rows_size(shape, table.values.element_size(), len(table.rows), always=a) for a in (True, False)
-        )
-        if whole < by_row and not table.always:
-            return encode(Whole(whole_table(table)))
         values = table.values.detach().cpu().numpy()
+        by_row = rows_size(shape, values.itemsize, len(table.rows), always=True)
+        if dense_size(shape, values.itemsize) < by_row and not table.always:
+            return encode(Whole(whole_table(table)))
         return _header(_ROWS, values.itemsize, shape) + _numbers(len(table.rows), *table.rows.tolist()) + _bytes(values)
     values = table.detach().cpu().numpy().reshape(-1)
     where = np.flatnonzero(values)
@@ -170,11 +168,6 @@ def encode(table: Table) -> bytes:
         head = _header(_SPARSE, values.itemsize, tuple(table.shape))
         return head + _numbers(len(where), *where.tolist()) + _bytes(values[where])
     return encode(Whole(table))
-
-
-def decode(data: bytes) -> Tensor:
-    """The whole table of `encode`'s bytes."""
-    return whole_table(_decode(data, 0)[0])
 
 
 def dense_size(shape: tuple[int, ...], width: int) -> int:
@@ -307,13 +300,11 @@ class _Reader:
 
     def numbers(self, count: int) -> Array:
         """Whole numbers."""
-        return self._take(count, np.dtype("<u4"))
+        return self.values(count, np.dtype("<u4"))
 
-    def values(self, count: int) -> Array:
-        """Values of the table's kind."""
-        return self._take(count, self.kind)
-
-    def _take(self, count: int, kind: np.dtype[Any]) -> Array:
+    def values(self, count: int, kind: np.dtype[Any] | None = None) -> Array:
+        """Values of the table's kind, or of another."""
+        kind = kind or self.kind
         taken = np.frombuffer(self.data, dtype=kind, count=count, offset=self.place) if count else np.zeros(0, kind)
         self.place += count * kind.itemsize
         return taken

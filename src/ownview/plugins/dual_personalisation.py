@@ -5,6 +5,7 @@ Zhang et al., "Dual Personalization on Federated Recommendation", IJCAI 2023, se
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -75,15 +76,14 @@ def _personal(param: Param) -> Param:
     return replace(param, role=PRIVATE) if param.from_server else param
 
 
-def _halves(step: Step, tables: set[str]) -> tuple[Step, ...]:
-    private = [replace(part, names=tuple(n for n in part.names if n not in tables)) for part in step.parts]
-    table = [replace(part, names=tuple(n for n in part.names if n in tables)) for part in step.parts]
-    return tuple(half for half in (_together(private), _together(table)) if half is not None)
+def _halves(step: Step, tables: set[str]) -> list[Step]:
+    """What the step moves that is no table, then the tables."""
+    halves = [_part(step, lambda name: name not in tables), _part(step, lambda name: name in tables)]
+    return [half for half in halves if half is not None]
 
 
-def _together(parts: list[Step]) -> Step | None:
-    """One step of all parts that still move something."""
-    step = None
-    for part in reversed([part for part in parts if part.names]):
-        step = replace(part, alongside=step)
-    return step
+def _part(step: Step, moves: Callable[[str], bool]) -> Step | None:
+    """The step with some of its names, and likewise what moves alongside; None where nothing is left."""
+    names = tuple(filter(moves, step.names))
+    alongside = None if step.alongside is None else _part(step.alongside, moves)
+    return replace(step, names=names, alongside=alongside) if names else alongside

@@ -7,19 +7,18 @@ variant of the same method on the same data, ranked among as many items. Anythin
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from statistics import mean
 from typing import Any
 
 from ownview.evaluation.metrics import HEADLINE
-from ownview.report.reading import SeenRun
-from ownview.report.variants import Variant, settings_of
+from ownview.report.reading import SeenRun, Variant, settings_of
 from ownview.runs.experiment import Experiment
+from ownview.studies.reproduction.papers import Figure, figures
+from ownview.studies.reproduction.papers import settings_of as settings_of_paper
 from ownview.studies.reproduction.plan import experiment, missing
-from ownview.studies.reproduction.published import CITATIONS, Figure, figures
-from ownview.studies.reproduction.settings import settings_of as settings_of_paper
 
 _OF_PROTOCOL = ("min_interactions", "repeats", "split", "negatives_avoid", "candidates", "candidates_avoid", "ties")
 """Settings of a protocol without which figures are not comparable at all."""
@@ -33,24 +32,13 @@ def against_papers(data: str, found: Sequence[Variant]) -> list[dict[str, Any]]:
             for protocol, runs in variant.runs.items():
                 differs = _differences(asked, runs[0])
                 if differs is not None:
-                    points.append(_point(figure, place, protocol, runs, differs))
+                    here = mean(run.result["test"][figure.metric] for run in runs)
+                    of_paper = {name: getattr(figure, name) for name in ("paper", "table", "metric")}
+                    of_paper |= {"row": figure.method, "published": figure.value}
+                    points.append(
+                        {**of_paper, "here": here, "variant": place, "protocol": protocol, "differs": differs}
+                    )
     return points
-
-
-def _point(
-    figure: Figure, place: int, protocol: str, runs: Sequence[SeenRun], differs: Sequence[str]
-) -> dict[str, Any]:
-    return {
-        "paper": figure.paper,
-        "table": figure.table,
-        "row": figure.method,
-        "metric": figure.metric,
-        "published": figure.value,
-        "here": mean(run.result["test"][figure.metric] for run in runs),
-        "variant": place,
-        "protocol": protocol,
-        "differs": list(differs),
-    }
 
 
 @cache
@@ -79,7 +67,7 @@ def _differences(asked: Experiment, run: SeenRun) -> list[str] | None:
     here = run.experiment
     if here.label() != asked.label():
         return None
-    if any(_measured(here, name) != _measured(asked, name) for name in _OF_PROTOCOL):
+    if any(getattr(here.protocol, name) != getattr(asked.protocol, name) for name in _OF_PROTOCOL):
         return None
     wanted, mine = settings_of(asked), settings_of(here)
     differing = [name for name in wanted if mine.get(name) != wanted[name]]
@@ -91,17 +79,8 @@ def _differences(asked: Experiment, run: SeenRun) -> list[str] | None:
     return told
 
 
-def _measured(one: Experiment, name: str) -> Any:
-    return one.protocol.values()[name]
-
-
 def _is_number(value: Any) -> bool:
     """Whole numbers, fractions, and lists of them (widths of layers)."""
     if isinstance(value, list):
         return all(map(_is_number, value))
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def published_papers(points: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Citations of the papers among the points."""
-    return {paper: text for paper, text in CITATIONS.items() if any(point["paper"] == paper for point in points)}

@@ -1,9 +1,12 @@
-"""From run folders to one model of plain values, which the page draws: nothing else is read."""
+"""From run folders to one page with everything inside: a model of plain values, and the HTML that draws it."""
 
 from __future__ import annotations
 
 import datetime
+import importlib.resources
+import json
 from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +14,28 @@ from ownview.base.errors import OutputError
 from ownview.base.version import __version__
 from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS, Protocol
-from ownview.report.against_papers import against_papers, published_papers
-from ownview.report.cells import PlainCells, cells
-from ownview.report.costs import costs
-from ownview.report.curves import curve, sparsity
-from ownview.report.findings import findings
-from ownview.report.lists import BANDS, Titles, chosen, people, taste
-from ownview.report.people import distribution, groups
-from ownview.report.pictures import MOST_TSNE, layouts, merging, spectra, watched_runs, weights
-from ownview.report.projection import has_tsne
-from ownview.report.reading import SeenRun, read_run
-from ownview.report.trajectories import trajectories
-from ownview.report.variants import Variant, protocol_names, variants
+from ownview.report.against_papers import against_papers
+from ownview.report.pictures import MOST_TSNE, has_tsne, layouts, merging, spectra, trajectories, watched_runs, weights
+from ownview.report.reading import SeenRun, Variant, protocol_names, read_run, variants
+from ownview.report.results import (
+    BANDS,
+    PlainCells,
+    Titles,
+    cells,
+    chosen,
+    costs,
+    curve,
+    distribution,
+    findings,
+    groups,
+    people,
+    sparsity,
+    taste,
+)
 from ownview.runs.folder import RunFolder
+from ownview.runs.table import grouped
 from ownview.runs.tried import Tried, told, tried_of
+from ownview.studies.reproduction.papers import CITATIONS
 
 Model = dict[str, Any]
 
@@ -44,10 +55,9 @@ def gather(folders: Sequence[Path], title: str = "") -> Model:
     runs = [read_run(one.path) for one in opened if one.finished]
     if not runs:
         raise OutputError(f"none of {len(folders)} runs has finished; go on with one by ownview run --resume FOLDER")
-    by_data: dict[str, list[SeenRun]] = {}
-    for run in runs:
-        by_data.setdefault(run.experiment.data_label(), []).append(run)
+    by_data = grouped((run.experiment.data_label(), run) for run in runs)
     datasets = [_dataset(name, mine, MOST_TSNE // len(by_data)) for name, mine in by_data.items()]
+    papers = {point["paper"] for one in datasets for point in one["published"]}
     return {
         "title": title or ", ".join(by_data),
         "about": {
@@ -62,12 +72,14 @@ def gather(folders: Sequence[Path], title: str = "") -> Model:
         },
         "bands": list(BANDS),
         "datasets": datasets,
-        "papers": published_papers([point for one in datasets for point in one["published"]]),
+        "papers": {name: CITATIONS[name] for name in CITATIONS if name in papers},
     }
 
 
 def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
-    names = protocol_names(sorted(runs, key=lambda run: _rank(run.experiment.protocol)))
+    # Honest first, then paper, then what people made themselves.
+    asked = {run: run.experiment.protocol.name for run in runs}
+    names = protocol_names(sorted(runs, key=lambda run: [*PROTOCOLS, asked[run]].index(asked[run])))
     found = variants(runs, names)
     titles = Titles()
     results = _results(list(names.values()), found, titles)
@@ -75,7 +87,10 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
         _protocol(protocol, label, [run for run in runs if run.experiment.protocol == protocol])
         for protocol, label in names.items()
     ]
-    shown = {label: people(_first_seeds(found, label), titles) for label in names.values()}
+    shown = {
+        label: people({str(k): one.runs[label][0] for k, one in enumerate(found) if label in one.runs}, titles)
+        for label in names.values()
+    }
     tried = {variant.label: _tried(variant) for variant in found}
     watched = watched_runs([variant.runs for variant in found])
     return {
@@ -97,7 +112,7 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
             "merging": merging(watched),
             "trajectories": trajectories(found),
         },
-        "titles": titles.all,
+        "titles": list(titles),
     }
 
 
@@ -152,36 +167,54 @@ def _protocol(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> Model:
     }
 
 
-def _first_seeds(found: Sequence[Variant], protocol: str) -> Mapping[str, SeenRun]:
-    return {str(place): one.runs[protocol][0] for place, one in enumerate(found) if protocol in one.runs}
-
-
-def _rank(protocol: Protocol) -> int:
-    """Honest first, then paper, then what people made themselves."""
-    known = list(PROTOCOLS)
-    return known.index(protocol.name) if protocol.name in known else len(known)
-
-
 def _missing(runs: Sequence[SeenRun]) -> list[str]:
     """What the page cannot show for lack of files, in sentences."""
-    total = len(runs)
-    said = []
-    if lacking := sum(run.recommended is None for run in runs):
-        said.append(
-            f"{lacking} of {total} runs hold no recommended items (written by an older version): "
-            "what is recommended, and to whom, is not shown for them"
-        )
-    if lacking := sum(not run.folder.has_users for run in runs):
-        said.append(f"{lacking} of {total} runs have no users.csv: the spread over users is not shown for them")
+    lacking = {
+        "hold no recommended items (written by an older version): what is recommended, and to whom, is not shown for "
+        "them": sum(run.recommended is None for run in runs),
+        "have no users.csv: the spread over users is not shown for them": sum(not run.folder.has_users for run in runs),
+        "hold no audit.json (ownview compare and ownview bench write it): where no other run on the same data has one, "
+        "leaks follow from the protocol's rules and are not measured": sum(run.findings is None for run in runs),
+    }
+    said = [f"{number} of {len(runs)} runs {what}" for what, number in lacking.items() if number]
     if not any(run.watched for run in runs):
         said.append("no run watched a client (--watch USER): there are no pictures of item tables and user vectors")
-    if lacking := sum(run.findings is None for run in runs):
-        said.append(
-            f"{lacking} of {total} runs hold no audit.json (ownview compare and ownview bench write it): where no "
-            "other run on the same data has one, leaks follow from the protocol's rules and are not measured"
-        )
     return said
 
 
 def _distinct(values: Any) -> list[Any]:
     return [value for value in dict.fromkeys(values) if value is not None]
+
+
+SCRIPTS = (
+    "dom.js", "scale.js", "frame.js", "tooltip.js", "lines.js", "scatter.js", "intervals.js", "bars.js", "heat.js",
+    "state.js", "findings.js", "results.js", "figures.js", "lists.js", "pictures.js", "app.js",
+)  # fmt: skip
+"""In the order in which they are put together; each only uses what comes before it."""
+
+
+def render(model: Mapping[str, Any]) -> str:
+    """The page as text."""
+    scripts = "\n".join(_asset(name) for name in SCRIPTS)
+    parts = {
+        "title": escape(f"Ownview: {model['title']}"),
+        "style": _asset("style.css"),
+        "model": as_script(model),
+        "script": f'"use strict";\n(() => {{\n{scripts}\n}})();',
+    }
+    page = _asset("page.html")
+    for name, value in parts.items():  # by hand, because CSS and scripts are full of $ and braces
+        before, mark, after = page.partition(f"<!--{name}-->")
+        assert mark, name
+        page = before + value + after
+    return page
+
+
+def as_script(model: Mapping[str, Any]) -> str:
+    """JSON that may stand inside a script element: nothing in it can end the element or open a comment."""
+    text = json.dumps(model, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
+
+
+def _asset(name: str) -> str:
+    return (importlib.resources.files("ownview.report") / "assets" / name).read_text(encoding="utf-8")

@@ -1,7 +1,15 @@
-"""One run folder as the report sees it; what an older folder lacks is None or empty."""
+"""Run folders as the report sees them, which runs are seeds of each other, and what to call them.
+
+Runs belong together when everything but the seed, the protocol and what was merely looked at is equal. Variants of one
+method get as many of the settings in which they differ behind their name as tell them apart. What an older folder lacks
+is None or empty.
+"""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,9 +18,12 @@ from torch import Tensor
 
 from ownview.base.errors import OutputError
 from ownview.evaluation.findings import Finding
+from ownview.evaluation.protocol import Protocol
 from ownview.runs.audits import kept
+from ownview.runs.experiment import Experiment
 from ownview.runs.recommended import misfit
 from ownview.runs.run import Run, open_run
+from ownview.runs.table import grouped
 
 Tensors = dict[str, Tensor]
 
@@ -83,3 +94,81 @@ def find_runs(paths: list[Path]) -> list[Path]:
 
 def _is_run(path: Path) -> bool:
     return (path / "experiment.toml").is_file()
+
+
+Settings = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method with its settings on one dataset; `runs` by the protocol's name, seeds ascending."""
+
+    label: str
+    settings: Settings
+    runs: dict[str, list[SeenRun]] = field(default_factory=dict)
+
+
+def variants(runs: Sequence[SeenRun], names: Mapping[Protocol, str]) -> list[Variant]:
+    """All variants of one dataset in the order they first come.
+
+    Args:
+        runs: on the same data.
+        names: of the protocols.
+    """
+    by_seed = sorted(runs, key=lambda run: run.experiment.seed)
+    order = dict.fromkeys(json.dumps(settings_of(run.experiment), sort_keys=True) for run in runs)
+    alike = grouped((json.dumps(settings_of(run.experiment), sort_keys=True), run) for run in by_seed)
+    settings = [json.loads(key) for key in order]
+    labels = _labels([alike[key][0].experiment.label() for key in order], settings)
+    return [
+        Variant(label, values, grouped((names[run.experiment.protocol], run) for run in alike[key]))
+        for label, values, key in zip(labels, settings, order, strict=True)
+    ]
+
+
+def settings_of(experiment: Experiment) -> Settings:
+    """Everything that makes a method what it is, flat: settings, plug-ins' settings, federation, rounds."""
+    values = experiment.to_dict()
+    flat = {"method": experiment.label(), "rounds": values["rounds"], **values["settings"]}
+    for plugin in values["plugins"]:
+        flat |= {f"{plugin['name']}.{name}": value for name, value in plugin["settings"].items()}
+    return flat | {f"federation.{name}": value for name, value in values["federation"].items()}
+
+
+def protocol_names(runs: Iterable[SeenRun]) -> dict[Protocol, str]:
+    """Every protocol under a name of its own: different ones that call themselves the same get a number."""
+    names: dict[Protocol, str] = {}
+    for run in runs:
+        protocol = run.experiment.protocol
+        if protocol not in names:
+            taken = sum(other.name == protocol.name for other in names)
+            names[protocol] = protocol.name if not taken else f"{protocol.name} ({taken + 1})"
+    return names
+
+
+def _labels(names: Sequence[str], settings: Sequence[Settings]) -> list[str]:
+    labels = []
+    for name, mine in zip(names, settings, strict=True):
+        others = [values for other, values in zip(names, settings, strict=True) if other == name and values is not mine]
+        # Runs of another version may have settings that this one has not, and the other way round.
+        known = dict.fromkeys(key for values in (mine, *others) for key in values)
+        differs = [key for key in known if any(other.get(key) != mine.get(key) for other in others)]
+        enough = _enough(mine, others, differs)
+        told = [f"{key.removeprefix('federation.')}={_short(mine.get(key))}" for key in enough]
+        told += ["…"] if len(enough) < len(differs) else []
+        labels.append(f"{name} ({', '.join(told)})" if told else name)
+    return labels
+
+
+def _enough(mine: Settings, others: Sequence[Settings], differs: Sequence[str]) -> list[str]:
+    """Few settings that no other variant shares all of, the most telling first: names must fit into charts."""
+    told: list[str] = []
+    while others:
+        best = max(differs, key=lambda key: sum(other.get(key) != mine.get(key) for other in others))
+        told.append(best)
+        others = [other for other in others if other.get(best) == mine.get(best)]
+    return told
+
+
+def _short(value: Any) -> str:
+    return "-".join(map(str, value)) if isinstance(value, list) else "unset" if value is None else str(value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 
 from ownview.base.trust import trust
@@ -91,11 +92,8 @@ def compare(
 ) -> list[Run]:
     """Every method under every protocol with seeds 0 to `seeds` - 1; see `ownview.runs.table` for tables."""
     runs = []
-    for protocol in protocols:
-        for method in methods:
-            for seed in range(seeds):
-                name = method if isinstance(method, str) else method.name
-                kind = protocol if isinstance(protocol, str) else protocol.name
-                folder = None if out is None else Path(out) / f"{name}-{kind}-seed{seed}"
-                runs.append(run(method, data, protocol=protocol, rounds=rounds, seed=seed, out=folder))
+    for protocol, method, seed in product(protocols, methods, range(seeds)):
+        name, kind = (one if isinstance(one, str) else one.name for one in (method, protocol))
+        folder = None if out is None else Path(out) / f"{name}-{kind}-seed{seed}"
+        runs.append(run(method, data, protocol=protocol, rounds=rounds, seed=seed, out=folder))
     return runs

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.managers import SyncManager
 from pathlib import Path
@@ -21,14 +22,14 @@ import torch
 from ownview.base.errors import DeviceError, OutputError, OwnviewError
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
-from ownview.runs.run import Run, open_run, resume, run
+from ownview.runs.run import OnRound, Run, open_run, resume, run
 from ownview.runs.signals import Signals
 from ownview.runs.training import InterruptedRunError
 
 Task = tuple[Experiment, Path]
 """What to do and the folder it goes to."""
 
-Progress = Callable[[Path, int, dict[str, float]], None]
+Told = Callable[[Path, int, dict[str, float]], None]
 """Told after every round: the run's folder, the round, its metrics, none where it was not measured."""
 
 OnFailure = Callable[[Path, str], None]
@@ -38,7 +39,7 @@ News = Queue[tuple[Path, int, dict[str, float]]]
 
 
 class BatchError(OwnviewError):
-    """One of several runs failed, or all were told to stop."""
+    """One of several runs or trials failed, or all were told to stop."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -76,7 +77,7 @@ def run_all(
     jobs: int,
     memory: str,
     data_dir: Path | None,
-    on_round: Progress | None = None,
+    on_round: Told | None = None,
     on_failure: OnFailure | None = None,
     threads: int | None = None,
     go_on: str | None = None,
@@ -94,78 +95,80 @@ def run_all(
         threads: of each process; an equal share of the cores where None.
         go_on: how a stopped batch goes on, in words; by --resume where None.
     """
-    told = on_round or (lambda folder, number, metrics: None)
     go_on = go_on or f"go on by the same command with --out {tasks[0][1].parent if tasks else ''} --resume"
-    failed: set[Path] = set()
-
-    def excused(failure: _Failure) -> bool:
-        if on_failure is None or not failure.alone:
-            return False
-        failed.add(failure.folder)
-        on_failure(failure.folder, failure.message)
-        return True
-
+    batch = _Batch(tasks, memory, data_dir, on_round or (lambda folder, number, metrics: None), on_failure, go_on)
     if jobs <= 1 or len(tasks) <= 1:
         with _threads(threads):
-            _one_by_one(tasks, memory, data_dir, told, excused, go_on)
+            batch.one_by_one()
     else:
-        share = threads or max(1, (os.cpu_count() or 1) // jobs)
-        _side_by_side(tasks, jobs, share, memory, data_dir, told, excused, go_on)
-    return [open_run(folder) for _, folder in tasks if folder not in failed]
+        batch.side_by_side(jobs, threads or max(1, (os.cpu_count() or 1) // jobs))
+    return [open_run(folder) for _, folder in tasks if folder not in batch.failed]
 
 
-def _one_by_one(
-    tasks: Sequence[Task],
-    memory: str,
-    data_dir: Path | None,
-    told: Progress,
-    excused: Callable[[_Failure], bool],
-    go_on: str,
-) -> None:
-    with Signals() as signals:
-        for experiment, folder in tasks:
-            try:
-                _one(experiment, folder, memory, data_dir, partial(told, folder))
-            except InterruptedRunError as stopped:
-                raise _stopped(tasks, stopped.exit_code, go_on) from stopped
-            except OwnviewError as error:
-                if not excused(_Failure.of(folder, error)):
-                    raise
-            if signals.received:
-                raise _stopped(tasks, 128 + signals.received, go_on)
+@dataclass
+class _Batch:
+    """What `run_all` is given, and the folders of runs that failed by themselves."""
 
+    tasks: Sequence[Task]
+    memory: str
+    data_dir: Path | None
+    told: Told
+    on_failure: OnFailure | None
+    go_on: str
+    failed: set[Path] = field(default_factory=set)
 
-def _side_by_side(
-    tasks: Sequence[Task],
-    jobs: int,
-    threads: int,
-    memory: str,
-    data_dir: Path | None,
-    told: Progress,
-    excused: Callable[[_Failure], bool],
-    go_on: str,
-) -> None:
-    """On a signal or an error in one run the others checkpoint after the round in progress and stop."""
-    spawn = multiprocessing.get_context("spawn")
-    failures: list[_Failure] = []
-    manager = SyncManager(ctx=spawn)
-    manager.start(_end_with_parent)
-    with Signals() as signals, manager:
-        news, stop = manager.Queue(), manager.Event()
-        with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_settle, initargs=(threads,)) as pool:
-            waiting: set[Future[_Failure | None]] = {
-                pool.submit(_apart, experiment, folder, memory, data_dir, news, stop) for experiment, folder in tasks
-            }
-            while waiting:
-                done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                _tell(news, told)
-                failures += [failure for failure in _failures(done, go_on) if not excused(failure)]
-                if failures or signals.received:
-                    stop.set()
-    if signals.received:
-        raise _stopped(tasks, 128 + signals.received, go_on)
-    if failures:
-        raise BatchError(failures[0].message, failures[0].exit_code)
+    def one_by_one(self) -> None:
+        with Signals() as signals:
+            for task in self.tasks:
+                try:
+                    _one(task, self.memory, self.data_dir, partial(self.told, task[1]))
+                except InterruptedRunError as stopped:
+                    raise self._stopped(stopped.exit_code) from stopped
+                except OwnviewError as error:
+                    if not self._excused(_Failure.of(task[1], error)):
+                        raise
+                if signals.received:
+                    raise self._stopped(128 + signals.received)
+
+    def side_by_side(self, jobs: int, threads: int) -> None:
+        """On a signal or an error in one run the others checkpoint after the round in progress and stop."""
+        spawn = multiprocessing.get_context("spawn")
+        failures: list[_Failure] = []
+        manager = SyncManager(ctx=spawn)
+        manager.start(_end_with_parent)
+        with Signals() as signals, manager:
+            news, stop = manager.Queue(), manager.Event()
+            with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_settle, initargs=(threads,)) as pool:
+                waiting = {pool.submit(_apart, task, self.memory, self.data_dir, news, stop) for task in self.tasks}
+                while waiting:
+                    done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                    _tell(news, self.told)
+                    failures += [failure for failure in self._failures(done) if not self._excused(failure)]
+                    if failures or signals.received:
+                        stop.set()
+        if signals.received:
+            raise self._stopped(128 + signals.received)
+        if failures:
+            raise BatchError(failures[0].message, failures[0].exit_code)
+
+    def _excused(self, failure: _Failure) -> bool:
+        if self.on_failure is None or not failure.alone:
+            return False
+        self.failed.add(failure.folder)
+        self.on_failure(failure.folder, failure.message)
+        return True
+
+    def _failures(self, done: set[Future[_Failure | None]]) -> list[_Failure]:
+        try:
+            return [failure for future in done if (failure := future.result()) is not None]
+        except BrokenProcessPool:
+            raise DeviceError(
+                f"the process of a run was killed, most likely for lack of memory; lower --jobs: {self.go_on}"
+            ) from None
+
+    def _stopped(self, exit_code: int) -> BatchError:
+        finished = sum(RunFolder(folder).finished for _, folder in self.tasks)
+        return BatchError(f"stopped with {finished} of {len(self.tasks)} runs finished; {self.go_on}", exit_code)
 
 
 def _settle(threads: int) -> None:
@@ -197,21 +200,7 @@ def _threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _failures(done: set[Future[_Failure | None]], go_on: str) -> list[_Failure]:
-    try:
-        return [failure for future in done if (failure := future.result()) is not None]
-    except BrokenProcessPool:
-        raise DeviceError(
-            f"the process of a run was killed, most likely for lack of memory; lower --jobs: {go_on}"
-        ) from None
-
-
-def _stopped(tasks: Sequence[Task], exit_code: int, go_on: str) -> BatchError:
-    finished = sum(RunFolder(folder).finished for _, folder in tasks)
-    return BatchError(f"stopped with {finished} of {len(tasks)} runs finished; {go_on}", exit_code)
-
-
-def _tell(news: News, told: Progress) -> None:
+def _tell(news: News, told: Told) -> None:
     while True:
         try:
             told(*news.get_nowait())
@@ -219,32 +208,25 @@ def _tell(news: News, told: Progress) -> None:
             return
 
 
-def _apart(
-    experiment: Experiment, folder: Path, memory: str, data_dir: Path | None, news: News, stop: Event
-) -> _Failure | None:
+def _apart(task: Task, memory: str, data_dir: Path | None, news: News, stop: Event) -> _Failure | None:
     """Carry out a task in a process of its own; once `stop` is set, as if that process were told to terminate."""
 
     def on_round(number: int, metrics: dict[str, float]) -> None:
-        news.put((folder, number, metrics))
+        news.put((task[1], number, metrics))
         if stop.is_set():
             signal.raise_signal(signal.SIGTERM)
 
     if stop.is_set():
         return None
     try:
-        _one(experiment, folder, memory, data_dir, on_round)
+        _one(task, memory, data_dir, on_round)
     except OwnviewError as error:
-        return _Failure.of(folder, error)
+        return _Failure.of(task[1], error)
     return None
 
 
-def _one(
-    experiment: Experiment,
-    folder: Path,
-    memory: str,
-    data_dir: Path | None,
-    on_round: Callable[[int, dict[str, float]], None],
-) -> None:
+def _one(task: Task, memory: str, data_dir: Path | None, on_round: OnRound) -> None:
+    experiment, folder = task
     if (folder / "experiment.toml").is_file():
         resume(folder, memory=memory, data_dir=data_dir, on_round=on_round, asked=experiment.identity())
     else:

@@ -1,8 +1,9 @@
-"""An experiment: everything that decides a result, as a value that goes to TOML and back."""
+"""An experiment: everything that decides a result, as a value that goes to TOML and back; and its settings by name."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import typing
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,68 @@ from ownview.base.errors import SettingError
 from ownview.base.files import is_file
 from ownview.base.trust import named_by_file
 from ownview.baselines.central import Central
-from ownview.config.settings import Value, own_settings, plain
-from ownview.config.toml_files import parse_toml, toml_text
+from ownview.config.layers import parse_toml, require_known, toml_text
+from ownview.config.search import Space
+from ownview.config.settings import Settings, Value, declared, plain
 from ownview.data.storage import find
 from ownview.evaluation.groups import ActivityRange
-from ownview.evaluation.protocol import HONEST, Protocol
+from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
 from ownview.federation.options import FederationOptions
-from ownview.registry import Model, build, enough_rounds
-from ownview.runs.experiment_file import arguments, require_text
+from ownview.registry import Model, build, enough_rounds, find_model, find_plugin
 from ownview.seam.plugin import Plugin
+
+_KINDS: dict[str, tuple[tuple[type, ...], str]] = {
+    **dict.fromkeys(("method", "data", "engine", "device", "tried_on"), ((str,), "text")),
+    **dict.fromkeys(("rounds", "measure_every", "seed", "settings_tried"), ((int,), "a whole number")),
+    **dict.fromkeys(("settings", "columns", "federation"), ((Mapping,), "a table of names and values")),
+    "inactive": ((str,), "a range of interactions as text, such as '20:30'"),
+    "watch": ((list, tuple), "a list of users"),
+    "protocol": ((str, Mapping), "a name, a .toml file or a table"),
+    "plugins": ((list, tuple), "a list of tables, each with a name"),
+}
+"""What the values of an experiment file may be, and in words."""
+
+
+def arguments(values: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Checked and turned into what `Experiment` takes; `source` names the values in errors.
+
+    Raises:
+        SettingError: an unknown name, a value of another kind, or no method.
+    """
+    for name, value in values.items():
+        require_known(name, _KINDS, f"{source} has no setting {name!r}")
+        kinds, expected = _KINDS[name]
+        if not isinstance(value, kinds):
+            raise SettingError(f"{source}: setting {name}={value!r}: expected {expected}")
+    if "method" not in values:
+        raise SettingError(f"{source}: expected a setting method, such as method = 'pfedrec'")
+    asked = values.get("protocol", "honest")
+    measured = protocol(asked) if isinstance(asked, str) else custom(dict(asked), str(asked.get("name", "custom")))
+    return {
+        **values,
+        "plugins": tuple(_plugin_of(one, source) for one in values.get("plugins", ())),
+        "watch": tuple(str(user) for user in values.get("watch", ())),
+        "columns": {name: str(column) for name, column in values.get("columns", {}).items()},
+        "federation": FederationOptions.of(values.get("federation", {})),
+        "protocol": measured,
+    }
+
+
+def require_text(value: str, what: str) -> None:
+    """Refuse text that TOML cannot hold or no file can be called: not UTF-8, or with a NUL character."""
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise SettingError(f"{what}={value!r}: is not UTF-8; rename the file, or convert the text") from None
+    if "\0" in value:
+        raise SettingError(f"{what}={value!r}: holds a NUL character; expected plain text")
+
+
+def _plugin_of(one: Any, source: str) -> tuple[str, Mapping[str, Value]]:
+    settings = one.get("settings", {}) if isinstance(one, Mapping) else None
+    if not isinstance(settings, Mapping) or not isinstance(one.get("name"), str):
+        raise SettingError(f"{source}: plug-in {one!r}: expected a table with a name and, if need be, settings")
+    return one["name"], settings
 
 
 @dataclass(frozen=True)
@@ -111,18 +165,11 @@ class Experiment:
 
     def to_dict(self) -> dict[str, Any]:
         """As plain values."""
+        words = ("method", "data", "rounds", "measure_every", "seed", "inactive", "watch", "engine", "device")
         return {
-            "method": self.method,
-            "data": self.data,
-            "rounds": self.rounds,
-            "measure_every": self.measure_every,
-            "seed": self.seed,
-            "inactive": self.inactive,
-            "watch": list(self.watch),
-            "engine": self.engine,
-            "device": self.device,
-            "settings": _plain(self.settings),
-            "plugins": [{"name": name, "settings": _plain(values)} for name, values in self.plugins],
+            **plain({name: getattr(self, name) for name in words}),
+            "settings": plain(self.settings),
+            "plugins": [{"name": name, "settings": plain(values)} for name, values in self.plugins],
             "columns": dict(self.columns),
             "protocol": self.protocol.plain(),
             "federation": self.federation.plain(),
@@ -167,14 +214,9 @@ def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str
     """Name, settings and plug-ins of a model made in Python, as an experiment writes them."""
     plugins: list[tuple[str, dict[str, Value]]] = []
     while isinstance(model, Plugin):
-        plugins.insert(0, (model.name, _own_settings(model)))
+        plugins.insert(0, (model.name, model.values()))
         model = model.wrapped
-    return model.name, _own_settings(model), tuple(plugins)
-
-
-def _own_settings(model: Model) -> dict[str, Value]:
-    values = model.values()
-    return {name: values[name] for name in own_settings(type(model))}
+    return model.name, model.values(), tuple(plugins)
 
 
 def _located(name: str) -> str:
@@ -182,5 +224,67 @@ def _located(name: str) -> str:
     return str(Path(name).resolve()) if is_file(Path(name)) else name
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: plain(value) for name, value in values.items()}
+METHOD, FEDERATION = "method", "federation"
+
+
+@dataclass(frozen=True)
+class NamedSetting:
+    """A setting that a person can name.
+
+    Args:
+        owner: "method", "federation", or a plug-in's name.
+        own: its name there.
+        cls: the settings class that declares it.
+        default: its value where nobody gives one.
+        space: where to look for its best value; None where nothing was declared.
+    """
+
+    owner: str
+    own: str
+    cls: type[Settings]
+    default: Any
+    space: Space | None
+
+    @property
+    def kind(self) -> Any:
+        """The setting's type."""
+        return typing.get_type_hints(self.cls)[self.own]
+
+    def read(self, value: Any) -> Any:
+        """One value, from text or already typed."""
+        return self.cls.read(self.own, value)
+
+    def within(self, space: Space) -> NamedSetting:
+        """The setting with another space, all of which it must allow."""
+        for value in space.ends():  # a settings class checks every value it is made with; nothing else knows its rules
+            self.cls(**{self.own: int(value) if self.kind is int and value == int(value) else value})
+        return replace(self, space=space)
+
+
+def named_settings(method: str, plugins: Sequence[str]) -> dict[str, NamedSetting]:
+    """Settings of a method and of the federation by NAME, of plug-ins around it by PLUGIN.NAME.
+
+    The federation's are there for every method, also for one that is not federated. Where names are equal, the method's
+    counts.
+    """
+    every = [(METHOD, find_model(method), ""), (FEDERATION, FederationOptions, "")]
+    every += [(plugin, find_plugin(plugin), f"{plugin}.") for plugin in plugins]
+    found: dict[str, NamedSetting] = {}
+    for owner, cls, prefix in every:
+        for one in declared(cls):
+            setting = NamedSetting(owner, one.name, cls, one.default, one.metadata["rule"].search)
+            found.setdefault(prefix + one.name, setting)
+    return found
+
+
+def with_values(base: Experiment, known: Mapping[str, NamedSetting], values: Mapping[str, Any]) -> Experiment:
+    """The experiment with settings replaced by name; text is read as the setting's type."""
+    parts: dict[str, dict[str, Any]] = {}
+    for name, value in values.items():
+        parts.setdefault(known[name].owner, {})[known[name].own] = known[name].read(value)
+    return replace(
+        base,
+        settings={**base.settings, **parts.get(METHOD, {})},
+        plugins=tuple((plugin, {**own, **parts.get(plugin, {})}) for plugin, own in base.plugins),
+        federation=FederationOptions.of({**base.federation.values(), **parts.get(FEDERATION, {})}),
+    )

@@ -26,7 +26,7 @@ from torch import Tensor
 from ownview.base.errors import OutputError
 from ownview.base.files import append_line, is_file, write_json, write_text, write_whole, writing
 from ownview.base.json_text import parse_json
-from ownview.config.toml_files import parse_toml
+from ownview.config.layers import parse_toml
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, RESULT, is_round, misfit
 from ownview.runs.tensor_files import read_tensors, write_tensors

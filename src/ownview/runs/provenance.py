@@ -34,7 +34,13 @@ def provenance(split: Split, device: torch.device, method: str) -> dict[str, Any
         "revision": _revision(),
         "python": platform.python_version(),
         "packages": package_versions(),
-        "machine": machine_class(device),
+        "machine": {  # what kind of machine, and never which one
+            "system": platform.system(),
+            "processor": platform.machine(),
+            "cpu": _cpu_kind(),
+            "cores": os.cpu_count(),
+            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+        },
         "data": {
             "name": split.data.name,
             "fingerprint": split.data.fingerprint(),
@@ -42,17 +48,6 @@ def provenance(split: Split, device: torch.device, method: str) -> dict[str, Any
             "items": split.num_items,
             "interactions": len(split.data),
         },
-    }
-
-
-def machine_class(device: torch.device) -> dict[str, Any]:
-    """What kind of machine, and never which one."""
-    return {
-        "system": platform.system(),
-        "processor": platform.machine(),
-        "cpu": _cpu_kind(),
-        "cores": os.cpu_count(),
-        "device": device_name(device),
     }
 
 
@@ -66,11 +61,6 @@ def method_fingerprint(method: str) -> str | None:
 def package_versions() -> dict[str, str | None]:
     """Versions of the packages a result may depend on; None for one that is absent."""
     return {name: _version(name) for name in _PACKAGES}
-
-
-def device_name(device: torch.device) -> str:
-    """The device as people call it."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
 
 
 def peak_memory(device: torch.device) -> int:

@@ -1,36 +1,175 @@
-"""Results side by side: one row a method, one group of columns a protocol, and what must be known to read them."""
+"""Runs become tables: mean and spread over seeds, interval over users, mark against the column's best.
+
+Every table of runs is made here: that of `ownview compare`, of a suite, of a reproduction, and of the report. A row is
+a method under one protocol; its runs differ in nothing but the seed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import mean, stdev
+from typing import Any, TypeVar
 
-from ownview.evaluation.comparison import Cell, Mark
+import numpy as np
+
+from ownview.evaluation.comparison import SIGNS, Cell, Mark, UserValues, compare_columns
 from ownview.evaluation.findings import Finding, fired
 from ownview.evaluation.metrics import HEADLINE
+from ownview.evaluation.protocol import Protocol
+from ownview.registry import BASELINES
 from ownview.runs.audits import findings_of
-from ownview.runs.cells import CellKey, RowKey, averaged, compared, rows_of
 from ownview.runs.run import Run
 from ownview.runs.tried import Tried, as_result, told, tried_of
+
+RowKey = tuple[str, str]
+"""What the table calls the row, and the protocol's name."""
+
+CellKey = tuple[str, str, str]
+"""The same, and the metric."""
+
+Key = TypeVar("Key")
+One = TypeVar("One")
+
+
+@dataclass(frozen=True)
+class OverSeeds:
+    """A number of every seed."""
+
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        """Over seeds."""
+        return mean(self.values)
+
+    @property
+    def spread(self) -> float | None:
+        """Standard deviation over seeds; None for one seed."""
+        return stdev(self.values) if len(self.values) > 1 else None
+
+    def __str__(self) -> str:
+        return f"{self.mean:.4f}" + ("" if self.spread is None else f" ± {self.spread:.4f}")
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {"mean": self.mean, "standard_deviation": self.spread, "values": list(self.values)}
+
+
+def grouped(pairs: Iterable[tuple[Key, One]]) -> dict[Key, list[One]]:
+    """What has the same key together, such as the seeds of a row, in the order keys first come."""
+    found: dict[Key, list[One]] = {}
+    for key, one in pairs:
+        found.setdefault(key, []).append(one)
+    return found
+
+
+def compared(rows: Mapping[RowKey, Sequence[Run]]) -> dict[CellKey, Cell]:
+    """Every row of one dataset compared with the best of its column, p corrected over the whole table.
+
+    The order is by column, then by row. Rows whose seeds ranked different users are left out.
+    """
+    columns: dict[tuple[str, str], dict[str, UserValues]] = {}
+    for (label, protocol), seeds in rows.items():
+        for metric, values in (user_values(seeds, HEADLINE) or {}).items():
+            columns.setdefault((protocol, metric), {})[label] = values
+    return {(cell.label, *column): cell for column, cells in compare_columns(columns).items() for cell in cells}
+
+
+def averaged(label: str, results: Sequence[Mapping[str, Any]], metric: str) -> Cell:
+    """The cell of a row that is not compared: its interval is the mean of its seeds' own.
+
+    Args:
+        label: of the row.
+        results: of its seeds, as result.json and recorded suites have them.
+        metric: one with an interval.
+    """
+    over = OverSeeds(tuple(one["test"][metric] for one in results))
+    lows, highs = zip(*(one["interval_95"][metric] for one in results), strict=True)
+    users = min(int(one["users_ranked"]) for one in results)
+    return Cell(label, over.mean, over.spread, mean(lows), mean(highs), len(results), users, Mark.UNPAIRED)
+
+
+def user_values(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserValues] | None:
+    """The metrics of one row, a value a seed and user; None where its seeds ranked different users, or do not tell.
+
+    Users can be paired with those of another row where they are the same in the same order, with the same held-out
+    items, under the same protocol (its name may differ). Cuts of one protocol are pooled: whoever is asked at several
+    cuts counts at each.
+    """
+    if not all(run.folder.has_users for run in seeds):
+        return None
+    cuts = grouped((run.experiment.protocol.name, run) for run in seeds)
+    parts = [_of_one_cut(runs, metrics) for _, runs in sorted(cuts.items())]
+    if any(part is None for part in parts) or len({len(runs) for runs in cuts.values()}) > 1:
+        return None
+    there = [part for part in parts if part is not None]
+    yardstick = getattr(BASELINES.get(seeds[0].experiment.method), "yardstick", False)
+    return {
+        name: UserValues(
+            tuple(one for part in there for one in part[name].asked),
+            np.concatenate([part[name].values for part in there], axis=1),
+            yardstick,
+        )
+        for name in metrics
+    }
+
+
+def _of_one_cut(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserValues] | None:
+    tables = [run.folder.read_users() for run in seeds]
+    found = [_asked(run.experiment.protocol, table) for run, table in zip(seeds, tables, strict=True)]
+    if any(one != found[0] for one in found[1:]):
+        return None
+    return {name: UserValues(found[0], np.array([table[name] for table in tables], dtype=float)) for name in metrics}
+
+
+def _asked(protocol: Protocol, table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
+    """What each user of users.csv was asked, after the protocol, so that rows of different ones are never paired."""
+    settings = {name: value for name, value in protocol.values().items() if name != "name"}
+    how = json.dumps(settings, sort_keys=True, default=list)
+    return (how, *(f"{user}\x1f{item}" for user, item in zip(table["user"], table["held_out"], strict=True)))
+
+
+_FROM_CELL = ("mean", "seeds", "users", "mark", "against_best", "p_corrected")
+
+_LEGEND = (
+    f"{SIGNS[Mark.LEVEL]}: cannot be told apart from the column's best, {SIGNS[Mark.BEST]} "
+    "({how}). Neither stands where rows were made at different times."
+)
+LEGEND = _LEGEND.format(how="paired over users, corrected for the choice of the best and for all columns")
+LEGEND_BEFORE = _LEGEND.format(
+    how="paired over users, Wilcoxon's test, Holm's correction over the table, recorded before the choice of the best "
+    "was corrected for and before intervals held near 0"
+)
+"""Of tables that were recorded by earlier versions."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """All cells, by method, protocol and metric.
+    """Everything about one dataset.
 
-    Findings are by protocol, those that do not fire included; settings tried by method.
+    Args:
+        data: its name.
+        methods: rows.
+        ranked: by protocol, a group of columns each, what the held-out item is ranked among.
+        cells: by method, protocol and metric; absent where a run failed or is not there.
+        findings: by protocol, those that do not fire included.
+        notes: on the data.
+        chosen_on: by protocol, what chooses the round.
+        tried: by method, how many settings its own were chosen from; None where that is not known.
+        legend: what its marks mean, and how they were made.
     """
 
     data: str
     methods: tuple[str, ...]
-    protocols: tuple[str, ...]
-    cells: dict[CellKey, Cell]
-    notes: tuple[str, ...]
-    chosen_on: dict[str, str]
     ranked: dict[str, str]
+    cells: dict[CellKey, Cell]
     findings: dict[str, tuple[Finding, ...]]
-    tried: dict[str, Tried | None]
+    notes: tuple[str, ...] = ()
+    chosen_on: dict[str, str] = field(default_factory=dict)
+    tried: dict[str, Tried | None] = field(default_factory=dict)
+    legend: str = LEGEND
 
     @classmethod
     def of(cls, runs: Sequence[Run], findings: Mapping[str, tuple[Finding, ...]] | None = None) -> Comparison:
@@ -40,9 +179,8 @@ class Comparison:
             runs: finished.
             findings: of probes, by protocol; where None, what the run folders tell.
         """
-        rows = rows_of(((run.experiment.label(), run.experiment.protocol.name), run) for run in runs)
+        rows = grouped(((run.experiment.label(), run.experiment.protocol.name), run) for run in runs)
         methods = tuple(dict.fromkeys(method for method, _ in rows))
-        protocols = tuple(dict.fromkeys(protocol for _, protocol in rows))
         cells = _cells(rows)
         notes = dict.fromkeys(f"{run.experiment.protocol.name}: {note}" for run in runs for note in run.result["notes"])
         notes |= dict.fromkeys(_unpaired(cells))
@@ -51,7 +189,29 @@ class Comparison:
         known = dict(findings_of(runs) if findings is None else findings)
         data = runs[0].experiment.data_label()
         tried = {method: tried_of(own[0].result, own[0].experiment) for (method, _), own in rows.items()}
-        return cls(data, methods, protocols, cells, (*notes, told(tried, data)), chosen, ranked, known, tried)
+        return cls(data, methods, ranked, cells, known, (*notes, told(tried, data)), chosen, tried)
+
+    @property
+    def columns(self) -> list[tuple[str, str]]:
+        """(protocol, metric), protocols side by side."""
+        return [(protocol, metric) for protocol in self.ranked for metric in HEADLINE]
+
+    @property
+    def seeds(self) -> int:
+        """Most that any row has."""
+        return max((cell.seeds for cell in self.cells.values()), default=0)
+
+    def label(self, method: str) -> str:
+        """The method, how many settings were tried for it, and how many seeds it has where others have more."""
+        found = self.tried.get(method)
+        name = method if found is None or found.settings == 1 else f"{method}, {found.settings} tried"
+        own = min((cell.seeds for (row, _, _), cell in self.cells.items() if row == method), default=0)
+        return name if own == self.seeds else f"{name} ({own} of {self.seeds} seeds)"
+
+    @property
+    def settings(self) -> str:
+        """How many settings were tried, in a sentence."""
+        return told(self.tried, self.data)
 
     def warnings(self, protocol: str) -> list[Finding]:
         """The findings about a protocol that must stand beside its numbers."""
@@ -69,14 +229,9 @@ class Comparison:
                     "method": method,
                     "protocol": protocol,
                     "metric": metric,
-                    "mean": cell.mean,
+                    **{name: cell.to_dict()[name] for name in _FROM_CELL},
                     "spread_over_seeds": cell.spread,
                     "interval_95_over_users": [cell.low, cell.high],
-                    "seeds": cell.seeds,
-                    "users": cell.users,
-                    "mark": str(cell.mark),
-                    "against_best": None if cell.against_best is None else cell.to_dict()["against_best"],
-                    "p_corrected": cell.p_corrected,
                     "warnings": [finding.probe for finding in self.warnings(protocol)],
                     "chosen_on": self.chosen_on[protocol],
                     "ranked_among": self.ranked[protocol],
@@ -104,3 +259,13 @@ def _unpaired(cells: Mapping[CellKey, Cell]) -> list[str]:
         for (method, protocol, _), cell in cells.items()
         if cell.mark is Mark.UNPAIRED
     ]
+
+
+def table_lines(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table, a line a row."""
+    return ["| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *rows)]
+
+
+def counted(number: int, thing: str) -> str:
+    """1 seed, 2 seeds."""
+    return f"{number} {thing}" + "s" * (number != 1)

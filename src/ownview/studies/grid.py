@@ -1,23 +1,67 @@
-"""The grid that every study is: rows of settings in layers, and the runs they ask for.
+"""The grid that every study is: rows of settings in layers, the runs they ask for, and the folders they are kept in.
 
 A suite of `ownview bench` and the settings behind a paper's tables are two ways to write one down. A row's experiment
 is made in layers: that of the row it is like, its own, and what it says of one dataset. A preset lies under all of
 them. Tables of settings are merged, everything else is replaced.
+
+Equal experiments share a folder, and finished runs are taken as they are: a set of runs that was stopped, or killed at
+any moment, goes on by the same command.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import hashlib
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ownview.base.errors import SettingError, UnknownNameError, suggestion
-from ownview.config.layers import Layer, check, merged
+from ownview.base.files import make_folder
+from ownview.config.layers import Layer, check, merged, require_known
 from ownview.config.presets.loading import preset
-from ownview.registry import PLUGINS, find_model
-from ownview.runs.batch import Task
+from ownview.registry import MODELS, PLUGINS
+from ownview.runs.batch import Task, Told, run_all
 from ownview.runs.experiment import Experiment
-from ownview.studies.cache import folder_name
+from ownview.runs.folder import RunFolder
+from ownview.runs.lock import sole_worker
+
+
+def folder_name(asked: Experiment) -> str:
+    """Words for people and ten digits for the machine: equal experiments have equal names."""
+    words = f"{asked.label()}-{asked.data_label()}-{asked.protocol.name}-seed{asked.seed}"
+    digits = hashlib.sha256(json.dumps(asked.identity(), sort_keys=True).encode()).hexdigest()[:10]
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{digits}"
+
+
+def unfinished(work: Sequence[Task]) -> list[Task]:
+    """What is not there yet, begun or not."""
+    return [(made, folder) for made, folder in work if not RunFolder(folder).finished]
+
+
+def carry_out(
+    work: Sequence[Task], *, jobs: int, memory: str, data_dir: Path | None, on_round: Told, threads: int | None = None
+) -> dict[Path, str]:
+    """Run what is not there yet; the folders of runs that failed, and why.
+
+    Args:
+        work: every run once, all in one folder, which nobody else may work on meanwhile.
+        jobs: runs side by side.
+        memory: for each of them.
+        data_dir: where datasets are.
+        on_round: told after every round of every run.
+        threads: of each run; an equal share of the cores where None.
+    """
+    failures: dict[Path, str] = {}
+    place = work[0][1].parent
+    make_folder(place)
+    with sole_worker(place):
+        run_all(
+            work, jobs=jobs, memory=memory, data_dir=data_dir, on_round=on_round, on_failure=failures.__setitem__,
+            threads=threads, go_on="the same command goes on",
+        )  # fmt: skip
+    return failures
+
 
 LAYER: dict[str, type] = {
     "method": str, "settings": Mapping, "plugins": list, "federation": Mapping, "rounds": int, "measure_every": int,
@@ -61,8 +105,7 @@ class Row:
         where = f"{source}: row {self.name}"
         check(self.experiment, LAYER, f"{where}, experiment")
         for label, layer in self.data.items():
-            if label not in labels:
-                raise SettingError(f"{where}: {owner} has no data {label!r}{suggestion(label, labels)}")
+            require_known(label, labels, f"{where}: {owner} has no data {label!r}")
             check(layer, LAYER, f"{where}, data {label}")
 
 
@@ -89,11 +132,6 @@ class Planned:
         """Of the run."""
         return self.experiment.seed
 
-    @property
-    def task(self) -> Task:
-        """For whoever carries it out."""
-        return self.experiment, self.folder
-
 
 def task(asked: Experiment, runs: Path, seed: int, rounds: int | None, device: str) -> Task:
     """One seed of what is asked for, kept under its configuration in `runs`; `rounds` instead of its own."""
@@ -111,13 +149,5 @@ def lacking(layers: Iterable[Layer]) -> list[tuple[str, str]]:
     every = list(layers)
     methods = [("method", str(layer["method"])) for layer in every if "method" in layer]
     plugins = [one.get("name") for layer in every for one in layer.get("plugins", []) if isinstance(one, Mapping)]
-    found = [one for one in methods if not _is_method(one[1])]
+    found = [one for one in methods if not one[1].endswith(".py") and one[1].lower() not in MODELS]
     return list(dict.fromkeys([*found, *(("plug-in", str(name)) for name in plugins if name not in PLUGINS)]))
-
-
-def _is_method(name: str) -> bool:
-    try:
-        find_model(name)
-    except UnknownNameError:
-        return False
-    return True

@@ -5,9 +5,11 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
 
 from ownview.federation.options import FederationOptions
 from ownview.federation.processes import ProcessFederation
@@ -17,17 +19,27 @@ from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin
 from ownview.seam.training import ANY_WORLD
-from ownview.testing.conditions import Conditions
-from ownview.testing.learning import learns
-from ownview.testing.shared_checks import (
-    Say,
-    experiment_round_trips,
-    options_for,
-    repeats_exactly,
-    resumes_exactly,
-    run_checks,
-)
+from ownview.testing import checks
 from ownview.testing.worlds import federation, small_world
+
+_SOLVES = (torch.linalg.solve, torch.linalg.inv, torch.linalg.cholesky_ex)
+
+
+class Conditions(TorchFunctionMode):
+    """A context that notes the largest condition number of any system solved inside it; 1 where none is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.worst = 1.0
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Look at what is solved, and let it pass. Inside a map over clients no single number can be read."""
+        if func in _SOLVES and not torch._C._functorch.is_batchedtensor(args[0]):
+            self.worst = max(self.worst, float(torch.linalg.cond(args[0].detach().double()).max()))
+        return func(*args, **(kwargs or {}))
+
 
 Check = Callable[[Federated], None]
 
@@ -36,9 +48,9 @@ _EXACT = 1e-10
 """Of the largest value: what two ways of the same sums may differ by in double precision."""
 
 
-def conform(method: Federated, say: Say = print) -> None:
+def conform(method: Federated, say: checks.Say = print) -> None:
     """Run every check, saying what is checked as it goes."""
-    run_checks(method, CHECKS, say)
+    checks.run_checks(method, CHECKS, say)
 
 
 def loop_equals_vector(method: Federated, device: str = "cpu") -> None:
@@ -48,7 +60,7 @@ def loop_equals_vector(method: Federated, device: str = "cpu") -> None:
     their scale in root mean square after a round: where a gradient cancels to nearly zero, Adam turns the rounding that
     is left into a step, and single values differ more.
     """
-    every = options_for(method)
+    every = checks.options_for(method)
     for options in (every[0], every[-1]):
         with Conditions() as solved:
             loop = _trained(federation(method, small_world(), options=options, engine="loop"))
@@ -56,7 +68,7 @@ def loop_equals_vector(method: Federated, device: str = "cpu") -> None:
         assert_close(loop, vector, _EXACT * solved.worst)
     alone = federation(method, small_world(), options=every[-1], dtype=torch.float32, engine="loop")
     stacked = federation(method, small_world(), options=every[-1], dtype=torch.float32, device=device)
-    assert_close_in_mean(_trained(alone, 1), _trained(stacked, 1), 1e-5)
+    assert_close(_trained(alone, 1), _trained(stacked, 1), 1e-5, in_mean=True)
 
 
 def alone_equals_vector(
@@ -72,12 +84,13 @@ def alone_equals_vector(
     one = federation(method, split, options=options, dtype=dtype)
     rounds = _ROUNDS if dtype == torch.float64 else 1
     with tempfile.TemporaryDirectory() as folder, Conditions() as solved:
-        apart = ProcessFederation(method, split, split.training_items(), options, one.seed, one.machine, Path(folder))
+        agreed = method, one.world, options, one.seed, one.machine
+        apart = ProcessFederation(agreed, split, split.training_items(), Path(folder))
         with apart:
             for number in range(1, rounds + 1):
-                report, traffic = one.round(number), apart.round(number)
-                assert report.bytes_down == round(sum(traffic.down) / len(traffic.down)), "other bytes down"
-                assert report.bytes_up == round(sum(traffic.up) / len(traffic.up)), "other bytes up"
+                report, (down, up) = one.round(number), apart.round(number)
+                assert report.bytes_down == round(sum(down) / len(down)), "other bytes down"
+                assert report.bytes_up == round(sum(up) / len(up)), "other bytes up"
                 if number == 1:
                     apart.restart()
             scores, own = apart.look(rounds)
@@ -85,10 +98,8 @@ def alone_equals_vector(
     real |= {f"server {name}": value for name, value in apart.server.pack().items() if value.is_floating_point()}
     real |= {f"own {name}": torch.stack([mine[name] for mine in own]) for name in own[0]}
     simulated = {name: simulated[name] for name in real}
-    if dtype == torch.float64:
-        assert_close(simulated, real, _EXACT * solved.worst)
-    else:
-        assert_close_in_mean(simulated, real, 1e-5)
+    single = dtype == torch.float32
+    assert_close(simulated, real, 1e-5 if single else _EXACT * solved.worst, in_mean=single)
 
 
 def touched_equals_dense(method: Federated, device: str = "cpu") -> None:
@@ -124,7 +135,7 @@ def only_declared_leaves(method: Federated) -> None:
     quiet = federation(method, small_world(), options=FederationOptions(clients="poisson:1e-12"))
     before = {name: value.clone() for name, value in quiet.server.shared.items()}
     quiet.round(1)
-    if one.terms.plan.server.after is None:
+    if one.terms.server.after is None:
         for name, value in quiet.server.shared.items():
             assert torch.equal(value, before[name]), f"the server's {name} changed although nobody sent anything"
 
@@ -154,19 +165,17 @@ CHECKS: Mapping[str, Check] = {
     "touched equals dense": touched_equals_dense,
     "blocks change nothing": blocks_change_nothing,
     "only declared leaves": only_declared_leaves,
-    "resumes exactly": resumes_exactly,
-    "repeats exactly": repeats_exactly,
-    "experiment round-trips": experiment_round_trips,
+    "resumes exactly": checks.resumes_exactly,
+    "repeats exactly": checks.repeats_exactly,
+    "experiment round-trips": checks.experiment_round_trips,
     "neutral changes nothing": neutral_changes_nothing,
     "enough is enough": enough_is_enough,
-    "learns": learns,
+    "learns": checks.learns,
 }
 
 
 def _trained(one: Federation, rounds: int = _ROUNDS) -> dict[str, Tensor]:
-    for number in range(1, rounds + 1):
-        one.round(number)
-    return _predictions(one)
+    return _predictions(checks.trained(one, 1, rounds))
 
 
 def _predictions(one: Federation) -> dict[str, Tensor]:
@@ -180,21 +189,14 @@ def _predictions(one: Federation) -> dict[str, Tensor]:
     return {name: value.cpu().clone() for name, value in found.items()}
 
 
-def assert_close(left: Mapping[str, Tensor], right: Mapping[str, Tensor], tolerance: float) -> None:
-    """Every value agrees to a tolerance of the largest."""
+def assert_close(
+    left: Mapping[str, Tensor], right: Mapping[str, Tensor], tolerance: float, *, in_mean: bool = False
+) -> None:
+    """Every value agrees to a tolerance of the largest; with `in_mean`, values do so in root mean square."""
     assert set(left) == set(right)
     for name, value in left.items():
-        difference = float((value - right[name]).abs().max()) / _scale(value) if value.numel() else 0.0
+        apart = (value - right[name]).abs() if value.numel() else torch.zeros(1)
+        scale = max(1.0, float(value.abs().max())) if value.numel() else 1.0
+        difference = float(apart.square().mean().sqrt() if in_mean else apart.max()) / scale
         hint = "a loss must weigh rows by batch.counts: rows with count 0 may be padding"
         assert difference <= tolerance, f"{name} differs by {difference:.2e}, more than {tolerance:.0e} ({hint})"
-
-
-def assert_close_in_mean(left: Mapping[str, Tensor], right: Mapping[str, Tensor], tolerance: float) -> None:
-    """Values agree in root mean square to a tolerance of the largest."""
-    for name, value in left.items():
-        difference = float((value - right[name]).square().mean().sqrt()) / _scale(value) if value.numel() else 0.0
-        assert difference <= tolerance, f"{name} differs by {difference:.2e} in float32, more than {tolerance:.0e}"
-
-
-def _scale(value: Tensor) -> float:
-    return max(1.0, float(value.abs().max()))

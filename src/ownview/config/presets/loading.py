@@ -9,7 +9,8 @@ from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
 
-from ownview.base.errors import SettingError, suggestion
+from ownview.base.errors import SettingError
+from ownview.config.layers import require_known
 from ownview.config.settings import Value
 
 DEFAULT = "default"
@@ -44,12 +45,8 @@ class Preset:
 
     def experiment(self) -> dict[str, Any]:
         """What it decides of an experiment, as an experiment file says it."""
-        return {
-            "method": self.method,
-            "rounds": self.rounds,
-            "settings": dict(self.settings),
-            "federation": dict(self.federation),
-        }
+        settings, federation = dict(self.settings), dict(self.federation)
+        return {"method": self.method, "rounds": self.rounds, "settings": settings, "federation": federation}
 
 
 def presets() -> list[Preset]:
@@ -78,9 +75,7 @@ def preset(method: str, name: str, data: str) -> Preset:
         methods = ", ".join(dict.fromkeys(one.method for one in every))
         raise SettingError(f"--preset {name}: {method} has no presets; these have: {methods}")
     by_data = {one.data: one for one in of_method if one.name == name}
-    if not by_data:
-        near = suggestion(name, [one.name for one in of_method])
-        raise SettingError(f"--preset {name}: {method} has no preset of that name{near}")
+    require_known(name, {one.name for one in of_method}, f"--preset {name}: {method} has no preset of that name")
     return by_data.get(data) or by_data[DEFAULT]
 
 

@@ -1,23 +1,34 @@
-"""What came out of a suite, as one JSON document: an entry for every run, with its provenance.
+"""What came out of a suite: one JSON document with an entry for every run and its provenance, tables, and Markdown.
 
 The document has nothing in it that differs from one time to the next (no times of day, no durations, no memory): a
-suite that was killed and started again ends with the same bytes.
+suite that was killed and started again ends with the same bytes. Pages are made of it: one of all suites, and tables
+between markers in files written by hand.
+
+<!-- results:papers/ml-100k -->
+(the table of ml-100k in results/papers.json; without the dataset, all of them)
+<!-- end of results -->
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import OutputError
+from ownview.base.errors import OutputError, suggestion
 from ownview.base.files import drop_unfinished, make_folder, write_text
-from ownview.evaluation.findings import by_rule, fired
+from ownview.evaluation.comparison import Mark
+from ownview.evaluation.findings import Finding, by_rule, fired
+from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.audits import kept
-from ownview.runs.cells import compared, rows_of
+from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
+from ownview.runs.table import LEGEND, LEGEND_BEFORE, Comparison, averaged, compared, grouped, table_lines
+from ownview.runs.tried import Tried, tried_of
 from ownview.studies.bench.suite import Suite
 from ownview.studies.grid import Planned
 
@@ -73,8 +84,8 @@ def entry(one: Planned) -> Entry:
 
 
 def _compared(data: str, finished: Sequence[Planned]) -> list[Entry]:
-    """Interval, mark against the best, p and effect sizes of every cell of one dataset; see `cells.compared`."""
-    rows = rows_of(((one.row, one.protocol), open_run(one.folder)) for one in finished if one.data == data)
+    """Interval, mark against the best, p and effect sizes of every cell of one dataset; see `compared`."""
+    rows = grouped(((one.row, one.protocol), open_run(one.folder)) for one in finished if one.data == data)
     return [
         {
             **{"data": data, "protocol": protocol, "metric": metric, "method": method},
@@ -146,10 +157,8 @@ def read_document(path: Path) -> Document:
     """Raises where the file is none, or of another format."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise OutputError(f"{path}: not JSON: {error}") from None
+    except (OSError, ValueError) as error:
+        raise OutputError(f"{path}: cannot be read as JSON: {error}") from None
     found = values.get("format") if isinstance(values, dict) else None
     if found != FORMAT:
         raise OutputError(f"{path}: format {found!r}, expected {FORMAT}: results that `ownview bench` wrote")
@@ -157,10 +166,179 @@ def read_document(path: Path) -> Document:
 
 
 def _about(one: Planned) -> Entry:
-    return {
-        "run": one.folder.name,
-        "method": one.row,
-        "data": one.data,
-        "protocol": one.protocol,
-        "seed": one.seed,
+    names = {"run": one.folder.name, "method": one.row}
+    return {**names, "data": one.data, "protocol": one.protocol, "seed": one.seed}
+
+
+def tables(values: Document) -> list[Comparison]:
+    """One a dataset, in the document's order."""
+    every: list[Entry] = [*values["runs"], *values["failures"]]
+    return [_table(data, values, every) for data in dict.fromkeys(one["data"] for one in every)]
+
+
+def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
+    here = [one for one in values["runs"] if one["data"] == data]
+    ranked = {one["protocol"]: f"{one['ranked_among']} items" for one in here}
+    protocols = {name: ranked[name] for name in values["protocols"] if name in ranked}
+    methods = tuple(dict.fromkeys(one["method"] for one in every if one["data"] == data))
+    compared = {
+        (one["method"], one["protocol"], one["metric"]): one for one in values["comparison"] if one["data"] == data
     }
+    figures = {}
+    for method in methods:
+        for protocol in protocols:
+            same = [one for one in here if (one["method"], one["protocol"]) == (method, protocol)]
+            for key in [(method, protocol, metric) for metric in HEADLINE if same]:
+                cell, told = averaged(method, same, key[2]), compared.get(key)
+                # Interval and mark of the comparison; where there is none, the seeds' own intervals.
+                figures[key] = (
+                    cell if told is None else replace(cell, low=told["low"], high=told["high"], mark=Mark(told["mark"]))
+                )
+    findings = {name: _findings(here, name) for name in protocols}
+    firsts = {one["method"]: one for one in reversed(here)}
+    tried = {method: _tried(firsts[method]) for method in methods if method in firsts}
+    # Records keep the marks they were made with; those of earlier versions have `p_holm`.
+    legend = LEGEND_BEFORE if any("p_holm" in one for one in compared.values()) else LEGEND
+    return Comparison(data, methods, protocols, figures, findings, tried=tried, legend=legend)
+
+
+def _tried(one: Entry) -> Tried | None:
+    return tried_of(one, Experiment.from_dict({"data": one["data"], **one["experiment"]}, f"run {one['run']}"))
+
+
+def _findings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:
+    told = (found for one in runs if one["protocol"] == protocol for found in one["warnings"])
+    return tuple(dict.fromkeys(Finding(one["probe"], True, one["sentence"]) for one in told))
+
+
+_BLOCK = re.compile(
+    r"(<!-- results:(?P<suite>[\w.-]+)(?:/(?P<data>[\w.-]+))? -->\n).*?(<!-- end of results -->)", re.DOTALL
+)
+
+_VERSIONS = {"Ownview": "ownview", "revision": "revision", "Python": "python"}
+"""By title, names in a run's provenance."""
+
+
+def read_all(folder: Path) -> dict[str, Document]:
+    """Every record of a folder by suite."""
+    found = [read_document(path) for path in sorted(folder.glob("*.json"))]
+    if not found:
+        raise OutputError(f"{folder}: no results; make some with: ownview bench SUITE --record {folder}")
+    return {one["suite"]: one for one in found}
+
+
+def page(documents: Iterable[Document]) -> str:
+    """A whole page."""
+    lines = [
+        "# Results",
+        "",
+        "Made by `ownview render-results` from what `ownview bench SUITE --record results` has written; change neither "
+        "by hand. Test at the chosen round, mean over seeds; in brackets the 95 % interval over users of their means "
+        "over seeds.",
+    ]
+    for one in documents:
+        lines += ["", *section(one)]
+    return "\n".join([*lines, ""])
+
+
+def section(values: Document) -> list[str]:
+    """One suite: its tables, and where they come from."""
+    lines = [f"## `{values['suite']}`: {values['title']}", "", *([values["about"], ""] * bool(values["about"]))]
+    lines += ["```sh", f"ownview bench {values['suite']}", "```"]
+    for table in tables(values):
+        lines += ["", f"### {table.data}", "", *markdown_table(table), "", *_warnings(table)]
+        runs = [one for one in values["runs"] if one["data"] == table.data]
+        lines += [f"- {note}" for note in (*_notes(runs), table.settings, table.legend)]
+    return lines + [f"- {told}" for told in failed(values)]
+
+
+def failed(values: Document) -> list[str]:
+    """Which runs failed, and why."""
+    who = "failed: {method}, {data}, {protocol}, seed {seed}: {reason}"
+    return [who.format_map(one) for one in values["failures"]]
+
+
+def markdown_table(table: Comparison) -> list[str]:
+    """Both protocols side by side."""
+    heads = [f"`{protocol}` {metric} of {table.ranked[protocol]}" for protocol, metric in table.columns]
+    cells = {one: [table.cells.get((one, *column)) for column in table.columns] for one in table.methods}
+    rows = [[table.label(one), *("-" if cell is None else str(cell) for cell in mine)] for one, mine in cells.items()]
+    return table_lines(["method", *heads], rows)
+
+
+def with_tables(text: str, documents: Mapping[str, Document], source: str) -> str:
+    """The text with the tables of the suites that its markers name; `source` names it in errors."""
+
+    def block(found: re.Match[str]) -> str:
+        name = found["suite"]
+        if name not in documents:
+            raise OutputError(f"{source}: results:{name}: no such results{suggestion(name, documents)}")
+        chosen = [table for table in tables(documents[name]) if found["data"] in (None, table.data)]
+        if not chosen:
+            known = [table.data for table in tables(documents[name])]
+            raise OutputError(
+                f"{source}: results:{name}/{found['data']}: no such data in it{suggestion(found['data'], known)}"
+            )
+        return f"{found[1]}{_short(documents[name], chosen)}\n{found[4]}"
+
+    made, number = _BLOCK.subn(block, text)
+    if not number:
+        raise OutputError(
+            f"{source}: expected lines <!-- results:SUITE --> (or results:SUITE/DATA) and <!-- end of results -->"
+        )
+    return made
+
+
+def _short(values: Document, chosen: Sequence[Comparison]) -> str:
+    lines: list[str] = []
+    for table in chosen:
+        runs = [one for one in values["runs"] if one["data"] == table.data]
+        lines += [f"{table.data}: test, {_rounds(runs)}, {_seeds(runs)}, 95 % interval over users:", ""]
+        lines += [*markdown_table(table), "", *_warnings(table), f"- {table.settings}", f"- {table.legend}", ""]
+    return "\n".join(["", *lines])
+
+
+def _warnings(table: Comparison) -> list[str]:
+    """What must be known to read the figures of a protocol; probed on this data, or told by the protocol's settings."""
+    return [f"- **`{name}`**: {found.sentence}" for name in table.ranked for found in table.warnings(name)]
+
+
+def _notes(runs: Sequence[dict[str, Any]]) -> list[str]:
+    """Where the figures come from; several values where runs were made at several times or places."""
+    known = [one["provenance"] for one in runs]
+    chosen = dict.fromkeys(f"{one['chosen_on']} (`{one['protocol']}`)" for one in runs)
+    machines = [one.get("machine", {}) for one in known]
+    packages = [one.get("packages", {}) for one in known]
+    notes = dict.fromkeys(f"`{one['protocol']}`: {note}" for one in runs for note in one["notes"])
+    return [
+        f"{_rounds(runs)}, {_seeds(runs)}; round chosen on {', '.join(chosen)}",
+        f"data fingerprint {_every(str(one.get('data', {}).get('fingerprint'))[:12] for one in known)}",
+        ", ".join(
+            [
+                *(f"{title} {_every(one.get(name) for one in known)}" for title, name in _VERSIONS.items()),
+                *(f"{name} {_every(one.get(name) for one in packages)}" for name in ("torch", "numpy")),
+            ]
+        ),
+        f"machine: {_every(_machine(one) for one in machines)}",
+        *notes,
+    ]
+
+
+def _machine(values: Mapping[str, Any]) -> str:
+    device = values.get("device")
+    kind = f"{values.get('cores')} cores, {values.get('cpu') or values.get('processor')}"
+    return kind if device == "cpu" else f"{device} ({kind})"
+
+
+def _rounds(runs: Sequence[dict[str, Any]]) -> str:
+    trained = sorted({one["rounds"] for one in runs if one["rounds"] > 1})
+    return f"{' or '.join(map(str, trained))} rounds" if trained else "1 round"
+
+
+def _seeds(runs: Sequence[dict[str, Any]]) -> str:
+    seeds = sorted({one["seed"] for one in runs})
+    return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
+
+
+def _every(values: Iterable[Any]) -> str:
+    return " and ".join(dict.fromkeys(str(value) for value in values))

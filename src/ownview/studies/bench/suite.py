@@ -19,18 +19,20 @@ settings = { alpha = 1.1 }
 from __future__ import annotations
 
 import importlib.resources
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import SettingError, UnknownNameError
+from ownview.base.errors import DataError, SettingError, UnknownNameError
 from ownview.base.trust import named_by_file
-from ownview.config.layers import Layer, check
-from ownview.config.toml_files import parse_toml, toml_text
+from ownview.config.layers import Layer, check, parse_toml, require_known, toml_text
+from ownview.data.catalog import catalog, how_to_get, require_data_dir
+from ownview.data.storage import find
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
-from ownview.studies.grid import LAYER, Row, lacking
+from ownview.studies.grid import LAYER, Planned, Row, lacking, task
 
 _ROW: dict[str, type] = {"name": str, "data": Mapping, **LAYER}
 _FILE: dict[str, type] = {
@@ -142,3 +144,34 @@ def _require_known(rows: tuple[Row, ...], source: str) -> None:
         raise SettingError(
             f"{source}: this version does not have {listed}; leave those rows out (`ownview ls methods`)"
         )
+
+
+def part_of(suite: Suite, methods: Sequence[str], data: Sequence[str], seeds: int | None = None) -> Suite:
+    """Rows of these names or methods on these datasets, with so many seeds; all of it where nothing is named."""
+    names = {row.name: {row.name, str(row.experiment["method"])} for row in suite.rows}
+    every = set().union(*names.values())
+    for option, asked, known in (("--method", methods, every), ("--data", data, suite.data)):
+        for name in asked:
+            require_known(name, known, f"{option} {name}: not in suite {suite.name}")
+    rows = tuple(row for row in suite.rows if not methods or names[row.name] & set(methods))
+    chosen = tuple(one for one in suite.data if not data or one in data)
+    return replace(suite, rows=rows, data=chosen, seeds=seeds or suite.seeds)
+
+
+def plan(suite: Suite, runs: Path, rounds: int | None = None, device: str = "auto") -> list[Planned]:
+    """Every run once: by dataset, then by seed, so that what a stopped suite has can be compared."""
+    return [
+        Planned(row.name, *task(suite.experiment(row, data, protocol), runs, seed, rounds, device))
+        for data, seed, row, protocol in product(suite.data, range(suite.seeds), suite.rows, suite.protocols)
+    ]
+
+
+def require_data(planned: Sequence[Planned], data_dir: Path | None) -> None:
+    """One error for all datasets that are not here."""
+    require_data_dir(data_dir)
+    names = dict.fromkeys(one.data for one in planned)
+    absent = [name for name in names if name in catalog() and find(name, data_dir) is None]
+    if absent:
+        how = "; ".join(f"{name}: {how_to_get(catalog()[name])}" for name in absent)
+        present = " ".join(f"--data {name}" for name in names if name not in absent)
+        raise DataError(f"data not found: {how}" + (f"; or run the rest with {present}" if present else ""))

@@ -7,33 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
-from typing import Any, NamedTuple
+from typing import Any
 
 from ownview.base.files import write_json, write_text
 from ownview.base.version import __version__
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.protocol import HONEST, Protocol
-from ownview.runs.cells import OverSeeds
 from ownview.runs.folder import RunFolder
-from ownview.studies.markdown import counted, table_lines
-from ownview.studies.reproduction.outcome import Reached, Result
-from ownview.studies.reproduction.plan import Options, Status
-from ownview.studies.reproduction.published import CITATIONS
+from ownview.runs.table import OverSeeds, counted, grouped, table_lines
+from ownview.studies.reproduction.papers import CITATIONS
+from ownview.studies.reproduction.plan import Line, Options, Reached, Status
 
 LEAK = (
     "Under the papers' protocol held-out items never serve as training negatives, so a model can find them by memory "
     "alone. The column `honest` has the same settings without that, ranked among all items."
 )
-
-
-class LineTexts(NamedTuple):
-    """A line of a table as texts; each of the last four holds one text a metric, or one for all."""
-
-    method: str
-    published: tuple[str, ...]
-    here: tuple[str, ...]
-    difference: tuple[str, ...]
-    honest: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -42,14 +30,14 @@ class Report:
 
     Args:
         paper: as in `CITATIONS`.
-        results: line by line, those of one table and dataset together.
+        lines: those of one table and dataset together.
         options: what was asked.
         quick: a first look that reproduces nothing.
         command: how to make it again.
     """
 
     paper: str
-    results: Sequence[Result]
+    lines: Sequence[Line]
     options: Options
     quick: bool
     command: str
@@ -65,35 +53,32 @@ class Report:
     @property
     def honest(self) -> bool:
         """Whether anything was run under the honest protocol."""
-        return any(result.line.honest for result in self.results)
+        return any(line.honest for line in self.lines)
 
-    def tables(self) -> dict[str, dict[str, list[Result]]]:
-        """Results by table and dataset."""
-        found: dict[str, dict[str, list[Result]]] = {}
-        for result in self.results:
-            figure = result.line.one
-            found.setdefault(figure.table, {}).setdefault(figure.data, []).append(result)
-        return found
+    def tables(self) -> dict[str, dict[str, list[Line]]]:
+        """Lines by table and dataset."""
+        tables = grouped((line.one.table, line) for line in self.lines)
+        return {name: grouped((line.one.data, line) for line in lines) for name, lines in tables.items()}
 
     def summary(self) -> str:
         """How many figures came out, and how near."""
-        counts = Counter(str(result.status) for result in self.results for _ in result.comparisons)
+        counts = Counter(str(line.status) for line in self.lines for _ in line.reached)
         words = ", ".join(f"{counts[status]} {status}" for status in Status if counts[status])
         shares = [
             abs(one.difference)
-            for result in self.results
-            for one in result.comparisons
+            for line in self.lines
+            for one in line.reached
             if one.difference is not None and "@" in one.figure.metric  # not bytes or seconds
         ]
         near = f" Mean absolute difference {mean(shares):.4f}." if shares and not self.warning else ""
         return f"{counts.total()} published figures: {words}.{near}"
 
 
-def how_measured(results: Sequence[Result]) -> str:
+def how_measured(lines: Sequence[Line]) -> str:
     """In one sentence: metrics, protocol, ranking and choice of the round of one table."""
-    metrics = " / ".join(figure.metric for figure in results[0].line.figures)
-    found = {r.line.setup.protocol.name: r.line.setup.protocol for r in results if r.line.setup is not None}
-    if results[0].line.one.candidates == "-" or not found:
+    metrics = " / ".join(lines[0].metrics)
+    found = {line.setup.protocol.name: line.setup.protocol for line in lines if line.setup is not None}
+    if lines[0].one.candidates == "-" or not found:
         return metrics
     protocol = next(iter(found.values()))
     how = f"ranked among {protocol.ranked_among}, round chosen on {protocol.selection}"
@@ -106,31 +91,25 @@ def warnings(report: Report) -> dict[str, list[Finding]]:
     return {name: told for name, told in found.items() if told}
 
 
-def line_texts(result: Result) -> LineTexts:
-    """One line as texts."""
-    made = result.comparisons
-    known = result.status is Status.MEASURED
-    return LineTexts(
-        result.line.one.method,
-        tuple(f"{one.figure.value:.4f}" for one in made),
-        tuple(_text(one.here) for one in made) if known else (str(result.status),),
-        tuple(_signed(one) for one in made) if known else ("-",),
-        tuple(_text(one.honest) for one in made) if any(one.honest for one in made) else ("-",),
-    )
+def line_texts(line: Line) -> dict[str, list[str]]:
+    """By column one text a metric, or one for all."""
+    known = line.status is Status.MEASURED
+    return {
+        "published": [f"{one.figure.value:.4f}" for one in line.reached],
+        "here": [_text(one.here) for one in line.reached] if known else [str(line.status)],
+        "difference": [_signed(one) for one in line.reached] if known else ["-"],
+        "honest": [_text(one.honest) for one in line.reached] if any(one.honest for one in line.reached) else ["-"],
+    }
 
 
-def reasons(results: Sequence[Result]) -> list[str]:
+def reasons(lines: Sequence[Line]) -> list[str]:
     """Why figures are absent, each reason once, with the methods it is about."""
-    methods: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        if result.reason:
-            named = methods.setdefault((str(result.status), result.reason), [])
-            named += [result.line.one.method] * (result.line.one.method not in named)
-    return [f"{status}: {', '.join(named)} ({reason})" for (status, reason), named in methods.items()]
+    methods = grouped(((str(line.status), line.reason), line.one.method) for line in lines if line.reason)
+    return [f"{status}: {', '.join(dict.fromkeys(named))} ({why})" for (status, why), named in methods.items()]
 
 
-def markdown(report: Report) -> str:
-    """The whole report for people."""
+def markdown(report: Report, *, settings: bool = True) -> str:
+    """The report for people, with or without every row's settings."""
     options = report.options
     revisions, devices = _provenance(report, "revision"), _provenance(report, "device")
     lines = [f"# {report.paper}: published figures, and the same runs here", ""]
@@ -146,12 +125,14 @@ def markdown(report: Report) -> str:
         report.summary(),
     ]
     for table, by_data in report.tables().items():
-        every = [result for results in by_data.values() for result in results]
+        every = [line for lines_of_data in by_data.values() for line in lines_of_data]
         lines += ["", f"## Table {table}", "", how_measured(every) + "."]
-        for data, results in by_data.items():
-            lines += ["", f"### {data}", "", *_markdown_table(results)]
+        for data, found in by_data.items():
+            rows = [[line.one.method, *map(" / ".join, line_texts(line).values())] for line in found]
+            lines += ["", f"### {data}", "", *table_lines(["method", *line_texts(found[0])], rows)]
         lines += [""] * bool(reasons(every)) + [f"- {reason}" for reason in reasons(every)]
-    return "\n".join([*lines, "", *_settings_section(report), "", *_protocol_section(report), ""])
+    lines += ["", *_settings_section(report)] if settings else []
+    return "\n".join([*lines, "", *_protocol_section(report), ""])
 
 
 def to_dict(report: Report) -> dict[str, Any]:
@@ -171,7 +152,7 @@ def to_dict(report: Report) -> dict[str, Any]:
         "protocols": {one.name: one.plain() for one in _protocols(report)},
         "findings": {name: [one.to_dict() for one in told] for name, told in warnings(report).items()},
         "summary": report.summary(),
-        "lines": [_line(result) for result in report.results],
+        "lines": [_plain(line) for line in report.lines],
     }
 
 
@@ -181,19 +162,16 @@ def write(report: Report, folder: Path) -> None:
     write_json(folder / "report.json", to_dict(report))
 
 
-def _line(result: Result) -> dict[str, Any]:
-    line, figure = result.line, result.line.one
+def _plain(line: Line) -> dict[str, Any]:
+    figure, setup = line.one, line.setup
     return {
-        "table": figure.table,
-        "data": figure.data,
-        "method": figure.method,
-        "candidates": figure.candidates,
-        "status": str(result.status),
-        "reason": result.reason,
-        "dataset": None if line.setup is None else line.setup.dataset,
-        "inactive": None if line.setup is None or line.setup.inactive is None else list(line.setup.inactive),
-        "protocol": None if line.setup is None else line.setup.protocol.name,
-        "experiment": _experiment(result),
+        **{name: getattr(figure, name) for name in ("table", "data", "method", "candidates")},
+        "status": str(line.status),
+        "reason": line.reason,
+        "dataset": setup and setup.dataset,
+        "inactive": list(setup.inactive) if setup and setup.inactive else None,
+        "protocol": setup and setup.protocol.name,
+        "experiment": _experiment(line),
         "figures": [
             {
                 "metric": one.figure.metric,
@@ -202,7 +180,7 @@ def _line(result: Result) -> dict[str, Any]:
                 "difference": one.difference,
                 "honest": one.honest and one.honest.to_dict(),
             }
-            for one in result.comparisons
+            for one in line.reached
         ],
         "runs": [folder.name for _, folder in line.here],
         "honest_runs": [folder.name for _, folder in line.honest],
@@ -210,26 +188,20 @@ def _line(result: Result) -> dict[str, Any]:
     }
 
 
-def _experiment(result: Result) -> dict[str, Any] | None:
+def _experiment(line: Line) -> dict[str, Any] | None:
     """What was asked for, every setting written out; what the settings file says where it was not run."""
-    if result.line.here:
-        asked = result.line.here[0][0]
+    if line.here:
+        asked = line.here[0][0]
         values = asked.resolved(asked.model()).to_dict()
         return {name: values[name] for name in ("method", "settings", "plugins", "federation", "rounds")}
-    return None if result.line.setup is None else dict(result.line.setup.experiment)
-
-
-def _markdown_table(results: Sequence[Result]) -> list[str]:
-    rows = [line_texts(result) for result in results]
-    texts = [[row.method, *(" / ".join(one) for one in row[1:])] for row in rows]
-    return table_lines(["method", "published", "here", "difference", "honest"], texts)
+    return None if line.setup is None else dict(line.setup.experiment)
 
 
 def _settings_section(report: Report) -> list[str]:
     rows = [
-        (result.line.one.data, result.line.one.method, _words(values))
-        for result in report.results
-        if result.line.here and (values := _experiment(result)) is not None
+        (line.one.data, line.one.method, _words(values))
+        for line in report.lines
+        if line.here and (values := _experiment(line)) is not None
     ]
     return ["## Settings", "", *table_lines(["data", "method", "settings"], dict.fromkeys(rows))]
 
@@ -256,19 +228,15 @@ def _protocol_section(report: Report) -> list[str]:
 
 
 def _protocols(report: Report) -> list[Protocol]:
-    asked = [task[0].protocol for result in report.results for task in (*result.line.here, *result.line.honest)]
+    asked = [task[0].protocol for line in report.lines for task in line.runs]
     return list({protocol.name: protocol for protocol in asked}.values())
 
 
 def _provenance(report: Report, name: str) -> list[str]:
     """Every value the runs have of it; more than one where runs of an earlier time were taken up."""
-    folders = {folder for result in report.results for _, folder in (*result.line.here, *result.line.honest)}
-    found: set[str] = set()
-    for folder in sorted(folders):
-        values = RunFolder(folder).read_provenance()
-        value = values.get("machine", {}).get("device") if name == "device" else values.get(name)
-        found |= {str(value)} if value is not None else set()
-    return sorted(found)
+    every = [RunFolder(folder).read_provenance() for line in report.lines for _, folder in line.runs]
+    found = {one.get("machine", {}).get("device") if name == "device" else one.get(name) for one in every}
+    return sorted(str(value) for value in found - {None})
 
 
 def _chosen(folder: Path) -> int | None:

@@ -8,15 +8,16 @@ best.toml      the best settings as an experiment for `ownview run --config`
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import OutputError
+from ownview.base.errors import OutputError, TrainingError
 from ownview.base.files import make_folder, write_json, write_text, writing
 from ownview.config.differences import differences
+from ownview.runs.experiment import Experiment
 from ownview.runs.lock import sole_worker
 
 COMPLETE, PRUNED, FAILED = "complete", "pruned", "failed"
@@ -57,12 +58,10 @@ class TuningFolder:
 
     path: Path
 
-    @contextmanager
-    def held(self) -> Iterator[None]:
+    def held(self) -> AbstractContextManager[None]:
         """Make the folder if need be and keep other processes out of it; a killed process lets go of it."""
         make_folder(self.path)
-        with sole_worker(self.path, patience=0.0, busy="another process tunes here; choose another --out"):
-            yield
+        return sole_worker(self.path, patience=0.0, busy="another process tunes here; choose another --out")
 
     def begin(self, question: Mapping[str, Any]) -> None:
         """Note the question, or find that it is the one this folder began with."""
@@ -76,9 +75,7 @@ class TuningFolder:
             written = dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise OutputError(f"{path}: is damaged: {error}; choose another --out") from None
-        self._require_same(written, json.loads(json.dumps(question)))
-
-    def _require_same(self, written: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
+        asked = json.loads(json.dumps(question))
         no_longer = ((name, here, None) for name, _, here in differences(asked, written))
         for name, here, value in (*differences(written, asked), *no_longer):
             raise OutputError(
@@ -113,10 +110,44 @@ class TuningFolder:
         """Where the best settings are."""
         return self.path / "best.toml"
 
-    def write_best(self, toml: str) -> None:
-        """Write best.toml."""
-        write_text(self.best, toml)
-
 
 def _line(trial: Trial) -> str:
     return json.dumps(asdict(trial), allow_nan=False) + "\n"
+
+
+def ranked(trials: Sequence[Trial]) -> list[Trial]:
+    """The best first: whole trials by value, then pruned ones, then failed ones; equals in the order they came."""
+    order = {COMPLETE: 0, PRUNED: 1, FAILED: 2}
+    return sorted(trials, key=lambda trial: (order[trial.state], -(trial.value or 0.0), trial.number))
+
+
+def best_of(trials: Sequence[Trial]) -> Trial:
+    """The whole trial with the highest value, the earliest among equals.
+
+    A pruned trial does not count: its rounds were cut short, so a run with its settings is another one.
+    """
+    first = ranked(trials)[0]
+    if first.state != COMPLETE:
+        reasons = dict.fromkeys(trial.reason for trial in trials if trial.reason)
+        raise TrainingError(f"none of {len(trials)} trials came to an end: {'; '.join(reasons)}")
+    return first
+
+
+def best_toml(
+    experiment: Experiment, best: Trial, trials: Sequence[Trial], metric: str, about: Mapping[str, Any]
+) -> str:
+    """An experiment for `ownview run --config`, with comments on where it comes from."""
+    pruned = sum(trial.state == PRUNED for trial in trials)
+    failed = sum(trial.state == FAILED for trial in trials)
+    lines = [
+        f"Found by ownview tune: trial {best.number} of {len(trials)} ({pruned} pruned, {failed} failed).",
+        f"Validation {metric} {best.value:.6f} at round {best.round} of {experiment.rounds_needed}, "
+        f"protocol {experiment.protocol.name}, seed {experiment.seed}.",
+        f"Data {about['data']['name']}: {about['data']['users']} users, {about['data']['items']} items, "
+        f"{about['data']['interactions']} interactions, fingerprint {about['data']['fingerprint']}.",
+        f"Searched: {', '.join(best.settings)}.",
+        f"Ownview {about['ownview']}, revision {about['revision'] or 'unknown'}, "
+        f"torch {about['packages']['torch']}, on {about['machine']['device']}.",
+        "Test was not looked at.",
+    ]
+    return "".join(f"# {line}\n" for line in lines) + "\n" + experiment.to_toml()

@@ -1,24 +1,125 @@
-"""Which settings stand behind a published row: read from settings/PAPER.toml, where every choice has its reason.
+"""The papers: the figures they print, one a row of published.csv, and the settings behind every row.
 
-One grid a paper: `[[rows]]` name the row they are `like`, their own `experiment`, and what differs under `data`.
+settings/PAPER.toml has a grid a paper, with a reason for every choice: `[[rows]]` name the row they are `like`, their
+own `experiment`, and what differs under `data`.
 """
 
 from __future__ import annotations
 
+import csv
 import importlib.resources
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.config.layers import Layer, check
-from ownview.config.toml_files import parse_toml
+from ownview.config.layers import Layer, check, parse_toml, require_known
 from ownview.data.catalog import catalog, min_interactions
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol, custom
 from ownview.studies.grid import Row
-from ownview.studies.reproduction.published import Figure, figures
+
+CITATIONS = {
+    "PFedRec": "Zhang et al., Dual Personalization on Federated Recommendation, IJCAI 2023",
+    "FedRAP": "Li, Long and Zhou, Federated Recommendation with Additive Personalization, ICLR 2024",
+    "PFedCLR": "Beyond Personalization: Federated Recommendation with Calibration via Low-rank Decomposition",
+    "FedEM": "Breaking the Aggregation Bottleneck in Federated Recommendation: A Personalized Model Merging Approach",
+    "PLGC": "A Model-agnostic Strategy to Mitigate Embedding Degradation in Personalized Federated Recommendation",
+}
+"""The papers, in the order they are listed."""
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published number.
+
+    Args:
+        paper: as in `CITATIONS`.
+        table: its number and, where it needs one, a few words: "8 full ranking".
+        candidates: what the held-out item was ranked against: sampled-99, full, or - where nothing was ranked.
+        data: the paper's dataset; "amazon-instant-video>=10" is a dataset with a filter of its own.
+        method: as the paper calls the row.
+        metric: HR@10, NDCG@10, HR@5, NDCG@5, client MB, server MB, max client + server s.
+        value: a share between 0 and 1, or the unit that the metric names.
+    """
+
+    paper: str
+    table: str
+    candidates: str
+    data: str
+    method: str
+    metric: str
+    value: float
+
+    @property
+    def number(self) -> str:
+        """The table's number: what --table asks for."""
+        return self.table.split(" ", maxsplit=1)[0]
+
+
+@cache
+def figures() -> tuple[Figure, ...]:
+    """Every published figure, in the order of the file."""
+    text = (importlib.resources.files("ownview.studies.reproduction") / "published.csv").read_text(encoding="utf-8")
+    _, *rows = csv.reader(text.splitlines())
+    return tuple(
+        Figure(paper, table, candidates, data, method, metric, float(value))
+        for paper, table, candidates, data, method, metric, value in rows
+    )
+
+
+def find_paper(name: str) -> str:
+    """A paper as `CITATIONS` spells it, whatever its capital letters."""
+    return _one_of("paper", name, {paper.lower(): paper for paper in CITATIONS})
+
+
+def select(paper: str, tables: Sequence[str] = (), data: Sequence[str] = ()) -> tuple[Figure, ...]:
+    """A paper's figures, table by table.
+
+    Args:
+        paper: as `find_paper` returns it.
+        tables: numbers ("8"), whole names ("8 full ranking"), or one of a printed pair ("3" for 3-4); all where empty.
+        data: the paper's datasets or, for one with a filter of its own, the name before ">="; all where empty.
+
+    Raises:
+        SettingError: a table or dataset that is not there; tells the nearest and lists all.
+    """
+    found = [figure for figure in figures() if figure.paper == paper]
+    if tables:
+        known = _table_names(found)
+        asked = {_one_of(f"table of {paper}", name, known) for name in tables}
+        found = [figure for figure in found if figure.table in asked]
+    if data:
+        labels = {alias: figure.data for figure in found for alias in (figure.data.split(">=")[0], figure.data)}
+        where = f"data of {paper}" + (f", table {', '.join(tables)}" if tables else "")
+        asked = {_one_of(where, name, labels) for name in data}
+        found = [figure for figure in found if figure.data in asked]
+    return tuple(sorted(found, key=lambda figure: _place(figure.number)))
+
+
+def _table_names(found: Iterable[Figure]) -> dict[str, str]:
+    """Every way to name a table, in small letters, and the table it means; its number first."""
+    known: dict[str, str] = {}
+    for figure in found:
+        for alias in (figure.number, *figure.number.split("-"), figure.table):
+            known.setdefault(alias.lower(), figure.table)
+    return known
+
+
+def _place(number: str) -> int:
+    """1, 2, 10 rather than 1, 10, 2; Roman numbers as they come."""
+    first = number.split("-", maxsplit=1)[0]
+    return int(first) if first.isdigit() else 0
+
+
+def _one_of(kind: str, name: str, known: dict[str, str]) -> str:
+    if name.lower() in known:
+        return known[name.lower()]
+    near = suggestion(name, known)
+    near = near if "did you mean" in near else ""
+    raise SettingError(f"unknown {kind}: {name!r}{near}; choose from {', '.join(dict.fromkeys(known.values()))}")
+
 
 _ROW: dict[str, type] = {"tables": list, "method": str, "like": str, "experiment": Mapping, "data": Mapping}
 _FILE: dict[str, type] = {"rounds": int, "protocol": Mapping, "data": Mapping, "tables": Mapping, "rows": list}
@@ -125,8 +226,7 @@ def _row(values: Layer, source: str, published: Iterable[Figure], before: Mappin
     where = f"{source}: row {method}"
     in_paper = {(figure.number, figure.method): figure.data for figure in published}
     known = {name for _, name in in_paper}
-    if method not in known:
-        raise SettingError(f"{source}: the paper has no row {method!r}{suggestion(method, known)}")
+    require_known(method, known, f"{source}: the paper has no row {method!r}")
     if method in before:
         raise SettingError(f"{where} stands twice")
     numbers = [number for number, name in in_paper if name == method]
@@ -134,8 +234,8 @@ def _row(values: Layer, source: str, published: Iterable[Figure], before: Mappin
         if table not in numbers:
             raise SettingError(f"{where}: not in table {table!r} of the paper{suggestion(str(table), numbers)}")
     like = values.get("like")
-    if like is not None and like not in before:
-        raise SettingError(f"{where}: like = {like!r} names no earlier row{suggestion(like, before)}")
+    if like is not None:
+        require_known(like, before, f"{where}: like = {like!r} names no earlier row")
     experiment = values.get("experiment", {})
     before_it = None if like is None else before[like]
     row = Row(method, experiment, values.get("data", {}), before_it, tuple(values.get("tables", [])))
@@ -148,8 +248,7 @@ def _row(values: Layer, source: str, published: Iterable[Figure], before: Mappin
 def _data_choice(label: str, values: Any, source: str) -> DataChoice:
     check(values, {"dataset": str, "min_interactions": int}, f"{source}: data {label}")
     name = values.get("dataset", label)
-    if name not in catalog():
-        raise SettingError(f"{source}: data {label}: unknown dataset {name!r}{suggestion(name, catalog())}")
+    require_known(name, catalog(), f"{source}: data {label}: unknown dataset {name!r}")
     return DataChoice(name, values.get("min_interactions", _usual_filter(name)))
 
 
@@ -158,8 +257,7 @@ def _protocols(values: Layer, source: str, published: Iterable[Figure]) -> dict[
     changed: Mapping[str, Any] = values.get("tables", {})
     numbers = dict.fromkeys(figure.number for figure in published)
     for number, table in changed.items():
-        if number not in numbers:
-            raise SettingError(f"{source}: the paper has no table {number!r}{suggestion(number, numbers)}")
+        require_known(number, numbers, f"{source}: the paper has no table {number!r}")
         check(table, {"protocol": Mapping}, f"{source}: table {number}")
     usual = {"base": "paper", **values.get("protocol", {})}
     every = {number: {**usual, **changed.get(number, {}).get("protocol", {})} for number in numbers}

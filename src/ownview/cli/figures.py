@@ -1,0 +1,41 @@
+"""The table of one dataset on a terminal, for comparisons and suites alike."""
+
+from __future__ import annotations
+
+from rich.markup import escape
+from rich.table import Column, Table
+
+from ownview.cli.terminal import Console
+from ownview.evaluation.comparison import SIGNS, Cell
+from ownview.runs.table import Comparison
+
+
+def figures(found: Comparison, title: str, *, over_seeds: bool = False) -> Table:
+    """Fits 100 columns with two protocols: an interval over users, or the spread over seeds, stands under its mean."""
+    warned = {protocol: " [red]![/]" if found.warnings(protocol) else "" for protocol in found.ranked}
+    heads = [
+        f"{escape(protocol)}{warned[protocol]}\n{metric}\n[dim]of {found.ranked[protocol]}[/]"
+        for protocol, metric in found.columns
+    ]
+    table = Table(
+        Column("method", overflow="fold"), *(Column(head, justify="right", no_wrap=True) for head in heads),
+        title=escape(title), title_justify="left", title_style="bold", box=None,
+    )  # fmt: skip
+    for method in found.methods:
+        cells = [found.cells.get((method, *column)) for column in found.columns]
+        table.add_row(escape(found.label(method)), *(_text(cell, over_seeds) for cell in cells))
+    return table
+
+
+def warn(console: Console, found: Comparison) -> None:
+    """What must be known to read the figures."""
+    for protocol in found.ranked:
+        for finding in found.warnings(protocol):
+            console.print(f"[red]![/] {escape(protocol)}, {finding.probe}: {escape(finding.sentence)}")
+
+
+def _text(cell: Cell | None, over_seeds: bool) -> str:
+    if cell is None:
+        return "-"
+    sure = f"± {cell.spread:.3f}" if over_seeds and cell.spread is not None else f"{cell.low:.3f}-{cell.high:.3f}"
+    return f"{cell.mean:.3f} {SIGNS.get(cell.mark, '')}".rstrip() + f"\n[dim]({sure})[/]"
