@@ -132,7 +132,7 @@ def test_tables_say_how_their_marks_were_made(copy: Path) -> None:
     (now,) = tables(found)
     assert "corrected for the choice of the best and for all columns" in now.legend
     assert "before" not in now.legend
-    assert now.figures == before.figures
+    assert now.cells == before.cells
 
 
 def test_tables_say_how_many_settings_were_tried(copy: Path) -> None:
@@ -140,8 +140,8 @@ def test_tables_say_how_many_settings_were_tried(copy: Path) -> None:
     by_data = {table.data: table for table in tables(found)}
     assert by_data["ml-100k"].label("fedmf (tuned)") == "fedmf (tuned), 17 tried"
     assert by_data["ml-100k"].label("fedmf (published)") == "fedmf (published)"
-    assert "10 for fedmf (tuned) (on ml-100k); not known for fedrap, " in by_data["lastfm-2k-artists"].settings()
-    assert by_data["filmtrust"].settings() in (copy / "docs" / "results.md").read_text(encoding="utf-8")
+    assert "10 for fedmf (tuned) (on ml-100k); not known for fedrap, " in by_data["lastfm-2k-artists"].settings
+    assert by_data["filmtrust"].settings in (copy / "docs" / "results.md").read_text(encoding="utf-8")
     for entry in found["runs"]:
         entry |= {"settings_tried": 5, "tried_on": entry["data"]}
     assert tables(found)[0].label("fedmf (tuned)") == "fedmf (tuned), 5 tried", "what a record says counts"

@@ -9,11 +9,15 @@ from ownview.baselines.ease import EASE as EASE
 from ownview.baselines.ials import IALS as IALS
 from ownview.baselines.itemknn import ItemKNN as ItemKNN
 from ownview.baselines.lightgcn import LightGCN as LightGCN
+from ownview.baselines.markov import Markov as Markov
 from ownview.baselines.mf import MF as MF
 from ownview.baselines.ncf import NCF as NCF
 from ownview.baselines.popularity import Popularity as Popularity
+from ownview.baselines.recent_popularity import RecentPopularity as RecentPopularity
 from ownview.baselines.rp3beta import RP3Beta as RP3Beta
 from ownview.baselines.sasrec import SASRec as SASRec
+from ownview.baselines.sitting_counts import LaterSittings as LaterSittings
+from ownview.baselines.sitting_counts import SittingStarts as SittingStarts
 from ownview.baselines.slim import SLIM as SLIM
 from ownview.baselines.slist import SLIST as SLIST
 from ownview.config.search import Between as Between

@@ -142,7 +142,7 @@ def declared(cls: type[Settings]) -> list[dataclasses.Field[Any]]:
 
 
 def _coerced(value: Any, kind: Any) -> Any:
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
+    if kind is float and isinstance(value, int) and not isinstance(value, bool) and abs(value) <= _LARGEST:
         return float(value)
     if typing.get_origin(kind) is tuple and isinstance(value, list):
         return tuple(value)
