@@ -141,7 +141,8 @@ def global_time(
         seed: of the hash that decides them.
         knows_validation: whether a client knows what it had in [t1, t2) when test is asked.
 
-    Users with nothing before t1 are not there; users with nothing new in a window are not asked there.
+    Users with nothing before t1 are not there; users with nothing new in a window are not asked there. The clock of who
+    is asked shows t1 for validation and t2 for test.
     """
     past = Past.before(source, first)
     data = past.data
@@ -154,13 +155,13 @@ def global_time(
     inside = later[past.times[later] < second]
     hidden = distinct_rows(data, everything)
     known = known_by(data, order, everything)
-    validation = Question(_first_new(past, inside, hidden), known, hidden, past.unmet, _when(past, inside))
+    validation = Question(_first_new(past, inside, hidden), _at(known, first), hidden, past.unmet, _when(past, inside))
     met = inside[past.item[inside] < data.num_items]
     between = _with(hidden, past.user[met], past.item[met])
     at_test = _extended(known, past, inside) if knows_validation else known
     after = later[past.times[later] >= second]
     had = _with(hidden, past.user[inside], past.item[inside])
-    test = Question(_first_new(past, after, had), at_test, between, past.unmet, _when(past, after))
+    test = Question(_first_new(past, after, had), _at(at_test, second), between, past.unmet, _when(past, after))
     unseen = int((past.user < 0).sum())
     notes = [f"global time: training before {first}, validation before {second}, test from there"]
     if unseen:
@@ -198,6 +199,13 @@ def _first_sitting(past: Past, rows: IntArray, pause: int) -> IntArray:
     returned = np.zeros(past.data.num_users, dtype=bool)
     returned[user[begins]] = gap[begins] > pause
     return rows[(sitting - before == 1) & returned[user]]
+
+
+def _at(line: Timeline, moment: int) -> Timeline:
+    """The same at a moment, or at its last item where that is later; data without a clock has none."""
+    if line.times is None or line.now is None:
+        return line
+    return Timeline(line.items, line.times, line.now.clamp(min=moment))
 
 
 def _when(past: Past, rows: IntArray) -> IntArray:
