@@ -167,7 +167,7 @@ def test_a_file_that_changes_nothing_may_keep_the_name(tmp_path: Path, name: str
         ("cutoffs = [5]", r"cutoffs=\(5,\): expected 10 among them"),
         ('split = "files"', r"split=files: expected split_folder"),
         ('split = "global-time"\ntest_from = 0.8', r"test_from=0.8: expected more than validation_from, which is 0.8"),
-        ("ties = ", r"mine.toml: not a TOML file"),
+        ("ties = ", r"mine.toml: not TOML"),
         ('base = "honset"', r"unknown base of a protocol 'honset'; did you mean 'honest'\?"),
     ],
 )

@@ -122,7 +122,7 @@ class Experiment:
 
     def __post_init__(self) -> None:
         for name in ("method", "data", "inactive", "engine", "device"):
-            require_text(getattr(self, name), f"setting {name}")
+            require_text(str(getattr(self, name)), f"setting {name}")
         for one in (*self.watch, *self.columns, *self.columns.values()):
             require_text(one, "setting watch or columns")
         object.__setattr__(self, "method", _located(self.method) if self.method.endswith(".py") else self.method)

@@ -41,6 +41,9 @@ _SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED}
 _USER_COLUMNS = {"user", "held_out"}
 """Columns of users.csv that hold text; all others hold numbers."""
 
+_BY_ANSWER = {"better", "tied"}
+"""Columns with a number for every right answer, parted by semicolons."""
+
 
 class RunFolder:
     """Reads and writes the files of one run."""
@@ -221,7 +224,7 @@ class RunFolder:
                 raise OutputError(f"{path}: is damaged: no column {name!r}; bring a sound copy back")
         for name in table.keys() - _USER_COLUMNS:
             for row, value in enumerate(table[name], start=2):
-                if not _is_number(value):
+                if not all(map(_is_number, value.split(";") if name in _BY_ANSWER else [value])):
                     raise OutputError(f"{path}: line {row}, column {name!r}: {value!r}: expected a number")
         return table
 
