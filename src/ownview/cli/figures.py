@@ -6,7 +6,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from ownview.cli.terminal import Console
-from ownview.evaluation.comparison import SIGNS, Cell
+from ownview.evaluation.comparison import Cell
 from ownview.runs.table import Comparison
 
 
@@ -38,4 +38,4 @@ def _text(cell: Cell | None, over_seeds: bool) -> str:
     if cell is None:
         return "-"
     sure = f"± {cell.spread:.3f}" if over_seeds and cell.spread is not None else f"{cell.low:.3f}-{cell.high:.3f}"
-    return f"{cell.mean:.3f} {SIGNS.get(cell.mark, '')}".rstrip() + f"\n[dim]({sure})[/]"
+    return f"{cell.mean:.3f} {cell.signs}".rstrip() + f"\n[dim]({sure})[/]"

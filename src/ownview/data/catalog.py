@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,7 @@ class Entry:
         columns: mapping of the source's columns; recognised by name where None.
         ticks_per_second: 1000 where the source's times are milliseconds.
         allow_negative_times: whether the source has times before 1970.
+        clock: False where the source's times tell the order of rows and not how much time lies between them.
         embedded: whether it comes with the package.
         by_hand: how to get it where there is no direct download.
         min_interactions: the papers' filter, None where no paper uses the dataset.
@@ -65,6 +66,7 @@ class Entry:
     columns: Mapping[str, str] | None = None
     ticks_per_second: int = 1
     allow_negative_times: bool = False
+    clock: bool = True
     embedded: bool = False
     by_hand: str | None = None
     min_interactions: int | None = None
@@ -145,13 +147,14 @@ def _absent_message(name: str, data_dir: Path | None) -> str:
 def _read_stored(file: Path, name: str, columns: Mapping[str, str] | None) -> Interactions:
     entry = catalog().get(name)
     titles = file.with_name(ITEMS)
-    return read(
+    data = read(
         file,
         columns=columns,
         name=name,
         titles=titles if titles.is_file() else None,
         allow_negative_times=entry is not None and entry.allow_negative_times,
     )
+    return data if entry is None else replace(data, clock=entry.clock)
 
 
 def _exists(path: Path) -> bool:

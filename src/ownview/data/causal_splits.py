@@ -17,7 +17,7 @@ from ownview.data.interactions import IdArray, IntArray, Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.sittings import DAY
-from ownview.data.splits import RowMask, Split, distinct_rows, known_by, training
+from ownview.data.splits import NO_CLOCK, RowMask, Split, distinct_rows, known_by, training
 from ownview.data.timeline import Timeline, time_order
 
 
@@ -104,6 +104,8 @@ def next_sitting(
         pause lies behind it, and not how long it was: its clock shows the moment of the cut, or a pause after its last
         interaction where that is later.
     """
+    if not source.clock:
+        raise DataError(f"{source.name}: a pause is so many seconds, and {NO_CLOCK}; expected data with a clock")
     past = Past.before(source, moment)
     data = past.data
     assert data.timestamp is not None
@@ -163,7 +165,8 @@ def global_time(
     notes = [f"global time: training before {first}, validation before {second}, test from there"]
     if unseen:
         notes.append(f"{unseen} of {len(past.later)} later rows are of users who had nothing before {first}: not asked")
-    return Split(data, train, timeline, validation, test, "times", tuple(notes))
+    notes += [] if data.clock else [NO_CLOCK]
+    return Split(data, train, timeline, validation, test, "times" if data.clock else "rows", tuple(notes))
 
 
 def _positions(source_ids: IdArray, own_ids: IdArray) -> IntArray:
@@ -222,7 +225,6 @@ def _with(lists: Ragged, user: IntArray, item: IntArray) -> Ragged:
 
 def _extended(known: Timeline, past: Past, rows: IntArray) -> Timeline:
     """A timeline that goes on with some later rows, which are by user and time; what a user had stands once."""
-    assert known.times is not None
     n, rows = len(known.items), rows[past.item[rows] < past.data.num_items]
     user = np.repeat(np.arange(n), known.items.lengths.numpy())
     once = np.zeros(len(rows), dtype=bool)
@@ -230,5 +232,7 @@ def _extended(known: Timeline, past: Past, rows: IntArray) -> Timeline:
     new = rows[once & ~past.had(rows, user, known.items.values.numpy())]
     users = np.concatenate([user, past.user[new]])
     items = Ragged.from_pairs(users, np.concatenate([known.items.values.numpy(), past.item[new]]), n)
+    if known.times is None:
+        return Timeline(items)
     times = Ragged.from_pairs(users, np.concatenate([known.times.values.numpy(), past.times[new]]), n)
     return Timeline(items, times, times.values[items.offsets[1:] - 1])

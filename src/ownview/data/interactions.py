@@ -35,6 +35,7 @@ class Interactions:
         rating: [r] or None where the source has none.
         timestamp: [r] seconds or any increasing clock, or None where the source has none.
         titles: [m] what a person calls the item, or None.
+        clock: whether differences of timestamps are seconds; False where they tell the order of rows and nothing else.
     """
 
     name: str
@@ -46,6 +47,7 @@ class Interactions:
     rating: FloatArray | None = None
     timestamp: IntArray | None = None
     titles: tuple[str, ...] | None = None
+    clock: bool = True
     _user_position: dict[Any, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

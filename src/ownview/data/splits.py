@@ -18,6 +18,8 @@ from ownview.data.timeline import Timeline, hash_of_pairs, time_order
 FEWEST = 3
 """Interactions a user needs: one each to train on, validate and test."""
 
+NO_CLOCK = "the data's times tell the order of interactions and not how much time lies between them"
+
 RowMask = npt.NDArray[np.bool_]
 
 
@@ -122,7 +124,8 @@ def leave_one_out(
 def by_time(data: Interactions, *, ties: str, untimed: str, seed: int) -> tuple[IntArray, str, tuple[str, ...]]:
     """[r] every row by user and time; what is known of the order (see `Split.order`); and what to tell of it."""
     if data.timestamp is not None:
-        return time_order(data, data.timestamp, ties=ties, seed=seed), "times", ()
+        order = time_order(data, data.timestamp, ties=ties, seed=seed)
+        return order, "times" if data.clock else "rows", () if data.clock else (NO_CLOCK,)
     if untimed == "rows":
         note = "no timestamps: the rows of the file are taken to be in time order"
         return time_order(data, data.row, ties=ties, seed=seed), "rows", (note,)
@@ -140,7 +143,7 @@ def training(data: Interactions, order: IntArray, trains: RowMask) -> tuple[Ragg
     """The marked rows in source order, and in time order at the moment of the latest of all of them."""
     train = Ragged.from_pairs(data.user[trains], data.item[trains], data.num_users)
     line = known_by(data, order, trains)
-    if data.timestamp is None or not trains.any():
+    if data.timestamp is None or not data.clock or not trains.any():
         return train, line
     latest = torch.full((data.num_users,), int(data.timestamp[trains].max()))
     return train, Timeline(line.items, line.times, latest)
@@ -157,7 +160,7 @@ def known_by(data: Interactions, order: IntArray, known: RowMask, asked: IntArra
     """
     rows = order[known[order]]
     items = Ragged.from_pairs(data.user[rows], data.item[rows], data.num_users)
-    if data.timestamp is None:
+    if data.timestamp is None or not data.clock:
         return Timeline(items)
     times = items.with_values(data.timestamp[rows])
     if asked is not None:

@@ -110,7 +110,7 @@ def duplicate_probe(split: Split) -> Finding:
 def time_probe(split: Split) -> Finding:
     """Share of users whose held-out item was not decided by time, because times are absent or tied."""
     data = split.data
-    if split.order == "rows":
+    if split.order == "rows" and data.timestamp is None:
         sentence = "there are no timestamps: the rows of the file are taken to be in time order"
         return Finding("time", False, sentence, {"share": 0.0})
     if data.timestamp is None:

@@ -187,6 +187,11 @@ CUTS = (0.5, 0.6, 0.7, 0.8, 0.9)
 """Where suites cut for `next-sitting`."""
 
 
+def pooled(name: str) -> str:
+    """What tables call a protocol: cuts of one protocol stand in one column."""
+    return name.partition("@")[0] if name.partition("@")[0] in PROTOCOLS else name
+
+
 def at_cut(share: float) -> Protocol:
     """`next-sitting` at another cut, named so; settings are chosen a tenth of the interactions earlier."""
     if share == NEXT_SITTING.test_from:

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ownview.evaluation.comparison import SIGNS, Cell, Mark, UserValues, compare_columns
+from ownview.evaluation.comparison import NOT_ABOVE, SIGNS, Cell, Mark, UserValues, compare_columns
 from ownview.evaluation.findings import Finding, fired
 from ownview.evaluation.metrics import HEADLINE
-from ownview.evaluation.protocol import Protocol
+from ownview.evaluation.protocol import Protocol, pooled
 from ownview.registry import BASELINES
 from ownview.runs.audits import findings_of
 from ownview.runs.run import Run
@@ -131,18 +131,24 @@ def _asked(protocol: Protocol, table: Mapping[str, Sequence[str]]) -> tuple[str,
     return (how, *(f"{user}\x1f{item}" for user, item in zip(table["user"], table["held_out"], strict=True)))
 
 
-_FROM_CELL = ("mean", "seeds", "users", "mark", "against_best", "p_corrected")
+_FROM_CELL = ("mean", "seeds", "users", "mark", "against_best", "p_corrected", "not_above")
 
 _LEGEND = (
     f"{SIGNS[Mark.LEVEL]}: cannot be told apart from the column's best, {SIGNS[Mark.BEST]} "
     "({how}). Neither stands where rows were made at different times."
 )
+_YARDSTICKS = f"{NOT_ABOVE}: not above the best yardstick of its column, a row that counts and learns nothing of taste."
 LEGEND = _LEGEND.format(how="paired over users, corrected for the choice of the best and for all columns")
 LEGEND_BEFORE = _LEGEND.format(
     how="paired over users, Wilcoxon's test, Holm's correction over the table, recorded before the choice of the best "
     "was corrected for and before intervals held near 0"
 )
 """Of tables that were recorded by earlier versions."""
+
+
+def with_yardsticks(legend: str, cells: Mapping[CellKey, Cell]) -> str:
+    """A legend that also tells what is not above a yardstick, where any row is not."""
+    return f"{legend} {_YARDSTICKS}" if any(cell.not_above for cell in cells.values()) else legend
 
 
 @dataclass(frozen=True)
@@ -179,17 +185,21 @@ class Comparison:
             runs: finished.
             findings: of probes, by protocol; where None, what the run folders tell.
         """
-        rows = grouped(((run.experiment.label(), run.experiment.protocol.name), run) for run in runs)
+        column = {run.experiment.protocol.name: pooled(run.experiment.protocol.name) for run in runs}
+        rows = grouped(((run.experiment.label(), column[run.experiment.protocol.name]), run) for run in runs)
         methods = tuple(dict.fromkeys(method for method, _ in rows))
         cells = _cells(rows)
         notes = dict.fromkeys(f"{run.experiment.protocol.name}: {note}" for run in runs for note in run.result["notes"])
         notes |= dict.fromkeys(_unpaired(cells))
-        chosen = {run.experiment.protocol.name: run.experiment.protocol.selection for run in runs}
-        ranked = {run.experiment.protocol.name: run.experiment.protocol.ranked_among for run in runs}
-        known = dict(findings_of(runs) if findings is None else findings)
+        chosen = {column[run.experiment.protocol.name]: run.experiment.protocol.selection for run in runs}
+        ranked = {column[run.experiment.protocol.name]: run.experiment.protocol.ranked_among for run in runs}
+        known: dict[str, tuple[Finding, ...]] = {}
+        for name, found in (findings_of(runs) if findings is None else findings).items():
+            known[column.get(name, name)] = (*known.get(column.get(name, name), ()), *found)
         data = runs[0].experiment.data_label()
         tried = {method: tried_of(own[0].result, own[0].experiment) for (method, _), own in rows.items()}
-        return cls(data, methods, ranked, cells, known, (*notes, told(tried, data)), chosen, tried)
+        every = (*notes, told(tried, data))
+        return cls(data, methods, ranked, cells, known, every, chosen, tried, with_yardsticks(LEGEND, cells))
 
     @property
     def columns(self) -> list[tuple[str, str]]:

@@ -20,14 +20,24 @@ from typing import Any
 
 from ownview.base.errors import OutputError, suggestion
 from ownview.base.files import drop_unfinished, make_folder, write_text
-from ownview.evaluation.comparison import Mark
+from ownview.evaluation.comparison import Cell, Mark
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.metrics import HEADLINE
+from ownview.evaluation.protocol import pooled
 from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
-from ownview.runs.table import LEGEND, LEGEND_BEFORE, Comparison, averaged, compared, grouped, table_lines
+from ownview.runs.table import (
+    LEGEND,
+    LEGEND_BEFORE,
+    Comparison,
+    averaged,
+    compared,
+    grouped,
+    table_lines,
+    with_yardsticks,
+)
 from ownview.runs.tried import Tried, tried_of
 from ownview.studies.bench.suite import Suite
 from ownview.studies.grid import Planned
@@ -41,6 +51,12 @@ Entry = dict[str, Any]
 _FROM_RESULT = (
     *("rounds", "chosen_round", "chosen_on", "users_ranked", "tied_users", "test", "interval_95", "notes"),
     *("bytes_down_per_client", "bytes_up_per_client", "settings_tried", "tried_on"),
+)
+
+
+_FROM_CELL = (
+    *("mean", "spread", "low", "high", "seeds", "users"),
+    *("mark", "not_above", "p_corrected", "against_best"),
 )
 
 
@@ -85,11 +101,11 @@ def entry(one: Planned) -> Entry:
 
 def _compared(data: str, finished: Sequence[Planned]) -> list[Entry]:
     """Interval, mark against the best, p and effect sizes of every cell of one dataset; see `compared`."""
-    rows = grouped(((one.row, one.protocol), open_run(one.folder)) for one in finished if one.data == data)
+    rows = grouped(((one.row, pooled(one.protocol)), open_run(one.folder)) for one in finished if one.data == data)
     return [
         {
             **{"data": data, "protocol": protocol, "metric": metric, "method": method},
-            **{name: cell.to_dict()[name] for name in ("low", "high", "mark", "p_corrected", "against_best")},
+            **{name: cell.to_dict()[name] for name in _FROM_CELL},
         }
         for (method, protocol, metric), cell in compared(rows).items()
     ]
@@ -178,8 +194,8 @@ def tables(values: Document) -> list[Comparison]:
 
 def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
     here = [one for one in values["runs"] if one["data"] == data]
-    ranked = {one["protocol"]: f"{one['ranked_among']} items" for one in here}
-    protocols = {name: ranked[name] for name in values["protocols"] if name in ranked}
+    ranked = {pooled(one["protocol"]): f"{one['ranked_among']} items" for one in here}
+    protocols = {name: ranked[name] for name in map(pooled, values["protocols"]) if name in ranked}
     methods = tuple(dict.fromkeys(one["method"] for one in every if one["data"] == data))
     compared = {
         (one["method"], one["protocol"], one["metric"]): one for one in values["comparison"] if one["data"] == data
@@ -187,19 +203,25 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
     figures = {}
     for method in methods:
         for protocol in protocols:
-            same = [one for one in here if (one["method"], one["protocol"]) == (method, protocol)]
+            same = [one for one in here if (one["method"], pooled(one["protocol"])) == (method, protocol)]
             for key in [(method, protocol, metric) for metric in HEADLINE if same]:
                 cell, told = averaged(method, same, key[2]), compared.get(key)
                 # Interval and mark of the comparison; where there is none, the seeds' own intervals.
-                figures[key] = (
-                    cell if told is None else replace(cell, low=told["low"], high=told["high"], mark=Mark(told["mark"]))
-                )
+                figures[key] = cell if told is None else _as_told(cell, told)
     findings = {name: _findings(here, name) for name in protocols}
     firsts = {one["method"]: one for one in reversed(here)}
     tried = {method: _tried(firsts[method]) for method in methods if method in firsts}
     # Records keep the marks they were made with; those of earlier versions have `p_holm`.
     legend = LEGEND_BEFORE if any("p_holm" in one for one in compared.values()) else LEGEND
-    return Comparison(data, methods, protocols, figures, findings, tried=tried, legend=legend)
+    return Comparison(data, methods, protocols, figures, findings, tried=tried, legend=with_yardsticks(legend, figures))
+
+
+def _as_told(cell: Cell, told: Entry) -> Cell:
+    """A cell with what the comparison says of it; cuts that were pooled have a mean of their own there."""
+    known = {
+        name: told[name] for name in ("mean", "spread", "low", "high", "seeds", "users", "not_above") if name in told
+    }
+    return replace(cell, **known, mark=Mark(told["mark"]))
 
 
 def _tried(one: Entry) -> Tried | None:
@@ -207,7 +229,7 @@ def _tried(one: Entry) -> Tried | None:
 
 
 def _findings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:
-    told = (found for one in runs if one["protocol"] == protocol for found in one["warnings"])
+    told = (found for one in runs if pooled(one["protocol"]) == protocol for found in one["warnings"])
     return tuple(dict.fromkeys(Finding(one["probe"], True, one["sentence"]) for one in told))
 
 
