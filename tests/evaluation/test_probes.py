@@ -96,7 +96,6 @@ def test_audit_on_the_command_line(ownview: Callable[..., Outcome]) -> None:
     found = json.loads(done.out)
     assert {finding["probe"]: finding["fires"] for finding in found["findings"]} == {
         "leak": True, "duplicates": False, "time": False, "selection": False,
-        "sitting": True, "ties": False, "future": False,
         "sanity-random": False, "sanity-constant": False, "sanity-shuffle": False,
     }  # fmt: skip
 
