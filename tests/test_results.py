@@ -23,7 +23,7 @@ STALE = "not what results says; run: ownview render-results"
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Results and pages as they are committed, to be spoilt."""
     shutil.copytree(ROOT / "results", tmp_path / "results")
-    (tmp_path / "docs").mkdir()
+    shutil.copytree(ROOT / "docs" / "pictures", tmp_path / "docs" / "pictures")
     for name in ("README.md", "docs/results.md"):
         shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
@@ -98,7 +98,7 @@ def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, ownview: Cal
     outcome = ownview("render-results", "--check")
     assert (outcome.code, outcome.err) == (2, f"ownview: {name}: {STALE}\n")
     assert path.read_text(encoding="utf-8") != before, "--check changes nothing"
-    assert ownview("render-results").out == "1 of 2 files changed\n"
+    assert ownview("render-results").out == "1 of 8 files changed\n"
     assert path.read_text(encoding="utf-8") == before
 
 

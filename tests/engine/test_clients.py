@@ -74,7 +74,7 @@ def test_what_a_client_sees() -> None:
     }
     seen = visible(params)
     tables = {"plain", "plain.outside", "items", "items.outside", "received", "received.outside"}
-    assert set(seen) == {"user", *tables, "past.rows", "past.times", "past.mask"}
+    assert set(seen) == {"user", *tables, "past.rows", "past.times", "past.mask", "past.now"}
     assert {name for name, param in seen.items() if param.rows} == {"plain", "items", "received"}
     assert [name for name, param in params.items() if param.own] == ["user", "plain", "items"]
     assert [name for name, param in params.items() if param.sends] == ["items"]

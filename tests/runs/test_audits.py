@@ -25,7 +25,9 @@ from ownview.runs.table import Comparison
 
 def _write_data(path: Path, seed: int = 0, users: int = 40) -> None:
     random = np.random.default_rng(seed)
-    rows = [f"{u},{i},{t}" for u in range(users) for t, i in enumerate(random.choice(160, size=12, replace=False))]
+    rows = [
+        f"{u},{i},{86_400 * t}" for u in range(users) for t, i in enumerate(random.choice(160, size=12, replace=False))
+    ]
     path.write_text("\n".join(["user,item,timestamp", *rows]) + "\n", encoding="utf-8")
 
 

@@ -44,7 +44,7 @@ class FedSASRec(SequenceSettings, ReportingMethod):
 
     local_steps: int = setting(1, "steps of a client in a round", low=1, high=100, search=OneOf((1, 2, 4, 8)))
     local_rate: float = setting(
-        1.0, "rate of a client's steps; one alone does not depend on it", above=0, search=Between(0.1, 10, log=True)
+        1.0, "rate of a client's steps; one alone does not depend on it", above=0, search=Between(0.1, 10.0, log=True)
     )
 
     def params(self, world: World) -> dict[str, Param]:
