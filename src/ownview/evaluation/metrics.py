@@ -122,6 +122,14 @@ def ndcg(standing: Standing, k: int) -> FloatArray:
     return np.asarray(reached / np.cumsum(gain)[np.minimum(standing.answers, k) - 1])
 
 
+def chance_of_hit(candidates: IntArray, right: IntArray, k: int) -> FloatArray:
+    """[users] HR@K of a random order: 1 - C(c - r, K) / C(c, K) for r right answers among c candidates."""
+    missed = np.ones(len(candidates))
+    for j in range(k):
+        missed *= np.where(candidates > j, np.maximum(candidates - right - j, 0) / np.maximum(candidates - j, 1), 1.0)
+    return 1 - missed
+
+
 def recall(standing: Standing, k: int) -> FloatArray:
     """[users] recall@K: the share of a user's right answers among the first K."""
     found = standing.by_user(_mean_over_block(standing, _prefix_sums(np.ones(k), standing)))

@@ -10,7 +10,7 @@ from ownview.base.randomness import bits, derive, unit
 from ownview.data.negatives import NegativeSampler
 from ownview.data.splits import Split
 from ownview.evaluation.findings import Finding, selection_mark
-from ownview.evaluation.metrics import hit_rate, ndcg
+from ownview.evaluation.metrics import chance_of_hit, hit_rate, ndcg
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.sanity import sanity_probes, standard_errors
@@ -75,10 +75,11 @@ def leak_probe(
         sentence = "nothing of the users that are asked is trained on, so no negative of theirs can give anything away"
         return Finding("leak", False, sentence, {"told_by": "the split"})
     test = ranker or rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)[1]
-    standing = _some_users(test, most_users, seed).rank(_NegativeCounts(split, protocol, rounds, seed))
+    some = _some_users(test, most_users, seed)
+    standing = some.rank(_NegativeCounts(split, protocol, rounds, seed))
     hits = hit_rate(standing, 10)
     low, high = mean_interval(hits)
-    odds = np.minimum(10 / standing.candidates, 1)
+    odds = chance_of_hit(standing.candidates - (some.answers - some.met), some.met, 10)
     chance, reached = float(odds.mean()), float(hits.mean())
     fires = low > chance and standard_errors(hits - odds, odds * (1 - odds)) > _CLEARLY
     sentence = (
@@ -97,6 +98,8 @@ def leak_probe(
 
 def duplicate_probe(split: Split) -> Finding:
     """Share of test pairs that stand in training too."""
+    if split.test.strangers is not None:
+        return Finding("duplicates", False, "nothing of the users that are asked is trained on", {"share": 0.0})
     train = split.training_items()
     seen = np.mean([bool(torch.isin(split.test.relevant.of(u), train.of(u)).any()) for u in split.test.users.tolist()])
     sentence = (

@@ -69,6 +69,20 @@ class Ranker:
         answers = None if (lengths == 1).all() else lengths
         return Standing(self.users.cpu().numpy(), better, tied, total, self.ties, answers)
 
+    @property
+    def met(self) -> IntArray:
+        """[k] right answers of each user that the model can find, because somebody had met them."""
+        owner = torch.repeat_interleave(torch.arange(len(self.users), device=self.device), self.relevant.lengths)
+        known = (self.relevant.values < self.num_items).long()
+        return (
+            torch.zeros(len(self.users), dtype=torch.long, device=self.device).index_add(0, owner, known).cpu().numpy()
+        )
+
+    @property
+    def answers(self) -> IntArray:
+        """[k] right answers of each user."""
+        return self.relevant.lengths.cpu().numpy()
+
     def of(self, chosen: Tensor) -> Ranker:
         """The same questions to some of the users, by place among `users`."""
         lists = [self.relevant.of(int(place)) for place in chosen]

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from ownview.base.randomness import bits, derive, unit
-from ownview.data.interactions import FloatArray
+from ownview.data.interactions import FloatArray, IntArray
 from ownview.evaluation.findings import Finding
-from ownview.evaluation.metrics import area_under_curve, hit_rate, ndcg, per_user
+from ownview.evaluation.metrics import area_under_curve, chance_of_hit, hit_rate, ndcg, per_user
 from ownview.evaluation.ranking import Ranker
 
 _K = 10
@@ -32,18 +32,21 @@ def sanity_probes(ranker: Ranker, seed: int) -> list[Finding]:
 
 
 def random_probe(ranker: Ranker, seed: int) -> Finding:
-    """Random scores must be at chance: a user with c candidates hits with probability min(10 / c, 1), AUC is 1/2.
+    """Random scores must be at chance: the odds of a random order for HR@10, and 1/2 for AUC.
 
     It fires where HR@10 or AUC lies more than four standard errors away. The errors are known exactly: a hit has
-    variance p (1 - p), and AUC, uniform on 0, 1/(c - 1), ..., 1, has variance (c + 1) / (12 (c - 1)).
+    variance p (1 - p), and AUC of r right ones among c has (c + 1) / (12 r (c - r)). Right answers that nobody had met
+    stand last: they are never hit and beat nobody.
     """
     standing = ranker.rank(_RandomScores(derive(seed, "sanity"), ranker.num_items))
-    total = standing.candidates.astype(np.float64)
-    chance = np.minimum(_K / total, 1)
-    auc_variance = np.where(total > 1, (total + 1) / (12 * np.maximum(total - 1, 1)), 0.0)
+    right, answers = ranker.met, ranker.answers
+    total = standing.candidates - (answers - right)
+    chance = chance_of_hit(total, right, _K)
+    others, share = total - right, right / answers
+    spread = np.where((others > 0) & (right > 0), (total + 1) / (12 * np.maximum(right * others, 1)), 0.0)
     hits, areas = hit_rate(standing, _K), area_under_curve(standing)
     off_hits = standard_errors(hits - chance, chance * (1 - chance))
-    off_areas = standard_errors(areas - 0.5, auc_variance)
+    off_areas = standard_errors(areas - 0.5 * share, share**2 * spread)
     fires = max(abs(off_hits), abs(off_areas)) > _LIMIT
     reached = (
         f"random scores reach HR@{_K} {hits.mean():.4f} where chance is {chance.mean():.4f}, AUC {areas.mean():.3f}"
@@ -62,11 +65,12 @@ def random_probe(ranker: Ranker, seed: int) -> Finding:
 def constant_probe(ranker: Ranker) -> Finding:
     """A model that scores everything alike must be at its tie rule's value.
 
-    Expected ties: HR@10 = min(10 / c, 1) and NDCG@10 = sum_{r <= min(10, c)} 1 / log2(1 + r) / c for c candidates.
-    Ties lost: rank c, so both are 0 unless there are 10 candidates or fewer.
+    Expected ties, one right answer among c: HR@10 = min(10 / c, 1), NDCG@10 = sum of 1 / log2(1 + r) / c, r <= min(10, c);
+    of several each has that sum, and HR@10 is that of a random order. Ties lost: rank c, so both are 0 unless there are
+    10 candidates or fewer.
     """
     standing = ranker.rank(_ConstantScores(ranker.num_items))
-    wanted = np.array([_tied(int(c), ranker.ties) for c in standing.candidates])
+    wanted = _tied(standing.candidates - (ranker.answers - ranker.met), ranker.met, ranker.answers, ranker.ties)
     reached = np.stack([hit_rate(standing, _K), ndcg(standing, _K)], axis=1)
     worst = float(np.abs(reached - wanted).max())
     fires = worst > _EXACT
@@ -113,11 +117,22 @@ def standard_errors(off: FloatArray, variance: FloatArray) -> float:
     return total / error
 
 
-def _tied(candidates: int, ties: str) -> tuple[float, float]:
-    """HR@10 and NDCG@10 where all candidates are tied."""
-    ranks = [candidates] if ties == "last" else list(range(1, candidates + 1))
-    inside = [rank for rank in ranks if rank <= _K]
-    return len(inside) / len(ranks), sum(1 / math.log2(1 + rank) for rank in inside) / len(ranks)
+def _tied(total: IntArray, right: IntArray, answers: IntArray, ties: str) -> FloatArray:
+    """[k, 2] HR@10 and NDCG@10 where all candidates are tied.
+
+    Args:
+        total: [k] candidates that somebody had met.
+        right: [k] right answers among them.
+        answers: [k] right answers, met or not.
+        ties: the tie rule.
+    """
+    gain = 1 / np.log2(np.arange(2, _K + 2))
+    ideal = np.cumsum(gain)[np.minimum(answers, _K) - 1]
+    if ties == "last":  # the ranks total - right + 1 to total
+        inside = np.stack([(total - right < rank) & (rank <= total) for rank in range(1, _K + 1)], axis=1)
+        return np.stack([inside.any(1).astype(float), (inside * gain).sum(1) / ideal], axis=1)
+    reached = np.cumsum(gain)[np.minimum(total, _K) - 1] / total
+    return np.stack([chance_of_hit(total, right, _K), reached * right / ideal], axis=1)
 
 
 class _RandomScores:
