@@ -65,8 +65,9 @@ def random_probe(ranker: Ranker, seed: int) -> Finding:
 def constant_probe(ranker: Ranker) -> Finding:
     """A model that scores everything alike must be at its tie rule's value.
 
-    Expected ties, one right answer among c: HR@10 = min(10 / c, 1), NDCG@10 = sum of 1 / log2(1 + r) / c, r <= min(10, c);
-    of several each has that sum, and HR@10 is that of a random order. Ties lost: rank c, so both are 0 unless there are
+    Expected ties, one right answer among c: HR@10 = min(10 / c, 1), NDCG@10 = sum over r <= min(10, c) of
+    1 / log2(1 + r) / c; of several each has that sum, and HR@10 is that of a random order. Ties lost: rank c, so both
+    are 0 unless there are
     10 candidates or fewer.
     """
     standing = ranker.rank(_ConstantScores(ranker.num_items))
