@@ -67,8 +67,7 @@ def constant_probe(ranker: Ranker) -> Finding:
 
     Expected ties, one right answer among c: HR@10 = min(10 / c, 1), NDCG@10 = sum over r <= min(10, c) of
     1 / log2(1 + r) / c; of several each has that sum, and HR@10 is that of a random order. Ties lost: rank c, so both
-    are 0 unless there are
-    10 candidates or fewer.
+    are 0 unless there are 10 candidates or fewer.
     """
     standing = ranker.rank(_ConstantScores(ranker.num_items))
     wanted = _tied(standing.candidates - (ranker.answers - ranker.met), ranker.met, ranker.answers, ranker.ties)
