@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from ownview.cli.options import AsJson, Columns, DataDir
+from ownview.cli.options import AsJson, Columns, DataDir, ProtocolName
 from ownview.cli.terminal import Console
 from ownview.data.catalog import load, min_interactions
 from ownview.data.columns import parse_columns
@@ -18,7 +18,7 @@ from ownview.evaluation.protocol import protocol as protocol_by_name
 
 def command(
     data: Annotated[str, typer.Argument(help="A dataset (`ownview data ls`) or a file of interactions.")] = "goodbooks",
-    protocol: Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")] = "honest",
+    protocol: ProtocolName = "honest",
     columns: Columns = None,
     rounds: Annotated[int, typer.Option("--rounds", help="Rounds of negatives that the leak probe counts.")] = 100,
     data_dir: DataDir = None,

@@ -21,7 +21,12 @@ Columns = Annotated[
 MeasureEvery = Annotated[
     int, typer.Option("--measure-every", help="Rounds from one measurement of validation to the next.")
 ]
-ProtocolName = Annotated[str, typer.Option("--protocol", help="honest, paper, or a .toml file.")]
+ProtocolName = Annotated[
+    str,
+    typer.Option(
+        "--protocol", help="honest, next-sitting, honest-time, sequential, new-users, paper, or a .toml file."
+    ),
+]
 Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
 Rounds = Annotated[int, typer.Option("--rounds", help="Rounds of training; for central models, epochs.")]
 Sets = Annotated[
