@@ -162,12 +162,12 @@ def test_global_time_asks_for_the_first_new_item_of_each_window() -> None:
 
 def test_global_time_knows_training_alone_or_what_came_between_too() -> None:
     without, more = windows(build(IN_WINDOWS)), windows(build(IN_WINDOWS), knows_validation=True)
-    for question in (without.validation, without.test, more.validation):
+    for question, moment in ((without.validation, 10), (without.test, 20), (more.validation, 10)):
         assert known(without, "a", question) == [("p", 1)]
         assert question.known.now is not None
-        assert (question.known.now // DAY).tolist() == [0, 1, 2, 3]
+        assert (question.known.now // DAY).tolist() == [moment] * 4, "the clock shows the cut"
     assert known(more, "a") == [("p", 1), ("q", 11), ("s", 12)], "what a user had stands once"
     assert known(more, "b") == [("p", 2)]
     assert more.test.known.now is not None
-    assert (more.test.known.now // DAY).tolist() == [0, 12, 2, 15]
+    assert (more.test.known.now // DAY).tolist() == [20] * 4
     assert more.train.values.tolist() == without.train.values.tolist()

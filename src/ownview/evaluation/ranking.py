@@ -219,6 +219,6 @@ def _counts(scores: Tensor, mine: Tensor) -> tuple[Tensor, Tensor]:
     """[B, R] how many of the scores [B, m] are above, and how many equal to, each of `mine` [B, R]."""
     if mine.shape[1] == 1:
         return (scores > mine).sum(1, keepdim=True), (scores == mine).sum(1, keepdim=True)
-    rising = scores.sort(dim=1).values
+    rising = scores.sort(dim=1).values.contiguous()
     above, below = (torch.searchsorted(rising, mine.contiguous(), right=right) for right in (True, False))
     return scores.shape[1] - above, above - below
