@@ -20,7 +20,7 @@ from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import Task, run_all
 from ownview.runs.experiment import Experiment
-from ownview.runs.table import LEGEND, Comparison, counted
+from ownview.runs.table import Comparison, counted
 
 
 def command(
@@ -104,7 +104,7 @@ def _show(comparison: Comparison, rounds: int, seeds: int, folder: Path) -> None
     chosen = ", ".join(f"{stage} ({protocol})" for protocol, stage in comparison.chosen_on.items())
     console.print(f"In brackets: {spread}. Round chosen on: {chosen}.", markup=False)
     if len(comparison.methods) > 1:
-        console.print(LEGEND, markup=False)
+        console.print(comparison.legend, markup=False)
     for note in comparison.notes:
         console.print(f"note: {note}", markup=False)
     console.print(f"Every run is in {folder}", soft_wrap=True, markup=False)
