@@ -88,3 +88,15 @@ def test_untimed_rows_in_order_may_be_asked_for_the_next(ownview: Callable[..., 
     done = ownview("run", "fedease", "--data", "untimed.csv", "--protocol", "sequential", "--out", "out")
     assert done.code == 0, done
     assert "the rows of the file are taken to be in time order" in done.words
+
+
+def test_a_table_says_that_there_are_no_times(ownview: Callable[..., Outcome]) -> None:
+    rows = "".join(f'[[rows]]\nmethod = "{name}"\n' for name in ("popularity", "fednext", "recent-popularity"))
+    head = 'title = "T"\nabout = "A"\nrounds = 1\nseeds = 1\nprotocols = ["honest"]\ndata = ["untimed.csv"]\n'
+    Path("suite.toml").write_text(head + rows)
+    done = ownview("bench", "suite.toml", "--out", "out", "--jobs", "1")
+    assert done.code == 3
+    lines = [line for line in Path("out/results.md").read_text().splitlines() if line.startswith("| ")]
+    assert [line.count("| no times |") + line.count(" no times | no times |") > 0 for line in lines[2:]] == [
+        False, True, True,
+    ]  # fmt: skip

@@ -263,7 +263,7 @@ def test_the_first_round_by_rank_by_hand(engine: str) -> None:
 def test_data_without_order_is_refused_in_one_line() -> None:
     data = Interactions.from_rows("unordered", np.repeat([0, 1], 4), np.array([0, 1, 2, 3] * 2))
     split = leave_one_out(data, ties="hash", untimed="random", seed=0)
-    with pytest.raises(SettingError, match="fednext needs items in time order, and this data has none") as caught:
+    with pytest.raises(SettingError, match="fednext needs items in time order, and this data has no times") as caught:
         small_federation(FedNext(), split)
     assert "\n" not in str(caught.value)
 

@@ -22,8 +22,9 @@ def figures(found: Comparison, title: str, *, over_seeds: bool = False) -> Table
         title=escape(title), title_justify="left", title_style="bold", box=None,
     )  # fmt: skip
     for method in found.methods:
-        cells = [found.cells.get((method, *column)) for column in found.columns]
-        table.add_row(escape(found.label(method)), *(_text(cell, over_seeds) for cell in cells))
+        cells = ((column[0], found.cells.get((method, *column))) for column in found.columns)
+        texts = (found.missing(method, name) if cell is None else _text(cell, over_seeds) for name, cell in cells)
+        table.add_row(escape(found.label(method)), *texts)
     return table
 
 
@@ -34,8 +35,6 @@ def warn(console: Console, found: Comparison) -> None:
             console.print(f"[red]![/] {escape(protocol)}, {finding.probe}: {escape(finding.sentence)}")
 
 
-def _text(cell: Cell | None, over_seeds: bool) -> str:
-    if cell is None:
-        return "-"
+def _text(cell: Cell, over_seeds: bool) -> str:
     sure = f"± {cell.spread:.3f}" if over_seeds and cell.spread is not None else f"{cell.low:.3f}-{cell.high:.3f}"
     return f"{cell.mean:.3f} {cell.signs}".rstrip() + f"\n[dim]({sure})[/]"

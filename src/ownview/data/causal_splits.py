@@ -105,7 +105,9 @@ def next_sitting(
         interaction where that is later.
     """
     if not source.clock:
-        raise DataError(f"{source.name}: a pause is so many seconds, and {NO_CLOCK}; expected data with a clock")
+        raise DataError(
+            f"{source.name}: there are no times to measure a pause by: {NO_CLOCK}; expected data with a clock"
+        )
     past = Past.before(source, moment)
     data = past.data
     assert data.timestamp is not None

@@ -79,7 +79,10 @@ class FedNext(Federated):
 
     def _form(self, world: World) -> FullForm | RankForm:
         if world.order == "none":
-            raise SettingError("fednext needs items in time order, and this data has none; expected times, or fedease")
+            raise SettingError(
+                "fednext needs items in time order, and this data has no times and no declared order; expected either, "
+                "or fedease"
+            )
         if not self.scales:
             raise SettingError("FedNext setting scales=(): expected at least one number above 0")
         if self.rank > world.num_items:

@@ -42,6 +42,6 @@ def require_order(name: str, order: str) -> None:
     """Refuse data whose items have no order: there is no next one to learn."""
     if order == "none":
         raise SettingError(
-            f"{name} learns what comes next, and nothing says in which order items came; expected data with times, or "
+            f"{name} learns what comes next, and the data has no times and no declared order; expected times, or "
             'rows in time order and a protocol with untimed="rows" (such as sequential)'
         )

@@ -165,6 +165,7 @@ class Comparison:
         chosen_on: by protocol, what chooses the round.
         tried: by method, how many settings its own were chosen from; None where that is not known.
         legend: what its marks mean, and how they were made.
+        absent: by method and protocol, why a cell is not there, in two words.
     """
 
     data: str
@@ -176,6 +177,7 @@ class Comparison:
     chosen_on: dict[str, str] = field(default_factory=dict)
     tried: dict[str, Tried | None] = field(default_factory=dict)
     legend: str = LEGEND
+    absent: dict[RowKey, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, runs: Sequence[Run], findings: Mapping[str, tuple[Finding, ...]] | None = None) -> Comparison:
@@ -210,6 +212,10 @@ class Comparison:
     def seeds(self) -> int:
         """Most that any row has."""
         return max((cell.seeds for cell in self.cells.values()), default=0)
+
+    def missing(self, method: str, protocol: str) -> str:
+        """What stands in a cell that is not there."""
+        return self.absent.get((method, protocol), "-")
 
     def label(self, method: str) -> str:
         """The method, how many settings were tried for it, and how many seeds it has where others have more."""

@@ -48,6 +48,9 @@ FORMAT = 2
 Document = dict[str, Any]
 Entry = dict[str, Any]
 
+NO_TIMES = "no times"
+"""Stands in the cell of a run that was refused because its data has none."""
+
 _FROM_RESULT = (
     *("rounds", "chosen_round", "chosen_on", "users_ranked", "tied_users", "test", "interval_95", "notes"),
     *("bytes_down_per_client", "bytes_up_per_client", "settings_tried", "tried_on"),
@@ -208,12 +211,17 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
                 cell, told = averaged(method, same, key[2]), compared.get(key)
                 # Interval and mark of the comparison; where there is none, the seeds' own intervals.
                 figures[key] = cell if told is None else _as_told(cell, told)
+    failed_here = [one for one in values["failures"] if one["data"] == data]
+    # What needs times says so in these words, whoever refuses.
+    absent = {(one["method"], pooled(one["protocol"])): NO_TIMES for one in failed_here if NO_TIMES in one["reason"]}
     findings = {name: _findings(here, name) for name in protocols}
     firsts = {one["method"]: one for one in reversed(here)}
     tried = {method: _tried(firsts[method]) for method in methods if method in firsts}
     # Records keep the marks they were made with; those of earlier versions have `p_holm`.
     legend = LEGEND_BEFORE if any("p_holm" in one for one in compared.values()) else LEGEND
-    return Comparison(data, methods, protocols, figures, findings, tried=tried, legend=with_yardsticks(legend, figures))
+    return Comparison(
+        data, methods, protocols, figures, findings, tried=tried, legend=with_yardsticks(legend, figures), absent=absent
+    )
 
 
 def _as_told(cell: Cell, told: Entry) -> Cell:
@@ -284,7 +292,16 @@ def markdown_table(table: Comparison) -> list[str]:
     """Both protocols side by side."""
     heads = [f"`{protocol}` {metric} of {table.ranked[protocol]}" for protocol, metric in table.columns]
     cells = {one: [table.cells.get((one, *column)) for column in table.columns] for one in table.methods}
-    rows = [[table.label(one), *("-" if cell is None else str(cell) for cell in mine)] for one, mine in cells.items()]
+    rows = [
+        [
+            table.label(one),
+            *(
+                table.missing(one, column[0]) if cell is None else str(cell)
+                for column, cell in zip(table.columns, mine, strict=True)
+            ),
+        ]
+        for one, mine in cells.items()
+    ]
     return table_lines(["method", *heads], rows)
 
 
