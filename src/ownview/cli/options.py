@@ -24,7 +24,8 @@ MeasureEvery = Annotated[
 ProtocolName = Annotated[
     str,
     typer.Option(
-        "--protocol", help="honest, next-sitting, honest-time, sequential, new-users, paper, or a .toml file."
+        "--protocol",
+        help="What is asked: honest, next-sitting, honest-time, sequential, new-users, paper, or a .toml file.",
     ),
 ]
 Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
