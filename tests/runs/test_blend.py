@@ -10,9 +10,10 @@ import torch
 
 from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend, Part
-from ownview.blends.weights import after_pause, chosen, lattice, own_choice, standardised
+from ownview.blends.weights import after_pause, chosen, lattice, own_choice
 from ownview.data.interactions import Interactions
 from ownview.evaluation.protocol import protocol
+from ownview.parts.transitions import standardised
 from ownview.registry import enough_rounds
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment

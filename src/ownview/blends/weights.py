@@ -33,13 +33,6 @@ class Standardised(Interface):
         """[P, B, m] each part's scores, standardised over the items of each user."""
 
 
-def standardised(scores: Tensor) -> Tensor:
-    """[B, m] less the mean, over the standard deviation, of each user's; 0 where all are equal."""
-    centred = scores - scores.mean(1, keepdim=True)
-    deviation = centred.square().mean(1, keepdim=True).sqrt()
-    return torch.where(deviation > 0, centred / torch.where(deviation > 0, deviation, 1), 0)
-
-
 def lattice(parts: int) -> FloatArray:
     """[G, P] all weights that are multiples of a step and add up to 1."""
     steps = _STEPS[parts]
@@ -65,8 +58,7 @@ def after_pause(question: Question, pause_days: float) -> npt.NDArray[np.bool_]:
     known = question.known
     if known.times is None or known.now is None:
         return np.zeros(len(known.items), dtype=bool)
-    last = known.times.values[(known.items.offsets[1:] - 1).clamp(min=0)]
-    late = (known.now - last > round(pause_days * DAY)) & (known.items.lengths > 0)
+    late = (known.now - known.last > round(pause_days * DAY)) & (known.items.lengths > 0)
     return late.cpu().numpy()
 
 

@@ -72,6 +72,11 @@ class Past:
         item = known[source.item[later]]
         return cls(data, later, user, item, source.timestamp[later], source.items[unmet], last)
 
+    def by_time(self, ties: str, seed: int) -> IntArray:
+        """[r] the rows of `data` by user and time; see `time_order`."""
+        assert self.data.timestamp is not None
+        return time_order(self.data, self.data.timestamp, ties=ties, seed=seed)
+
     def relevant(self, rows: IntArray) -> Ragged:
         """Every user's new items in some later rows (positions among these)."""
         new = rows[~self.had(rows, self.data.user, self.data.item)]
@@ -110,9 +115,7 @@ def next_sitting(
         )
     past = Past.before(source, moment)
     data = past.data
-    assert data.timestamp is not None
-    order = time_order(data, data.timestamp, ties=ties, seed=seed)
-    everything = np.ones(len(data), dtype=bool)
+    order, everything = past.by_time(ties, seed), np.ones(len(past.data), dtype=bool)
     train, timeline = training(data, order, everything)
     rows = _first_sitting(past, _later_by_time(source, past, ties, seed), pause)
     comes_back = data.counts[past.user[rows]] >= fewest
@@ -148,9 +151,7 @@ def global_time(
     """
     past = Past.before(source, first)
     data = past.data
-    assert data.timestamp is not None
-    order = time_order(data, data.timestamp, ties=ties, seed=seed)
-    everything = np.ones(len(data), dtype=bool)
+    order, everything = past.by_time(ties, seed), np.ones(len(past.data), dtype=bool)
     train, timeline = training(data, order, everything)
     later = _later_by_time(source, past, ties, seed)
     later = later[past.user[later] >= 0]
@@ -245,4 +246,4 @@ def _extended(known: Timeline, past: Past, rows: IntArray) -> Timeline:
     if known.times is None:
         return Timeline(items)
     times = Ragged.from_pairs(users, np.concatenate([known.times.values.numpy(), past.times[new]]), n)
-    return Timeline(items, times, times.values[items.offsets[1:] - 1])
+    return Timeline(items, times, Timeline(items, times).last)

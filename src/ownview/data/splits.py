@@ -165,9 +165,7 @@ def known_by(data: Interactions, order: IntArray, known: RowMask, asked: IntArra
     times = items.with_values(data.timestamp[rows])
     if asked is not None:
         return Timeline(items, times, torch.from_numpy(data.timestamp[asked].copy()))
-    last = (items.offsets[1:] - 1).clamp(min=0)
-    now = times.values[last] if len(rows) else torch.zeros(data.num_users, dtype=torch.long)
-    return Timeline(items, times, torch.where(items.lengths > 0, now, 0))
+    return Timeline(items, times, Timeline(items, times).last)
 
 
 def distinct(lists: Ragged) -> Ragged:

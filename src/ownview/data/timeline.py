@@ -26,6 +26,14 @@ class Timeline:
     times: Ragged | None = None
     now: torch.Tensor | None = None
 
+    @property
+    def last(self) -> torch.Tensor:
+        """[n] the time of each user's last item, 0 for a user without any; with times alone."""
+        assert self.times is not None
+        ends = (self.items.offsets[1:] - 1).clamp(min=0)
+        values = self.times.values if len(self.times.values) else self.times.values.new_zeros(1)
+        return torch.where(self.items.lengths > 0, values[ends], 0)
+
     def to(self, device: torch.device) -> Timeline:
         """The same on a device."""
         times = None if self.times is None else self.times.to(device)

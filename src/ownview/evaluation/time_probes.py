@@ -15,8 +15,7 @@ from ownview.baselines.ease import EASE
 from ownview.baselines.markov import Markov
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.sitting_counts import SittingStarts
-from ownview.data.interactions import FloatArray, IntArray
-from ownview.data.questions import Question
+from ownview.data.interactions import FloatArray
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
@@ -78,8 +77,7 @@ def sitting_probe(split: Split) -> Finding:
     question = split.test
     users = question.users
     assert question.when is not None
-    last = _last_known(question)[users]
-    gap = question.when[users] - last
+    gap = question.when[users] - question.known.last.numpy()[users]
     hour, same = float((gap <= _HOUR).mean()), float((gap == 0).mean())
     fires = hour > _MOSTLY
     sentence = (
@@ -144,14 +142,6 @@ def future_probe(split: Split, ranker: Ranker) -> Finding:
         sentence += "; part of such a table measures that others' future was trained on"
     values: dict[str, float | str] = {"with": float(with_it.mean()), "without": float(without.mean()), "p": test.p}
     return Finding("future", fires, sentence, values)
-
-
-def _last_known(question: Question) -> IntArray:
-    """[n] the time of each user's last known item; 0 where nothing is known."""
-    known = question.known
-    assert known.times is not None
-    last = known.times.values[(known.items.offsets[1:] - 1).clamp(min=0)]
-    return torch.where(known.items.lengths > 0, last, 0).numpy()
 
 
 def _before(split: Split, moment: int) -> Split:

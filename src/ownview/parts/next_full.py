@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.parts.next_settings import NextSettings, column
+from ownview.parts.next_settings import NextForm, column
 from ownview.parts.places import Places, faded, latest, nearness, numbers_held, reach, weighed_rows
 from ownview.parts.positive_definite import ease_weights, solution
 from ownview.parts.transitions import across, future, past, standardised
@@ -15,29 +15,17 @@ from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
 from ownview.seam.initial import Constant
 from ownview.seam.roles import Param, held, private, received, timeline
 from ownview.seam.server import Arrived, Server, Sums
-from ownview.seam.training import Batch, Context, Params, World
+from ownview.seam.training import Batch, Context, Params
 
 
 @dataclass(frozen=True)
-class FullForm:
+class FullForm(NextForm):
     """B [Km, m] = (A + lambda D)^-1 C, A = sum_u w_u P_u^T P_u, C = sum_u w_u P_u^T F_u, D its scales' mean diagonals.
 
     Row t of P_u: the client's past before place t at K scales side by side; row t of F_u: what it had from there on.
     Across sittings likewise, with one past by sitting and the sitting after a pause. After a pause a client adds up its
     standardised scores: across, EASE^R, and recent popularity.
-
-    Args:
-        given: the settings.
-        world: without times there are no sittings.
     """
-
-    given: NextSettings
-    world: World
-
-    @property
-    def clock(self) -> bool:
-        """Whether times are known."""
-        return self.world.order == "times"
 
     def client(self) -> Client:
         """The client's half; B serves predictions alone, so clients receive it after the round."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.parts.next_settings import NextSettings, column
+from ownview.parts.next_settings import NextForm, column
 from ownview.parts.places import Places, faded, latest, nearness
 from ownview.parts.positive_definite import solution
 from ownview.parts.transitions import across, future, past, standardised
@@ -15,11 +15,11 @@ from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand
 from ownview.seam.initial import Constant, Normal
 from ownview.seam.roles import Param, held, private, received, timeline
 from ownview.seam.server import Arrived, Server, Sums
-from ownview.seam.training import Batch, Context, Params, World
+from ownview.seam.training import Batch, Context, Params
 
 
 @dataclass(frozen=True)
-class RankForm:
+class RankForm(NextForm):
     """Scores Z B, Z [Kk] the client's pasts at K scales times item vectors V [m, k], B [Kk, m] = (A + lambda d I)^-1 C.
 
     A = sum_u w_u (P_u V)^T (P_u V), C = sum_u w_u (P_u V)^T F_u, with P_u and F_u as in the full form, d the mean
@@ -28,19 +28,7 @@ class RankForm:
     row, the server makes the columns orthonormal. Only the space matters, no rotation of it. The round after that sums
     A and C.
     After a pause a client adds up its standardised scores across sittings, likewise through V, and recent popularity.
-
-    Args:
-        given: the settings.
-        world: without times there are no sittings.
     """
-
-    given: NextSettings
-    world: World
-
-    @property
-    def clock(self) -> bool:
-        """Whether times are known."""
-        return self.world.order == "times"
 
     def client(self) -> Client:
         """The client's half."""

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ownview.parts.places import Places
 from ownview.seam.client import Patch
-from ownview.seam.training import Params
+from ownview.seam.training import Params, World
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,24 @@ class NextSettings:
         """[] whether more than a pause has passed since the client's last item; so it has for one without any."""
         last = torch.cat([places.times.new_zeros(1), places.times])[-1]
         return (p["past.now"] - last).to(places.mask.dtype) > self.pause
+
+
+@dataclass(frozen=True)
+class NextForm:
+    """What both forms of FedNext begin with.
+
+    Args:
+        given: the settings.
+        world: without times there are no sittings.
+    """
+
+    given: NextSettings
+    world: World
+
+    @property
+    def clock(self) -> bool:
+        """Whether times are known."""
+        return self.world.order == "times"
 
 
 def column(places: Places, values: Tensor) -> Patch:

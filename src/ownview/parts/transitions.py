@@ -62,6 +62,6 @@ def across(places: Places, pause: float, tau: float) -> Across:
 
 
 def standardised(scores: Tensor) -> Tensor:
-    """[m] with mean 0 and standard deviation 1; 0 where all are equal."""
-    centred = scores - scores.mean()
-    return centred / centred.square().mean().sqrt().clamp(min=1e-12)
+    """[..., m] with mean 0 and standard deviation 1 over the last axis; 0 where all are equal."""
+    centred = scores - scores.mean(-1, keepdim=True)
+    return centred / centred.square().mean(-1, keepdim=True).sqrt().clamp(min=1e-12)

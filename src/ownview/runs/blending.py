@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 
 from ownview.blends.blend import Blend
-from ownview.blends.weights import after_pause, at_once, chosen, lattice, own_choice, standardised, wins
+from ownview.blends.weights import after_pause, at_once, chosen, lattice, own_choice, wins
 from ownview.data.questions import Question
 from ownview.evaluation.ranking import Ranker, Scorer
 from ownview.federation.round import RoundReport
+from ownview.parts.transitions import standardised
 
 if TYPE_CHECKING:
     from ownview.runs.trainers import Trainer
