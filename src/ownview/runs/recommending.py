@@ -67,7 +67,7 @@ class Recommender:
         here = replace(experiment, device="auto")
         setup = ExperimentSetup.of(here, data=data, data_dir=data_dir)
         setup.require_same(folder, here)
-        trainer = setup.trainer(here, model or here.model())
+        trainer = setup.trainer(here, model or here.model(), folder.path.parent)
         restore(trainer, folder.read_tensors("model")[0], folder.path / "model.safetensors")
         return cls(setup, trainer)
 
