@@ -150,9 +150,12 @@ def findings(protocols: Sequence[Protocol], name: str, runs: Sequence[SeenRun]) 
             for one in measured or by_rule(protocol)
         ]
         found += [one for one in told if one not in found]
-    prints = {run.provenance.get("data", {}).get("fingerprint") for run in runs} - {None}
-    if len(prints) > 1:
-        sentence = f"the runs under protocol {name} were made from {len(prints)} different versions of the data"
+    prints = [
+        {run.provenance.get("data", {}).get("fingerprint") for run in runs if run.experiment.protocol == cut} - {None}
+        for cut in protocols  # every cut leaves other users
+    ]
+    if (most := max(map(len, prints))) > 1:
+        sentence = f"the runs under protocol {name} were made from {most} different versions of the data"
         found.append({"probe": "data", "fires": True, "sentence": sentence, "source": "provenance"})
     return sorted(found, key=lambda one: not one["fires"])
 

@@ -35,9 +35,9 @@ function intervalsFigure() {
     toggles: { log: { label: "log scale" } },
     body: (width, { log }) => {
       if (!known().length) return "No method is chosen.";
-      const side = known().length > 1 && width > 700;
-      const each = side ? Math.floor((width - 24) / 2) : width;
-      return el("div", { class: side ? "panels" : null }, known().map((one) => el("div", {}, el("h4", {}, one.name, " ", el("span", { class: "muted" }, `of ${one.ranked}`)),
+      const columns = Math.max(1, Math.min(known().length, Math.floor((width + 24) / 350)));
+      const each = Math.floor((width - 24 * (columns - 1)) / columns);
+      return el("div", { style: { display: "grid", gap: "16px 24px", gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))` } }, known().map((one) => el("div", {}, el("h4", {}, one.name, " ", el("span", { class: "muted" }, `of ${one.ranked}`)),
         intervalChart(`${chosen.metric} under protocol ${one.name}`, each, rows(one.name), { label: `${chosen.metric}, ${one.name}`, format: tidy, log, better: "right", chance: chanceOf(one) }))));
     },
     table: () => ({
@@ -53,8 +53,8 @@ function intervalsFigure() {
 function footnotes() {
   const notes = ["Bold: the highest mean of its column. Higher is better in all of them."];
   const known = Object.values(dataset().results).flatMap((by) => Object.values(by)).flatMap((one) => TABLE.map((metric) => one.cells[metric]));
-  const flawed = dataset().protocols.filter((one) => firing(one).length).map((one) => one.name);
-  if (flawed.length) notes.push(` Grey numbers, protocol ${flawed.join(", ")}: marked by the audit above; they reproduce publications and say little about preference.`);
+  const grey = dataset().protocols.filter(flawed).map((one) => one.name);
+  if (grey.length) notes.push(` Grey numbers, protocol ${grey.join(", ")}: marked by the audit above; they say little about preference.`);
   if (known.some((cell) => cell?.alike?.length)) notes.push(" ≈: cannot be told apart from the methods that its hint names.");
   if (known.some((cell) => cell?.not_above)) notes.push(" ○: not above the best yardstick of its column, a row that counts and learns nothing of taste.");
   const chances = dataset().protocols.filter((one) => chanceOf(one) !== null).map((one) => `${share(chanceOf(one))} under ${one.name}`);
@@ -95,7 +95,7 @@ function resultCell(row, one, metric, first) {
   const cell = result?.cells[metric];
   if (!cell) return el("td", { class: first ? "n first" : "n" }, el("span", { class: "muted" }, "–"));
   const best = Math.max(...dataset().variants.map((_, place) => meanOf({ place }, { protocol: one.name, metric })));
-  const names = ["n", first && "first", cell.mean >= best - 1e-12 && "best", firing(one).length && "flawed"].filter(Boolean);
+  const names = ["n", first && "first", cell.mean >= best - 1e-12 && "best", flawed(one) && "flawed"].filter(Boolean);
   const node = el("td", { class: names.join(" "), tabindex: 0, "data-method": row.label, "data-protocol": one.name, "data-metric": metric },
     el("span", { class: "value" }, cell.alike.length ? "≈ " : "", cell.not_above ? "○ " : "", share(cell.mean)),
     el("span", { class: "between" }, `${share(cell.low)} – ${share(cell.high)}`));

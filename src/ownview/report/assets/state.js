@@ -28,6 +28,9 @@ function look(label) {
 
 const dataset = () => model.datasets[chosen.dataset];
 const protocol = () => dataset().protocols.find((one) => one.name === chosen.protocol) ?? dataset().protocols[0];
+const FLAWS = new Set(["leak", "duplicates", "selection", "data", "ties"]);
+/** Whether the protocol's numbers are not what they seem; other findings tell what was asked. */
+const flawed = (one) => one.findings.some((finding) => finding.fires && FLAWS.has(finding.probe));
 const firing = (one) => one.findings.filter((finding) => finding.fires && finding.probe !== "time");
 
 const scoreOf = (one) => one.result?.cells[chosen.metric]?.mean ?? -1;
