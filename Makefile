@@ -29,6 +29,7 @@ browser: .venv/.test  ## the report in headless Chromium; skipped with the reaso
 
 docs: .venv/.docs  ## the documentation site in site/; fails where a link leads nowhere
 	$(BIN)/zensical build --strict --clean
+	! grep -rlE '<(script|link|img|iframe)[^>]* (src|href)="(https?:)?//' site --include=*.html  # the site asks nobody
 
 picture: demo  ## the README's picture: the report of what the demo made, as headless Chromium shows it
 	$(BIN)/ownview report runs/demo-honest -o runs/report.html --title "Books: what readers take next" --force
