@@ -5,7 +5,7 @@ function intervalChart(name, width, rows, x) {
   const narrow = width < 420;
   const each = narrow ? 36 : 26;
   const left = narrow ? 8 : 20 + nameRoom(rows);
-  const edge = { left, right: 16, top: x.chance === null || x.chance === undefined ? 10 : 18, bottom: 42 };
+  const edge = { left, right: 16, top: levels(x).length ? (narrow ? 26 : 18) : 10, bottom: 42 };
   const height = rows.length * each + edge.top + edge.bottom;
   const values = [...rows.flatMap((row) => [row.low, row.high]), ...levels(x)];
   const [low, high] = extent(values, { zero: true, log: x.log });

@@ -53,7 +53,7 @@ function placesBeside([x, y], long) {
     return [x + Math.cos(angle) * (far + long / 2), y + Math.sin(angle) * far];
   });
   const boxed = (far) => ([mx, my]) => [mx, my, [mx - long / 2, my - 8, mx + long / 2, my + 7], far];
-  return [...near.map(boxed(false)), ...[26, 42, 60, 80, 104, 130].flatMap((far) => ring(far).map(boxed(true)))];
+  return [...near.map(boxed(false)), ...[26, 42, 60, 80, 104, 130, 160, 200].flatMap((far) => ring(far).map(boxed(true)))];
 }
 
 /** Each name goes to the nearest place where it meets no point and no other name; from afar a line leads to it. */
