@@ -60,7 +60,10 @@ COMMANDS = {
         "Probe a protocol on some data: leaks, repeated pairs, time, selection, and whether its ranking is sane.",
     ),
     "report": Command("report", "Make one self-contained HTML page of finished runs: tables, curves, lists, pictures."),
-    "recommend": Command("recommend", "Recommend items to one user, with titles where there are any."),
+    "fit": Command("fit", "Train a method on everything, nothing held out: for recommending, without a test figure."),
+    "recommend": Command(
+        "recommend", "Recommend items to one user, to everybody, or to somebody new, with titles where there are any."
+    ),
     "ls": Command("listing", "List methods, plug-ins, presets, datasets or runs."),
     "doctor": Command("doctor", "Show versions, devices, memory and the datasets found."),
     "data": Command("data", "Datasets: ls, describe, fetch, import."),
