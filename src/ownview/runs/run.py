@@ -62,16 +62,21 @@ class Run:
         """What was noted after every round."""
         return self.folder.read_rounds()
 
-    def recommend(self, user: Any, k: int = 10, data_dir: Path | None = None) -> list[Recommendation]:
-        """The k best items that the user has not interacted with in training or validation.
-
-        Runs on the device that is here, whichever the model was trained on.
-        """
+    def loaded(self, data_dir: Path | None = None) -> tuple[ExperimentSetup, Trainer]:
+        """The data and the model with its values, on the device that is here."""
         here = replace(self.experiment, device="auto")
         setup = ExperimentSetup.of(here, data=self.data, data_dir=data_dir)
         _require_unchanged(self.folder, here, setup)
         trainer = setup.trainer(here, self.model or here.model())
         restore(trainer, self.folder.read_tensors("model")[0], self.folder.path / "model.safetensors")
+        return setup, trainer
+
+    def recommend(self, user: Any, k: int = 10, data_dir: Path | None = None) -> list[Recommendation]:
+        """The k best items that the user has not interacted with in training or validation.
+
+        Runs on the device that is here, whichever the model was trained on.
+        """
+        setup, trainer = self.loaded(data_dir)
         names, ranker = setup.split.data, setup.rankers[1]
         position = setup.split.position_in(ranker.question, user)
         users = torch.tensor([position], device=setup.machine.device)
