@@ -64,6 +64,14 @@ COMMANDS = {
     "recommend": Command(
         "recommend", "Recommend items to one user, to everybody, or to somebody new, with titles where there are any."
     ),
+    "page": Command(
+        "page",
+        "Make one offline HTML page in which people pick titles and get recommendations, computed in the page itself.",
+    ),
+    "export": Command(
+        "export",
+        "Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card.",
+    ),
     "ls": Command("listing", "List methods, plug-ins, presets, datasets or runs."),
     "doctor": Command("doctor", "Show versions, devices, memory and the datasets found."),
     "data": Command("data", "Datasets: ls, describe, fetch, import."),
