@@ -34,6 +34,10 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "start": Command(
+        "start",
+        "Go from a file of interactions to recommendations: look at it, compare, fit the best, write lists and pages.",
+    ),
     "run": Command("run", "Train a method and measure it; everything goes into a run folder."),
     "watch": Command("watch", "Follow runs: validation and loss round by round, until all have finished or stopped."),
     "compare": Command("compare", "Train several methods on the same data and put them side by side."),
