@@ -50,6 +50,8 @@ from ownview.methods.perfedrec import PerFedRec as PerFedRec
 from ownview.methods.pfedclr import PFedCLR as PFedCLR
 from ownview.methods.pfedgraph import PFedGraph as PFedGraph
 from ownview.methods.pfedrec import PFedRec as PFedRec
+from ownview.pages.export import export as export
+from ownview.pages.page import page as page
 from ownview.plugins.dual_personalisation import DualPersonalisation as DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging as ElasticMerging
 from ownview.plugins.late_aggregation import LateAggregation as LateAggregation

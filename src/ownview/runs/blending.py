@@ -15,6 +15,7 @@ from ownview.data.questions import Question
 from ownview.evaluation.ranking import Ranker, Scorer
 from ownview.federation.round import RoundReport
 from ownview.parts.transitions import standardised
+from ownview.seam.portable import Portable, Refusal
 
 if TYPE_CHECKING:
     from ownview.runs.trainers import Trainer
@@ -92,6 +93,10 @@ class BlendTrainer:
             after = "" if short == late else f", {late} after a pause"
             told.append(f"blend: weights of the {len(self.members)} parts, chosen on validation: {short}{after}")
         return tuple(dict.fromkeys(told))
+
+    def portable(self) -> Portable:
+        """None: what is added up are standardised scores, and the parts may be of any kind."""
+        return Refusal("adds up standardised scores of several models; take one of its parts by itself")
 
     def pack(self) -> dict[str, Tensor]:
         """Everything of all parts, and the weights."""

@@ -81,14 +81,14 @@ class Run:
             k: how many.
             data_dir: where datasets are.
         """
-        at_hand = self._loaded(data_dir)
+        at_hand = self.loaded(data_dir)
         return at_hand.newcomer(user, k) if isinstance(user, Newcomer) else at_hand.one(user, k)
 
     def recommend_many(
         self, users: Sequence[Any] | None = None, k: int = 10, data_dir: Path | None = None
     ) -> pl.DataFrame:
         """The same for many users, everybody where None: columns user, rank, item, title where there are any, score."""
-        at_hand = self._loaded(data_dir)
+        at_hand = self.loaded(data_dir)
         return frame_of_lists(at_hand, at_hand.lists(users, k))
 
     def newcomer(self, history: str | Path | Sequence[object], data_dir: Path | None = None) -> Newcomer:
@@ -99,9 +99,9 @@ class Run:
                 column item or title and, if need be, timestamp.
             data_dir: where datasets are.
         """
-        return newcomer(history, self._loaded(data_dir).names)
+        return newcomer(history, self.loaded(data_dir).names)
 
-    def _loaded(self, data_dir: Path | None) -> Recommender:
+    def loaded(self, data_dir: Path | None = None) -> Recommender:
         """The model at hand; read when it is first asked."""
         if data_dir not in self._kept:
             self._kept[data_dir] = Recommender.of(self.folder, self.experiment, self.model, self.data, data_dir)

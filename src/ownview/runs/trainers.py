@@ -29,6 +29,7 @@ from ownview.registry import Model, enough_rounds, parts_of
 from ownview.runs.blending import BlendTrainer
 from ownview.runs.folder import RunFolder
 from ownview.seam.method import Federated
+from ownview.seam.portable import Portable, overruled
 from ownview.seam.training import Params
 
 
@@ -47,6 +48,9 @@ class Trainer(Interface):
 
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know of the model."""
+
+    def portable(self) -> Portable:
+        """What the model's scores come to on a device that has nothing but the model."""
 
     def pack(self) -> dict[str, Tensor]:
         """Everything needed to go on, and to predict."""
@@ -143,6 +147,14 @@ class FederatedTrainer:
         """What the method does otherwise on such data."""
         return self.federation.method.notes(self.federation.world)
 
+    def portable(self) -> Portable:
+        """As the method says, with what somebody receives who comes for the first time."""
+        if refusal := overruled(type(self.federation.method)):
+            return refusal
+        nobody = torch.arange(0, device=self.federation.machine.device)
+        received = {name: value.cpu() for name, value in self.federation.newest(nobody).values.items()}
+        return self.federation.method.portable(received, self.federation.world)
+
     def pack(self) -> dict[str, Tensor]:
         """Clients' and server's values."""
         return self.federation.pack()
@@ -182,6 +194,10 @@ class TwinTrainer:
     def notes(self) -> tuple[str, ...]:
         """Those of the model that is tested."""
         return self.main.notes()
+
+    def portable(self) -> Portable:
+        """That of the model that is tested."""
+        return self.main.portable()
 
     def pack(self) -> dict[str, Tensor]:
         """Everything of both."""
@@ -238,6 +254,12 @@ class CentralTrainer(ABC):
     def notes(self) -> tuple[str, ...]:
         """None."""
         return ()
+
+    def portable(self) -> Portable:
+        """As the model says, with what it learnt."""
+        if refusal := overruled(type(self.central)):
+            return refusal
+        return self.central.portable({name: value.cpu() for name, value in self.predicting().items()})
 
     def pack(self) -> dict[str, Tensor]:
         """What was learnt, and what an optimiser remembers."""
