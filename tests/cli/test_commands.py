@@ -290,7 +290,9 @@ def test_ls_runs_lists_finished_unfinished_and_unreadable_ones(world: Path, ownv
     assert found["b"]["HR@10"] == round(json.loads(Path("runs/b/result.json").read_text())["test"]["HR@10"], 4)
     assert (found["deep/c"]["rounds"], found["deep/c"]["HR@10"]) == ("3 of 3", None)
     table = ownview("ls", "runs").out.splitlines()
-    assert table[0].split() == ["name", "method", "data", "protocol", "seed", "rounds", "HR@10"]
+    assert table[0].split() == ["began", "protocol", "rounds", "HR@10", "run"]
+    assert [line.split()[-1] for line in table[2:]] == ["b", "deep/c"], "paths are whole"
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d  honest", line) for line in table[2:])
 
 
 def test_doctor_reports_versions_devices_and_data(ownview: Callable[..., Outcome]) -> None:
