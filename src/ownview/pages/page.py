@@ -69,7 +69,7 @@ def page(
 
 def _made(taken: Taken, title: str, limit: int) -> tuple[str, float, Agreement]:
     model: dict[str, Any] = {
-        "title": title or f"Recommendations from {taken.facts()['data']['title']}",
+        "title": title or f"Recommendations from {taken.facts()['data']['name']}",
         "ids": [str(one) for one in taken.data.items.tolist()],
         "titles": taken.titles,
         "popularity": taken.popularity.tolist(),
