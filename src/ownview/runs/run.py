@@ -67,7 +67,7 @@ class Run:
         here = replace(self.experiment, device="auto")
         setup = ExperimentSetup.of(here, data=self.data, data_dir=data_dir)
         _require_unchanged(self.folder, here, setup)
-        trainer = setup.trainer(here, self.model or here.model())
+        trainer = setup.trainer(here, self.model or here.model(), self.folder.path.parent)
         restore(trainer, self.folder.read_tensors("model")[0], self.folder.path / "model.safetensors")
         return setup, trainer
 
@@ -116,8 +116,9 @@ def run(
     if isinstance(model, Central):
         model.require_packages()
     setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir)
-    work = _Work.of(experiment, model, data, setup)
-    folder = RunFolder.create(_temporary_folder() if out is None else out)
+    place = _temporary_folder() if out is None else out
+    work = _Work.of(experiment, model, data, setup, place.parent)
+    folder = RunFolder.create(place)
     with sole_worker(folder.path):
         folder.write_experiment(work.experiment.to_toml())
         folder.write_provenance(setup.provenance(work.experiment.method))
@@ -159,7 +160,7 @@ def resume(
             return Run(folder, experiment, folder.read_result(), data, model)
         setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir)
         _require_unchanged(folder, experiment, setup)
-        work = _Work.of(experiment, model or experiment.model(), data, setup)
+        work = _Work.of(experiment, model or experiment.model(), data, setup, path.parent)
         folder.drop_unfinished()
         if not folder.read_provenance():
             folder.write_provenance(setup.provenance(experiment.method))
@@ -201,12 +202,19 @@ class _Work:
     watch: Watch | None
 
     @classmethod
-    def of(cls, experiment: Experiment, model: Model, data: Interactions | None, setup: ExperimentSetup) -> _Work:
+    def of(
+        cls,
+        experiment: Experiment,
+        model: Model,
+        data: Interactions | None,
+        setup: ExperimentSetup,
+        beside: Path,
+    ) -> _Work:
         if experiment.inactive:  # a range nobody is in is better said now than after training
             question = setup.rankers[1].question
             counts = setup.split.data.counts if question.strangers is None else question.known.items.lengths.numpy()
             ActivityRange.parse(experiment.inactive).members(counts[question.users])
-        at_work = setup.trainer(experiment, model)
+        at_work = setup.trainer(experiment, model, beside)
         rounds = experiment.rounds_of(model)
         written = replace(experiment.resolved(model), device=str(setup.machine.device), rounds=rounds)
         return cls(written, model, data, setup, at_work, _watch(at_work, experiment))

@@ -56,10 +56,10 @@ class ExperimentSetup:
         asked = rankers(experiment.protocol, split, experiment.seed, place.device, place.block_bytes)
         return cls(place, split, asked)
 
-    def trainer(self, experiment: Experiment, model: Model) -> Trainer:
-        """A model of the experiment, ready for its first round."""
+    def trainer(self, experiment: Experiment, model: Model, beside: Path = Path()) -> Trainer:
+        """A model of the experiment, ready for its first round; `beside` has the runs that a blend names."""
         return trainer(
-            model, self.split, experiment.protocol, experiment.federation, experiment.seed, self.machine
+            model, self.split, experiment.protocol, experiment.federation, experiment.seed, self.machine, beside
         )  # fmt: skip
 
     def provenance(self, method: str) -> dict[str, Any]:

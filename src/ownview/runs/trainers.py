@@ -60,9 +60,18 @@ class Trainer(Interface):
 
 
 def trainer(
-    model: Model, split: Split, protocol: Protocol, options: FederationOptions, seed: int, machine: Machine
+    model: Model,
+    split: Split,
+    protocol: Protocol,
+    options: FederationOptions,
+    seed: int,
+    machine: Machine,
+    beside: Path = Path(),
 ) -> Trainer:
-    """The trainer of a federated method, or of a central model; of two where validation asks one of its own."""
+    """The trainer of a federated method, or of a central model; of two where validation asks one of its own.
+
+    `beside` is where a blend looks for runs that it names without a whole path.
+    """
     if isinstance(model, Blend):
         models = parts_of(model)
         parts = [trainer(part, split, protocol, options, seed, machine) for part in models]
@@ -70,7 +79,7 @@ def trainer(
         for place, text in enumerate(model.parts):
             folder = Part.read(text).folder
             if folder:
-                parts[place].unpack(RunFolder.open(Path(folder)).read_tensors("model")[0])
+                parts[place].unpack(RunFolder.open(beside / folder).read_tensors("model")[0])
                 rounds[place] = 0
         asked_first = rankers(protocol, split, seed, machine.device, machine.block_bytes)[0]
         return BlendTrainer(model, parts, rounds, asked_first)
