@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -86,6 +87,17 @@ def test_the_folder_says_what_it_is(run_of: Callable[[str], Run], exported: Call
     assert trained["privacy"]["leaves_a_device"][0] == "what training changed in items"
     central = (exported("rows").path / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert "Not federated" in central
+
+
+def test_a_model_without_a_test_figure_says_so(run_of: Callable[[str], Run], tmp_path: Path) -> None:
+    run, origin = run_of("rows"), {"run": "/a/place", "protocol": "honest", "test": {"HR@10": 0.25, "NDCG@10": 0.125}}
+    measured = ("test", "interval_95", "users_ranked")
+    plain = {name: value for name, value in run.result.items() if name not in measured}
+    fitted = replace(run, result={**plain, "no_test_figure": "nothing was held out", "settings_from": origin})
+    card = (export(fitted, tmp_path / "made").path / "MODEL_CARD.md").read_text(encoding="utf-8")
+    assert "There is none: nothing was held out." in card
+    assert "reached HR@10 0.2500 and NDCG@10 0.1250" in card
+    assert "/a/place" not in card + (tmp_path / "made" / "model.json").read_text(encoding="utf-8")
 
 
 def test_ids_and_titles_come_back_and_cannot_steer_a_terminal(exported: Callable[[str], Exported]) -> None:
