@@ -101,6 +101,8 @@ def test_the_command_says_where_it_is(
     assert told.code == 0
     assert f"{tmp_path / 'page.html'}: 0." in told.out
     assert "% of its ten recommendations are those of the full model" in told.out
+    told = ownview("page", run_of("product").folder.path, "-o", tmp_path / "other.html")
+    assert "note: what the model does after a pause is left out" in told.out
 
 
 @pytest.mark.parametrize("command", ["page", "export"])
