@@ -48,14 +48,14 @@ class Taken:
         Raises:
             SettingError: the model has no form that a device could score with; says why.
         """
-        setup, trainer = run.loaded(data_dir)
-        form = trainer.portable()
+        at_hand = run.loaded(data_dir)
+        form = at_hand.trainer.portable()
         if isinstance(form, Refusal):
             raise SettingError(
                 f"{run.folder.path}: {run.experiment.label()} cannot be taken along: it {form.reason}; "
                 "take one that can, such as fedease"
             )
-        return cls(run, setup, trainer, form)
+        return cls(run, at_hand.setup, at_hand.trainer, form)
 
     @property
     def data(self) -> Interactions:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend
 from ownview.blends.weights import after_pause, at_once, chosen, lattice, own_choice, wins
 from ownview.data.questions import Question
@@ -63,6 +64,10 @@ class BlendTrainer:
         """Scores by all parts, with weights that the clients chose on validation."""
         if self.weights is None:
             self.weights = self._chosen()
+        if question.strangers is not None and len(self.weights) != 2:
+            raise SettingError(
+                "blend: clients have weights of their own here, and somebody new has none; take a blend with own=0"
+            )
         late = after_pause(question, self.model.pause_days)
         by_user = self.weights[torch.from_numpy(late).long()] if len(self.weights) == 2 else self.weights
         return BlendScorer([part.asked(question) for part in self.members], by_user)

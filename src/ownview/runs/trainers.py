@@ -73,6 +73,10 @@ def trainer(
     `beside` is where a blend looks for runs that it names without a whole path.
     """
     if isinstance(model, Blend):
+        if not protocol.measured:
+            raise SettingError(
+                "blend chooses its weights on validation, and here nothing is held out; fit one of its parts by itself"
+            )
         models = parts_of(model)
         parts = [trainer(part, split, protocol, options, seed, machine) for part in models]
         rounds = [enough_rounds(part) for part in models]
@@ -98,11 +102,8 @@ def _trainer(
     machine: Machine,
 ) -> Trainer:
     excluded = protocol.training_exclusions(split)
-    if isinstance(model, Central) and split.test.strangers is not None and not model.by_history:
-        raise SettingError(
-            f"{model.name} learns values for every user and has none for users that never took part; under protocol "
-            f"{protocol.name} take a model that scores by history, such as ease, or a federated method"
-        )
+    if isinstance(model, Central) and split.test.strangers is not None:
+        _require_by_history(model, f"under protocol {protocol.name} ")
     if isinstance(model, InEpochs):
         return EpochTrainer(model, split, excluded, seed, machine)
     if isinstance(model, OneShot):
@@ -110,6 +111,14 @@ def _trainer(
     if isinstance(model, Central):
         raise TypeError(f"{type(model).__name__} is neither OneShot nor InEpochs")
     return FederatedTrainer(Federation(model, split, excluded, options, seed, machine))
+
+
+def _require_by_history(model: Central, where: str = "") -> None:
+    if not model.by_history:
+        raise SettingError(
+            f"{model.name} learns values for every user and has none for users that never took part; {where}"
+            "take a model that scores by history, such as ease, or a federated method"
+        )
 
 
 class FederatedTrainer:
@@ -227,6 +236,8 @@ class CentralTrainer(ABC):
 
     def asked(self, question: Question) -> Scorer:
         """Scores by what was learnt and what is known."""
+        if question.strangers is not None:
+            _require_by_history(self.central)
         if not self.learned:  # worked out once for all blocks of users that are ranked after a round
             self.learned = self.predicting()
         same = question.strangers is None and torch.equal(question.known.items.lengths, self.split.train.lengths)
