@@ -80,7 +80,7 @@ def test_run_tells_a_person_what_was_measured_and_how(world: Path, ownview: Call
     outcome = ownview("run", "fedmf", "--data", world, *QUICK)
     assert (outcome.code, outcome.err) == (0, "")
     assert re.match(
-        r"fedmf \(embedding_size=4, local_epochs=1\) on world, protocol honest, seed 0: "
+        r"fedmf \(local_epochs=1, embedding_size=4\) on world, protocol honest, seed 0: "
         r"test at round [123] of 3 \(chosen on validation\), "
         r"20 users ranked among all items",
         outcome.words,
