@@ -55,6 +55,8 @@ from ownview.plugins.late_aggregation import LateAggregation as LateAggregation
 from ownview.plugins.plgc import PLGC as PLGC
 from ownview.runs.api import compare as compare
 from ownview.runs.api import run as run
+from ownview.runs.attacking import Attacked as Attacked
+from ownview.runs.attacking import attack as attack
 from ownview.runs.experiment import Experiment as Experiment
 from ownview.runs.run import Run as Run
 from ownview.runs.run import open_run as open_run

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ownview.federation.messages import Download, Upload
 from ownview.federation.post import Post
-from ownview.seam.client import Sent
+from ownview.seam.client import Patch, Sent
 from ownview.seam.roles import PERSONAL, REPORTED
 
 _WIDEST = 256
@@ -142,6 +142,9 @@ def _read_summand(
     shape = upload.shapes[name]
     if not shape or shape[0] != num_items:
         return
+    if shape == (num_items, num_items) and isinstance(one, Patch) and not one.of_rows:
+        counts[name] = _diagonal(one, num_items)
+        return
     whole = replace(upload, sums={name: one}).written_out()[name][0]
     if len(shape) == 1:
         counts[name] = whole.reshape(num_items)
@@ -149,3 +152,10 @@ def _read_summand(
         counts[name] = whole.reshape(shape).diagonal().clone()
     else:
         changes[name] = whole.reshape(num_items, -1)
+
+
+def _diagonal(patch: Patch, num_items: int) -> Tensor:
+    """[m] of one client's patch, without writing out items by items."""
+    rows, columns, values = (part[0] for part in patch)
+    up, across = torch.nonzero(rows[:, None] == columns[None], as_tuple=True)
+    return values.new_zeros(num_items).index_add_(0, rows[up], values[up, across])

@@ -13,7 +13,7 @@ NAME, SEES = "inversion of the user vector", "one upload"
 
 
 def guess(view: ServerView) -> VectorGuess | Inapplicable:
-    """From every client's latest upload: a value sent as it is, else the direction of the clearest table of its width."""
+    """From every client's latest upload: a value sent as it is, else the clearest direction of a table of that width."""
     latest = [each[-1] for each in view.by_client().values() if bool(each[-1].touched.any())]
     found: list[dict[int, Tensor]] = []
     for one in latest:

@@ -92,9 +92,7 @@ def items_scored(attack: str, sees: str, guess: ItemGuess, truth: Ragged, seed: 
     return AttackFinding(attack, sees, True, clear, sentence, values)
 
 
-def vectors_scored(
-    attack: str, sees: str, guess: VectorGuess, private: dict[str, Tensor], seed: int
-) -> AttackFinding:
+def vectors_scored(attack: str, sees: str, guess: VectorGuess, private: dict[str, Tensor], seed: int) -> AttackFinding:
     """|cos| between guessed directions and what clients hold, the mean over clients, of the value it fits best.
 
     Args:
@@ -109,7 +107,7 @@ def vectors_scored(
     if not fitting:
         return without(attack, sees, Inapplicable("clients hold no vector as wide as the rows they send"))
     best: dict[str, float] = {}
-    for name, value in fitting.items():
+    for value in fitting.values():
         own, guessed = value[guess.clients], guess.directions[value.shape[1]]
         found = {"cosine": float(_cosines(guessed, own).mean())}
         if len(own) > 1:
@@ -120,7 +118,9 @@ def vectors_scored(
     clear = values["cosine"] >= max(CLEARLY, others + _MARGIN)
     sentence = f"|cos| {values['cosine']:.3f} with a vector that never leaves the user's device, from {sees}"
     if "shuffled cosine" in values:
-        sentence += f"; {others:.3f} with those of other users" + ("" if clear else ", so that it tells users little apart")
+        sentence += f"; {others:.3f} with those of other users" + (
+            "" if clear else ", so that it tells users little apart"
+        )
     return AttackFinding(attack, sees, True, clear, sentence, values)
 
 
@@ -133,7 +133,10 @@ def mask(items: Ragged, clients: Tensor, num_items: int) -> Tensor:
 
 
 def areas(scores: Tensor, positive: Tensor) -> Tensor:
-    """[C] area under the ROC curve of every row [C, m]: a positive stands above another item, ties half; 0.5 for none."""
+    """[C] area under the ROC curve of every row [C, m]: how often a positive stands above another item, ties half.
+
+    0.5 where there are no positives, or nothing else.
+    """
     ranks = torch.from_numpy(rankdata(scores.double().numpy(), axis=-1))
     count, rest = positive.sum(-1).double(), (~positive).sum(-1).double()
     above = (ranks * positive).sum(-1) - count * (count + 1) / 2
