@@ -13,7 +13,7 @@ NAME, SEES = "inversion of the user vector", "one upload"
 
 
 def guess(view: ServerView) -> VectorGuess | Inapplicable:
-    """From every client's latest upload: a value sent as it is, else the clearest direction of a table of that width."""
+    """From every client's latest upload: a value sent as it is, else the clearest direction of a table that wide."""
     latest = [each[-1] for each in view.by_client().values() if bool(each[-1].touched.any())]
     found: list[dict[int, Tensor]] = []
     for one in latest:
