@@ -10,7 +10,7 @@ from ownview.attacks.guesses import Inapplicable
 from ownview.attacks.suite import AttackSettings, audited, claim_of
 from tests.attacks.scenes import DELTA, noise_for, scene
 
-_SMALL = AuditSettings(canaries=40, delta=DELTA)
+_SMALL = AuditSettings(canaries=25, delta=DELTA)
 
 
 def _scores(shift: float, seed: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -8,6 +8,7 @@ model.safetensors        the state of the chosen round
 users.csv                test values of every user
 recommended.safetensors  ten items for every user, popularity of items; some users with history and titles
 audit.json               what probes found about the data under the protocol; written by comparisons
+attack.json              what one upload gives away to the server; written by comparisons, federated methods only
 cost.json                what a client and the server hold, send and need; federated methods only
 result.json              the figures, with protocol, seed and notes; its presence means finished
 """
@@ -33,6 +34,7 @@ from ownview.runs.tensor_files import read_tensors, write_tensors
 
 _FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
+    "attack.json",
     *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
 )
 _SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED}
@@ -236,6 +238,17 @@ class RunFolder:
         """Content of audit.json; empty where nothing was probed, or where the file is damaged: it can be made anew."""
         try:
             return self._read("audit.json")
+        except OutputError:
+            return {}
+
+    def write_attack(self, values: Mapping[str, Any]) -> None:
+        """Write attack.json."""
+        write_json(self.path / "attack.json", values)
+
+    def read_attack(self) -> dict[str, Any]:
+        """Content of attack.json; empty where nothing was attacked, or where the file is damaged."""
+        try:
+            return self._read("attack.json")
         except OutputError:
             return {}
 
