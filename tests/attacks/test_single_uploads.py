@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from ownview.attacks import sign, touched_over_rounds, touched_rows
+from ownview.attacks import sign, touched_over_rounds, touched_rows, unclipped
 from ownview.attacks.evidence import moved, read
 from ownview.attacks.guesses import Inapplicable, ItemGuess
 from ownview.attacks.scoring import AttackFinding
@@ -110,3 +110,14 @@ def test_the_smaller_side_is_claimed_whatever_the_sign_of_the_direction() -> Non
     for claimed, one in zip(guess.claimed, view.first(), strict=True):
         assert 0 < int(claimed.sum()) < int(one.touched.sum()) / 2
     assert guess.scores.shape == (5, sparse_world().num_items)
+
+
+def test_what_laplace_noise_costs_is_read_off_uploads_before_it() -> None:
+    one = scene("fedmf", privacy="laplace:0.5")
+    chosen = victims(30, 5, 0)
+    bare, _ = watch(scene("fedmf"), chosen, 1, cohort=chosen)
+    sums = sorted(float(each.changes["items"].abs().sum()) for each in bare.evidence)
+    found = unclipped.measured(one, chosen)
+    assert found.values["epsilon of the median user"] == pytest.approx(sums[2] / 0.5, rel=1e-4)
+    assert found.values["largest epsilon"] == pytest.approx(sums[-1] / 0.5, rel=1e-4)
+    assert not unclipped.measured(scene("local-only", privacy="laplace:0.5"), chosen).applies

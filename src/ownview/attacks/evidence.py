@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ownview.federation.messages import Download, Upload
 from ownview.federation.post import Post
-from ownview.seam.client import Patch, Sent
+from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.roles import PERSONAL, REPORTED
 
 _WIDEST = 256
@@ -33,6 +33,7 @@ class Evidence:
         round: it belongs to.
         samples: how many the message says the client trained on; 0 where it does not say.
         size: bytes of the message.
+        absolute: sum of the absolute values of everything in it that is a change or a summand.
         listed: whether the message itself names rows; else `touched` was found by looking for changes.
         touched: [m] items whose rows the message is about.
         changes: by name [m, d], how far every item's row moved; 0 for rows that are not in the message.
@@ -45,6 +46,7 @@ class Evidence:
     round: int
     samples: int
     size: int
+    absolute: float
     listed: bool
     touched: Tensor
     changes: Mapping[str, Tensor]
@@ -71,6 +73,7 @@ def read(message: bytes, identity: int, post: Post, offered: Download, before: M
     upload = post.read_upload(message, identity)
     changes = _rows(upload, post.num_items)
     told: dict[str, Tensor] = {}
+    other: dict[str, Tensor] = {}
     tables: dict[str, Tensor] = {}
     for name, value in upload.whole.items():
         param = post.client.params[name]
@@ -82,6 +85,13 @@ def read(message: bytes, identity: int, post: Post, offered: Download, before: M
             changes[name] = value[0].reshape(post.num_items, -1)
         elif param.role is REPORTED:
             told[name] = value[0].reshape(-1)
+        else:
+            other[name] = value[0]
+    parts = [*changes.values(), *told.values(), *other.values()]
+    parts += [
+        one.values if isinstance(one, Patch) else one for one in upload.sums.values() if not isinstance(one, Product)
+    ]
+    absolute = sum(float(part.abs().sum(dtype=torch.float64)) for part in parts)
     counts: dict[str, Tensor] = {}
     for name, one in upload.sums.items():
         _read_summand(name, one, upload, post.num_items, changes, counts)
@@ -93,9 +103,8 @@ def read(message: bytes, identity: int, post: Post, offered: Download, before: M
         for change in (*changes.values(), *counts.values()):
             touched |= changed(change)
     kept = {name: change for name, change in changes.items() if change.shape[1] <= _WIDEST}
-    samples = int(upload.samples[0])
-    number = offered.round
-    return Evidence(identity, number, samples, len(message), listed, touched, kept, counts, told, tables)
+    samples, size = int(upload.samples[0]), len(message)
+    return Evidence(identity, offered.round, samples, size, absolute, listed, touched, kept, counts, told, tables)
 
 
 def changed(change: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from types import ModuleType
 
 from torch import Tensor
 
-from ownview.attacks import diagonal, inversion, membership, sign, touched_over_rounds, touched_rows
+from ownview.attacks import diagonal, inversion, membership, sign, touched_over_rounds, touched_rows, unclipped
 from ownview.attacks.canaries import SUM, UPLOAD, AuditSettings, LowerBound, audit
 from ownview.attacks.guesses import Inapplicable, VectorGuess
 from ownview.attacks.scoring import AttackFinding, items_scored, vectors_scored, without
@@ -57,6 +57,8 @@ def attack_all(
     chosen = victims(scene.split.num_users, settings.clients, settings.seed)
     view, federation = watch(scene, chosen, settings.rounds)
     found = single_uploads(view, federation, scene, settings.seed)
+    if scene.options.privacy.startswith("laplace:"):
+        found.append(unclipped.measured(scene, chosen))
     on_step("membership from sums")
     found.append(membership.attack(scene, 2 * settings.clients))
     if settings.audit_seeds:
