@@ -56,6 +56,8 @@ def test_local_noise_of_epsilon_8_leaves_next_to_nothing() -> None:
     assert found["sign"].applies
     assert not found["sign"].succeeds
     assert found["sign"].values["AUC"] <= 0.56
+    assert found["sign, vector told"].applies
+    assert found["sign, vector told"].values["AUC"] <= 0.6  # of 20 users of a small world
     assert not found["touched rows"].applies
 
 

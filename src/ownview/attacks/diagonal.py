@@ -21,5 +21,6 @@ def guess(view: ServerView) -> ItemGuess | Inapplicable:
         each = [count.double() / count.double().abs().max().clamp(min=1e-30) for count in one.counts.values()]
         likely = torch.stack(each).mean(0)
         scores.append(likely)
-        claimed.append(likely > 0.5 * likely.max() if view.noisy else torch.stack([changed(c) for c in each]).any(0))
+        noisy = view.noisy and one.filled
+        claimed.append(likely > 0.5 * likely.max() if noisy else torch.stack([changed(c) for c in each]).any(0))
     return ItemGuess(torch.tensor([one.client for one in found]), torch.stack(claimed), torch.stack(scores))

@@ -59,6 +59,11 @@ class Evidence:
         """Whether it tells nothing of any item."""
         return not (self.listed or self.changes or self.counts)
 
+    @property
+    def filled(self) -> bool:
+        """Whether every row of every table, and every count, is other than 0: as noise leaves them."""
+        return all(bool(part.ne(0).reshape(len(part), -1).any(1).all()) for part in _all(self.changes, self.counts))
+
 
 def read(message: bytes, identity: int, post: Post, offered: Download, before: Mapping[str, Tensor]) -> Evidence:
     """What a message says.
@@ -132,6 +137,10 @@ def moved(arrived: Tensor, sent_out: Tensor, before: Tensor | None) -> Tensor:
         return arrived - before
     share = ((arrived - before).double()[here] / apart[here]).median()
     return (arrived - before).double().sub(share * apart).to(arrived.dtype)
+
+
+def _all(*parts: Mapping[str, Tensor]) -> list[Tensor]:
+    return [value for part in parts for value in part.values()]
 
 
 def _rows(upload: Upload, num_items: int) -> dict[str, Tensor]:

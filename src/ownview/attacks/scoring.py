@@ -58,7 +58,9 @@ def without(attack: str, sees: str, why: Inapplicable) -> AttackFinding:
     return AttackFinding(attack, sees, False, False, f"does not apply: {why.why}")
 
 
-def items_scored(attack: str, sees: str, guess: ItemGuess, truth: Ragged, seed: int) -> AttackFinding:
+def items_scored(
+    attack: str, sees: str, guess: ItemGuess, truth: Ragged, seed: int, who: str = "the server"
+) -> AttackFinding:
     """Precision and recall of what was claimed, precision at k (k the number of the client's items), and AUC.
 
     All are means over clients. The control scores the same guesses against the items of other clients: what is left
@@ -70,6 +72,7 @@ def items_scored(attack: str, sees: str, guess: ItemGuess, truth: Ragged, seed: 
         guess: of the attack.
         truth: every client's items.
         seed: of the control.
+        who: attacks.
     """
     own = mask(truth, guess.clients, guess.scores.shape[1])
     values = {name: float(each.mean()) for name, each in _figures(guess, own).items()}
@@ -81,11 +84,11 @@ def items_scored(attack: str, sees: str, guess: ItemGuess, truth: Ragged, seed: 
     reads = min(values["precision"], values["recall"]) >= _READS
     many = f"{len(guess.clients)} users"
     if clear and reads:
-        sentence = f"the server reads a user's items from {sees}"
+        sentence = f"{who} reads a user's items from {sees}"
     elif clear:
-        sentence = f"the server learns something of a user's items from {sees}"
+        sentence = f"{who} learns something of a user's items from {sees}"
     else:
-        sentence = f"the server learns next to nothing of a user's items from {sees} this way"
+        sentence = f"{who} learns next to nothing of a user's items from {sees} this way"
     sentence += (
         f": precision {values['precision']:.3f}, recall {values['recall']:.3f}, AUC {values['AUC']:.3f} over {many}"
     )

@@ -7,6 +7,7 @@ in two; negatives outnumber positives, so the smaller side is the client's items
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -39,8 +40,10 @@ def guess(view: ServerView) -> ItemGuess | Inapplicable:
     found = [one for one in view.first() if one.changes and bool(one.touched.any())]
     if not found:
         return Inapplicable("no upload holds rows of an item table")
-    scores = torch.stack([_scores(one, noisy=view.noisy) for one in found])
-    claimed = torch.stack([_claimed(one, own, view) for one, own in zip(found, scores, strict=True)])
+    noisy = view.noisy and all(one.filled for one in found)
+    scores = _under_noise(found) if noisy else torch.stack([_smaller_side(one) for one in found])
+    told = view.negatives if noisy else 0
+    claimed = torch.stack([_claimed(one, own, told) for one, own in zip(found, scores, strict=True)])
     return ItemGuess(torch.tensor([one.client for one in found]), claimed, scores)
 
 
@@ -55,21 +58,37 @@ def principal(change: Tensor, touched: Tensor) -> Principal:
 
 def clearest(one: Evidence) -> Principal:
     """Of the table whose changes lie most along one direction."""
-    found = [principal(change, one.touched) for change in one.changes.values()]
-    return max(found, key=lambda each: each.explained)
+    return max((principal(change, one.touched) for change in one.changes.values()), key=_explained)
 
 
-def _scores(one: Evidence, *, noisy: bool) -> Tensor:
-    """[m] places along the direction, turned so that the client's items are on the upper side."""
+def _smaller_side(one: Evidence) -> Tensor:
+    """[m] places along the upload's own direction, turned so that fewer rows lie on the upper side."""
     places = clearest(one).places * one.touched
-    # Noise has no smaller side, but it adds up to nothing: what is left is that more rows were pushed away than drawn.
-    upper = (places > 0).sum() <= (places < 0).sum() if not noisy else places.sum() <= 0
-    return places if bool(upper) else -places
+    return places if bool((places > 0).sum() <= (places < 0).sum()) else -places
 
 
-def _claimed(one: Evidence, scores: Tensor, view: ServerView) -> Tensor:
+def _under_noise(found: Sequence[Evidence]) -> Tensor:
+    """[C, m] places along one direction for all, turned so that they add up to less than 0.
+
+    Noise drowns the direction of one upload and not that of many, and clients that began with the same values still
+    have much the same one. It leaves no smaller side, but adds up to nothing: what is left is that more rows were
+    pushed away than drawn.
+    """
+    names = [name for name in found[0].changes if all(name in one.changes for one in found)]
+    pooled = {name: torch.cat([one.changes[name] for one in found]) for name in names}
+    best = max((principal(rows, torch.ones(len(rows), dtype=torch.bool)) for rows in pooled.values()), key=_explained)
+    places = best.places.reshape(len(found), -1) * torch.stack([one.touched for one in found])
+    return places if float(places.sum()) <= 0 else -places
+
+
+def _explained(one: Principal) -> float:
+    return one.explained
+
+
+def _claimed(one: Evidence, scores: Tensor, negatives: int) -> Tensor:
+    """[m] the upper side; of it as many as the client's samples tell, where negatives a positive are given."""
     likely = scores > 0
-    if not (view.noisy and one.samples and view.negatives):
+    if not (one.samples and negatives):
         return likely
-    count = min(max(one.samples // (1 + view.negatives), 1), len(scores))
+    count = min(max(one.samples // (1 + negatives), 1), len(scores))
     return likely & (scores >= scores.topk(count).values[-1])

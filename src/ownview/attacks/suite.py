@@ -9,7 +9,16 @@ from types import ModuleType
 
 from torch import Tensor
 
-from ownview.attacks import diagonal, inversion, membership, sign, touched_over_rounds, touched_rows, unclipped
+from ownview.attacks import (
+    diagonal,
+    inversion,
+    membership,
+    sign,
+    told_vector,
+    touched_over_rounds,
+    touched_rows,
+    unclipped,
+)
 from ownview.attacks.canaries import SUM, UPLOAD, AuditSettings, LowerBound, audit
 from ownview.attacks.guesses import Inapplicable, VectorGuess
 from ownview.attacks.scoring import AttackFinding, items_scored, vectors_scored, without
@@ -78,6 +87,12 @@ def single_uploads(view: ServerView, federation: Federation, scene: Scene, seed:
             found.append(vectors_scored(attack.NAME, attack.SEES, guess, _private(federation), seed))
         else:
             found.append(items_scored(attack.NAME, attack.SEES, guess, truth, seed))
+    told = told_vector.guess(view, _private(federation))
+    name, sees = told_vector.NAME, told_vector.SEES
+    if isinstance(told, Inapplicable):
+        found.append(without(name, sees, told))
+    else:
+        found.append(items_scored(name, sees, told, truth, seed, told_vector.WHO))
     return found
 
 
@@ -85,7 +100,8 @@ def from_one_upload(scene: Scene, clients: int, seed: int = 0) -> AttackFinding:
     """What the best attack on one upload of a few clients learns; nobody else takes part, so that it takes little."""
     chosen = victims(scene.split.num_users, clients, seed)
     view, federation = watch(scene, chosen, 1, cohort=chosen)
-    found = [one for one in single_uploads(view, federation, scene, seed) if "precision" in one.values]
+    every = single_uploads(view, federation, scene, seed)
+    found = [one for one in every if "precision" in one.values and one.sees == sign.SEES]
     nothing = without("one upload", "one upload", Inapplicable("no message says anything of single items"))
     return max(
         found, key=lambda one: (one.succeeds, min(one.values["precision"], one.values["recall"])), default=nothing

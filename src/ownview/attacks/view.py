@@ -99,7 +99,7 @@ class ServerView:
 
     Args:
         num_items: m.
-        noisy: whether the terms that everybody knows put noise on uploads.
+        noisy: whether something protects uploads or sums, by the terms that everybody knows.
         negatives: drawn for every positive, a public setting; 0 where clients report and draw none.
         evidence: messages in the order they came.
         sums: of every round, by name.
