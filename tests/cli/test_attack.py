@@ -52,10 +52,10 @@ def test_a_method_is_attacked_in_a_table_and_as_json(world: Path, ownview: Calla
 def test_a_run_is_attacked_as_it_was_and_with_noise(world: Path, ownview: Callable[..., Outcome]) -> None:
     assert ownview("run", "pfedrec", "--data", "world.csv", "--rounds", "1", "--out", "mine").code == 0
     asked = ("attack", "mine", "--rounds", "1", "--audit-seeds", "0", "--json")
-    plain, noisy = (json.loads(ownview(*asked, *more).out) for more in ((), ("--privacy", "laplace:9")))
+    plain, noisy = (json.loads(ownview(*asked, *more).out) for more in ((), ("--privacy", "laplace:1000")))
     assert [one["succeeds"] for one in plain["attacks"] if one["attack"] == "sign"] == [True]
     assert [one["succeeds"] for one in noisy["attacks"] if one["attack"] == "sign"] == [False]
-    assert noisy["privacy"] == "laplace:9"
+    assert noisy["privacy"] == "laplace:1000"
     assert "no epsilon" in noisy["notes"][0]
     refused = ownview("attack", "mine", "--data", "world.csv")
     assert (refused.code, refused.err) == (2, "ownview: --data: not with a run's folder, which has its own\n")
