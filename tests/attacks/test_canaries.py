@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+
 import pytest
 import torch
 
-from ownview.attacks.canaries import SUM, AuditSettings, LowerBound, audit, lower_bound, transformed
+from ownview.attacks.canaries import SUM, UPLOAD, AuditSettings, LowerBound, audit, lower_bound, transformed
 from ownview.attacks.guesses import Inapplicable
-from ownview.attacks.suite import AttackSettings, audited, claim_of
+from ownview.attacks.suite import AttackSettings, Claim, audited, claim_of
+from ownview.attacks.view import Scene
+from ownview.federation.round import Federation
 from tests.attacks.scenes import DELTA, noise_for, scene
 
 _SMALL = AuditSettings(canaries=25, delta=DELTA)
@@ -57,8 +61,40 @@ def test_directions_are_orthonormal() -> None:
 
 
 def test_the_finding_says_what_was_claimed() -> None:
-    assert claim_of("central:epsilon=8,delta=1e-6") == claim_of("distributed:epsilon=8")
-    assert claim_of("local:epsilon=2.5").epsilon == 2.5
+    assert claim_of("central:epsilon=8") == claim_of("distributed:epsilon=8") == Claim(SUM, 8.0)
+    assert claim_of("local:epsilon=2.5,delta=1e-6") == Claim(UPLOAD, 2.5, 1e-6)
     found = audited(scene("fedmf"), AttackSettings(rounds=1, audit_seeds=1))
     assert found.succeeds
     assert "nothing is claimed" in found.sentence
+
+
+class _Quiet(Scene):
+    """The same with a quarter of the noise that its budget comes to, while it goes on claiming the budget."""
+
+    def federation(self) -> Federation:
+        one = super().federation()
+        plan = one.terms.world.protection
+        assert plan is not None
+        less = replace(plan, noise=tuple(each / 4 for each in plan.noise))
+        one.terms = replace(one.terms, world=replace(one.terms.world, protection=less))
+        return one
+
+
+@pytest.mark.parametrize(
+    ("method", "privacy", "seeds"),
+    [
+        ("fedmf", "central:epsilon=8,clip=0.1,rounds=1", 5),
+        ("fedmf", "distributed:epsilon=8,clip=0.1,rounds=1", 1),
+        ("fedease", "central:epsilon=8", 2),
+    ],
+)
+def test_budgets_are_kept_and_a_quarter_of_their_noise_is_found_out(method: str, privacy: str, seeds: int) -> None:
+    honest = scene(method, privacy=privacy)
+    quiet = _Quiet(**{one.name: getattr(honest, one.name) for one in fields(honest)})
+    rounds = 2 if method == "fedease" else 1
+    kept = audited(honest, AttackSettings(rounds=rounds, audit_seeds=seeds))
+    assert kept.values["epsilon at least"] <= 8, kept.sentence
+    assert not kept.succeeds
+    broken = audited(quiet, AttackSettings(rounds=rounds, audit_seeds=1))
+    assert broken.succeeds, broken.sentence
+    assert "is not kept" in broken.sentence

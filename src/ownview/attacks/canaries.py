@@ -45,7 +45,8 @@ class AuditSettings:
     """How an audit is made.
 
     Args:
-        rounds: in which a canary takes part like any other client; what they release is added up.
+        rounds: in which a canary takes part like any other client; what they release is added up, those with less
+            noise counting more.
         sees: `UPLOAD`, a canary's own messages, or `SUM`, what the server makes of everybody's.
         canaries: at most, in one release.
         releases: (sums) how often everything is released anew, to see more directions that are not there.
@@ -55,7 +56,7 @@ class AuditSettings:
 
     rounds: int = 1
     sees: str = UPLOAD
-    canaries: int = 200
+    canaries: int = 100
     releases: int = 8
     delta: float = 1e-5
     confidence: float = 0.95
@@ -258,7 +259,8 @@ class Canaries:
         for client in range(self.count):
             scores = torch.zeros(self.space.size, dtype=torch.float64)
             for number in range(1, rounds + 1):
-                scores += self.space.scores(self.space.part(self.sent(client, number)))
+                found = self.space.scores(self.space.part(self.sent(client, number)))
+                scores += found / self._spread(torch.cat([found[:client], found[client + 1 :]]))
             inside.append(scores[client : client + 1])
             outside.append(torch.cat([scores[:client], scores[client + 1 :]]))
         return torch.cat(inside), torch.cat(outside)
@@ -272,8 +274,13 @@ class Canaries:
             for client in self._heard(cohort, number):
                 total.add(self.sent(client, number))
             server.finish(number, total, cohort)
-            scores += self.space.scores(server.sums[0][self.space.name])
+            found = self.space.scores(server.sums[0][self.space.name])
+            scores += found / self._spread(found[self.count :])
         return scores[: self.count], scores[self.count :]
+
+    def _spread(self, outside: Tensor) -> Tensor:
+        """[] variance of the scores of directions that are not there: a round counts by how little noise it has."""
+        return outside.square().mean().clamp(min=1e-12 * self.length**2)
 
     def cohort(self, number: int) -> Tensor:
         """Who takes part in a round: as the options say, of all clients of the world."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
@@ -24,11 +23,11 @@ from ownview.attacks.guesses import Inapplicable, VectorGuess
 from ownview.attacks.scoring import AttackFinding, items_scored, vectors_scored, without
 from ownview.attacks.view import Scene, ServerView, victims, watch
 from ownview.federation.round import Federation
+from ownview.privacy.budget import DELTA, budget
+from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL
 
 AUDIT = "canary audit"
 _SINGLE: tuple[ModuleType, ...] = (touched_rows, touched_over_rounds, sign, diagonal, inversion)
-_SUMS_ONLY = ("central", "distributed")
-"""Modes whose promise is about the sum; who adds it up and noises it is trusted, or sees masked uploads."""
 
 
 @dataclass(frozen=True)
@@ -40,22 +39,27 @@ class AttackSettings:
         clients: whose messages it notes, drawn at random.
         seed: of that draw and of the controls.
         audit_seeds: of the canary audit; 0 for none.
-        delta: of the guarantee that is audited.
     """
 
     rounds: int = 3
     clients: int = 50
     seed: int = 0
     audit_seeds: int = 5
-    delta: float = 1e-5
 
 
 @dataclass(frozen=True)
 class Claim:
-    """What a setting `privacy` promises: an epsilon, of single uploads or of sums."""
+    """What a setting `privacy` promises: an epsilon, of single uploads or of sums; who adds those up is trusted.
+
+    Args:
+        sees: what the promise is about.
+        epsilon: None where nothing is promised.
+        delta: of the promise, or of the audit where there is none.
+    """
 
     sees: str
     epsilon: float | None
+    delta: float = DELTA
 
 
 def attack_all(
@@ -115,7 +119,7 @@ def _success(one: AttackFinding) -> tuple[bool, float]:
 def audited(scene: Scene, settings: AttackSettings) -> AttackFinding:
     """The canary audit with several seeds, against what the setting `privacy` claims."""
     claim = claim_of(scene.options.privacy)
-    how = AuditSettings(settings.rounds, claim.sees, delta=settings.delta)
+    how = AuditSettings(settings.rounds, claim.sees, delta=claim.delta)
     bounds: list[LowerBound] = []
     for seed in range(settings.audit_seeds):
         bound = audit(scene, how, seed)
@@ -125,9 +129,9 @@ def audited(scene: Scene, settings: AttackSettings) -> AttackFinding:
     each = [bound.epsilon for bound in bounds]
     largest, ceiling = max(each), max(bound.ceiling for bound in bounds)
     values = {f"epsilon at least, seed {seed}": one for seed, one in enumerate(each)}
-    values |= {"epsilon at least": largest, "could show": ceiling, "delta": settings.delta}
+    values |= {"epsilon at least": largest, "could show": ceiling, "delta": claim.delta}
     sentence = f"epsilon is at least {largest:.2f} over {settings.rounds} rounds for whoever sees {claim.sees}"
-    sentence += f" (95 %, delta {settings.delta:g}, the largest of {len(each)} seeds; {ceiling:.1f} could have shown)"
+    sentence += f" (95 %, delta {claim.delta:g}, the largest of {len(each)} seeds; {ceiling:.1f} could have shown)"
     broken = claim.epsilon is not None and largest > claim.epsilon
     if claim.epsilon is None:
         sentence += "; nothing is claimed"
@@ -138,18 +142,19 @@ def audited(scene: Scene, settings: AttackSettings) -> AttackFinding:
 
 
 def claim_of(privacy: str) -> Claim:
-    """Read the setting `privacy`: epsilon where it names one, and whether that is of uploads or of sums."""
-    mode = privacy.partition(":")[0]
-    named = re.search(r"\bepsilon=([0-9.eE+-]+)", privacy)
-    return Claim(SUM if mode in _SUMS_ONLY else UPLOAD, float(named[1]) if named else None)
+    """Read the setting `privacy`: what it promises of uploads or of sums, where it names a budget."""
+    asked = budget(privacy)
+    if asked is None:
+        return Claim(UPLOAD, None)
+    return Claim(UPLOAD if asked.mode == LOCAL else SUM, asked.epsilon, asked.delta)
 
 
 def notes_on(privacy: str) -> tuple[str, ...]:
     """What a reader of the findings must know about who sees what."""
     mode = privacy.partition(":")[0]
-    if mode == "central":
+    if mode == CENTRAL:
         return ("central: the server adds the noise and is trusted; attacks on uploads show what it could read itself",)
-    if mode == "distributed":
+    if mode == DISTRIBUTED:
         return ("distributed: uploads are meant to be masked; without masks the server sees what attacks on them see",)
     if mode == "laplace":
         return ("laplace: nothing is clipped, so that no epsilon holds, however large the noise",)

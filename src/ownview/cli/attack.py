@@ -69,7 +69,7 @@ def command(
         experiment = with_settings(base, base.method, [name for name, _ in base.plugins], pairs)
     else:
         base = Experiment(
-            method=target, data=data, columns=parse_columns(columns) or {}, seed=seed, engine=engine,
+            method=target, data=data, columns=parse_columns(columns) or {}, rounds=rounds, seed=seed, engine=engine,
             protocol=protocol_by_name(protocol),
         )  # fmt: skip
         experiment = with_settings(base, target, list(dict.fromkeys(plugin or ())), pairs)

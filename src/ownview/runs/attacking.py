@@ -32,7 +32,7 @@ class Attacked:
     """What came of all attacks on one experiment.
 
     Args:
-        experiment: that was attacked; `rounds` are those that were watched.
+        experiment: that was attacked; a budget is for all of its rounds, whichever of them were watched.
         settings: of the attacks.
         findings: one an attack, those that do not apply included.
         notes: what a reader must know of them.
@@ -83,9 +83,9 @@ def attack_experiment(
     require_federated(model)
     source = load_data(experiment, data_dir) if data is None else data
     scene = scene_of(experiment, model, split_data(experiment, source), memory)
-    watched = replace(experiment, rounds=settings.rounds)
+    settings = replace(settings, rounds=min(settings.rounds, experiment.rounds_of(model)))
     return Attacked(
-        watched, settings, tuple(attack_all(scene, settings, on_step)), notes_on(experiment.federation.privacy)
+        experiment, settings, tuple(attack_all(scene, settings, on_step)), notes_on(experiment.federation.privacy)
     )
 
 
@@ -93,7 +93,8 @@ def scene_of(experiment: Experiment, model: Model, split: Split, memory: str = "
     """The federation of an experiment, before its first round."""
     place = machine(experiment.device, memory, experiment.engine)
     excluded = experiment.protocol.training_exclusions(split)
-    return Scene(require_federated(model), split, excluded, experiment.federation, experiment.seed, place)
+    options = experiment.federation.for_rounds(experiment.rounds_of(model))
+    return Scene(require_federated(model), split, excluded, options, experiment.seed, place)
 
 
 def require_federated(model: Model) -> Federated:
@@ -149,7 +150,7 @@ def attack(
         name, own, plugins = describe_model(model)
         chosen = federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {})
         experiment = Experiment(
-            method=name, settings=own, plugins=plugins, seed=seed, federation=chosen,
+            method=name, settings=own, plugins=plugins, rounds=rounds, seed=seed, federation=chosen,
             data=data if isinstance(data, str) else data.name,
             protocol=protocol_by_name(protocol) if isinstance(protocol, str) else protocol,
         )  # fmt: skip

@@ -58,9 +58,8 @@ class ExperimentSetup:
 
     def trainer(self, experiment: Experiment, model: Model) -> Trainer:
         """A model of the experiment, ready for its first round."""
-        return trainer(
-            model, self.split, experiment.protocol, experiment.federation, experiment.seed, self.machine
-        )  # fmt: skip
+        options = experiment.federation.for_rounds(experiment.rounds_of(model))
+        return trainer(model, self.split, experiment.protocol, options, experiment.seed, self.machine)
 
     def provenance(self, method: str) -> dict[str, Any]:
         """Versions, revision, data and device, as a run notes them."""
