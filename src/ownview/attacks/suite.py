@@ -130,7 +130,8 @@ def audited(scene: Scene, settings: AttackSettings) -> AttackFinding:
     largest, ceiling = max(each), max(bound.ceiling for bound in bounds)
     values = {f"epsilon at least, seed {seed}": one for seed, one in enumerate(each)}
     values |= {"epsilon at least": largest, "could show": ceiling, "delta": claim.delta}
-    sentence = f"epsilon is at least {largest:.2f} over {settings.rounds} rounds for whoever sees {claim.sees}"
+    rounds = f"{settings.rounds} round" + "s" * (settings.rounds != 1)
+    sentence = f"epsilon is at least {largest:.2f} over {rounds} for whoever sees {claim.sees}"
     sentence += f" (95 %, delta {claim.delta:g}, the largest of {len(each)} seeds; {ceiling:.1f} could have shown)"
     broken = claim.epsilon is not None and largest > claim.epsilon
     if claim.epsilon is None:
