@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 
 from torch import Tensor
@@ -107,9 +107,10 @@ def from_one_upload(scene: Scene, clients: int, seed: int = 0) -> AttackFinding:
     every = single_uploads(view, federation, scene, seed)
     found = [one for one in every if "precision" in one.values and one.sees == sign.SEES]
     nothing = without("one upload", "one upload", Inapplicable("no message says anything of single items"))
-    return max(
-        found, key=lambda one: (one.succeeds, min(one.values["precision"], one.values["recall"])), default=nothing
-    )
+    best = max(found, key=_success, default=nothing)
+    mode = scene.options.privacy.partition(":")[0]
+    trusted = {CENTRAL: "; it adds the noise and is trusted", DISTRIBUTED: "; masks on uploads would hide that"}
+    return replace(best, sentence=best.sentence + trusted.get(mode, "")) if best.succeeds else best
 
 
 def _success(one: AttackFinding) -> tuple[bool, float]:
@@ -132,7 +133,7 @@ def audited(scene: Scene, settings: AttackSettings) -> AttackFinding:
     values |= {"epsilon at least": largest, "could show": ceiling, "delta": claim.delta}
     rounds = f"{settings.rounds} round" + "s" * (settings.rounds != 1)
     sentence = f"epsilon is at least {largest:.2f} over {rounds} for whoever sees {claim.sees}"
-    sentence += f" (95 %, delta {claim.delta:g}, the largest of {len(each)} seeds; {ceiling:.1f} could have shown)"
+    sentence += f" (95 %, delta {claim.delta:g}, the largest of {len(each)}; {ceiling:.1f} could have shown)"
     broken = claim.epsilon is not None and largest > claim.epsilon
     if claim.epsilon is None:
         sentence += "; nothing is claimed"
