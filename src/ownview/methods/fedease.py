@@ -23,6 +23,7 @@ from ownview.parts.private_pairs import RELEASES, PrivatePairs
 from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
 from ownview.seam.initial import Constant
 from ownview.seam.method import ReportingMethod
+from ownview.seam.portable import Linear, Portable, Term
 from ownview.seam.roles import Param, held, private, received, timeline
 from ownview.seam.server import Arrived, Server, Sums
 from ownview.seam.training import Batch, Context, Params, World
@@ -121,6 +122,10 @@ class FedEASE(ReportingMethod):
         """[m] x_u B, of the rows of B that the client's items have."""
         places = latest(p, "past", reach(self.recency))
         return weighed_rows(faded(places, self.recency), places.rows, p["weights"])
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """Exactly what a client scores by."""
+        return Linear((Term(received["weights"], math.inf if world.order == "none" else self.recency),))
 
     def server(self, world: World) -> Server:
         """Solving holds G + lambda I, its factors and its inverse, in float64: nothing but memory helps."""

@@ -18,8 +18,9 @@ from ownview.parts.next_rank import RankForm
 from ownview.parts.next_settings import NextSettings
 from ownview.seam.client import Client
 from ownview.seam.method import Federated
+from ownview.seam.portable import Portable
 from ownview.seam.server import Server
-from ownview.seam.training import World
+from ownview.seam.training import Params, World
 
 _DAY = 86_400.0
 
@@ -76,6 +77,10 @@ class FedNext(Federated):
     def server(self, world: World) -> Server:
         """Sums, and what follows from them."""
         return self._form(world).server()
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """What a client scores by within a sitting."""
+        return self._form(world).portable(received)
 
     def _form(self, world: World) -> FullForm | RankForm:
         if world.order == "none":
