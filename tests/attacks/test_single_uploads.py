@@ -43,6 +43,15 @@ def test_the_diagonal_of_a_summand_lists_the_items() -> None:
     assert "no upload holds rows" in found["sign"].sentence
 
 
+@pytest.mark.parametrize("method", ["fcf", "fedials"])
+def test_sums_of_what_one_client_has_give_its_items_away(method: str) -> None:
+    """FCF moves every row, own items further; FedIALS sends rows of own items alone, all to one side."""
+    found = _findings(method)
+    assert found["touched rows"].values["precision"] >= 0.9
+    assert found["touched rows"].values["recall"] >= 0.9
+    assert found["sign"].values["AUC"] >= 0.9
+
+
 def test_rows_touched_over_rounds_tell_more_than_those_of_one_round() -> None:
     found = _findings("fedmf", rounds=3)
     one, more = found["touched rows"].values, found["rows touched over rounds"].values

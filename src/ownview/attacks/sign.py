@@ -62,9 +62,17 @@ def clearest(one: Evidence) -> Principal:
 
 
 def _smaller_side(one: Evidence) -> Tensor:
-    """[m] places along the upload's own direction, turned so that fewer rows lie on the upper side."""
+    """[m] places along the upload's own direction, turned so that fewer rows lie on the upper side.
+
+    Where all lie on one side nothing was pushed away, and all are drawn. Where every row moved, nothing was left out
+    either, and the upper side is that of the few that moved far.
+    """
     places = clearest(one).places * one.touched
-    return places if bool((places > 0).sum() <= (places < 0).sum()) else -places
+    above, below = int((places > 0).sum()), int((places < 0).sum())
+    if one.filled:
+        return places if float((places**3).sum()) >= 0 else -places
+    smaller = above <= below if min(above, below) else above > below
+    return places if smaller else -places
 
 
 def _under_noise(found: Sequence[Evidence]) -> Tensor:
