@@ -59,6 +59,8 @@ from ownview.plugins.plgc import PLGC as PLGC
 from ownview.runs.api import compare as compare
 from ownview.runs.api import fit as fit
 from ownview.runs.api import run as run
+from ownview.runs.attacking import Attacked as Attacked
+from ownview.runs.attacking import attack as attack
 from ownview.runs.experiment import Experiment as Experiment
 from ownview.runs.loggers import Logger as Logger
 from ownview.runs.loggers import TensorBoard as TensorBoard

@@ -311,7 +311,7 @@ def test_version_is_the_packages(ownview: Callable[..., Outcome]) -> None:
     assert ownview("--version") == Outcome(0, f"{__version__}\n", "")
 
 
-COMMANDS = ["", "run", "compare", "recommend", "ls", "doctor"]
+COMMANDS = ["", "run", "compare", "attack", "recommend", "ls", "doctor"]
 COMMANDS += ["data", "data ls", "data describe", "data fetch", "data import"]
 
 

@@ -115,6 +115,8 @@ def show(finished: Run, *, as_json: bool) -> None:
         f"(chosen on {result['chosen_on']}), "
         f"{result['users_ranked']:,} users ranked among {f'{among + 1}' if among else 'all'} items"
     )
+    if "privacy" in result:
+        console.print(f"  [bold]{escape(result['privacy']['headline'])}[/]", soft_wrap=True)
     shown = [f"{name} {value:.4f}" for name, value in result["test"].items()]
     for start in range(0, len(shown), 4):
         console.print("  " + "   ".join(f"{cell:<18}" for cell in shown[start : start + 4]).rstrip())
@@ -123,7 +125,7 @@ def show(finished: Run, *, as_json: bool) -> None:
     _show_groups(console, result)
     if (result.get("cost") or {}).get("seconds"):
         console.print(_cost(result), soft_wrap=True, markup=False)
-    for note in result["notes"]:
+    for note in (one for one in result["notes"] if one != result.get("privacy", {}).get("headline")):
         console.print(f"  note: {note}", markup=False)
     console.print(f"  {result['seconds']:.1f} s, everything in {result['folder']}", soft_wrap=True, markup=False)
 

@@ -167,6 +167,7 @@ class Comparison:
         tried: by method, how many settings its own were chosen from; None where that is not known.
         legend: what its marks mean, and how they were made.
         absent: by method and protocol, why a cell is not there, in two words.
+        exposed: by method, what its server reads from one upload; absent where nobody looked.
     """
 
     data: str
@@ -179,6 +180,7 @@ class Comparison:
     tried: dict[str, Tried | None] = field(default_factory=dict)
     legend: str = LEGEND
     absent: dict[RowKey, str] = field(default_factory=dict)
+    exposed: dict[str, Finding] = field(default_factory=dict)
 
     @classmethod
     def of(cls, runs: Sequence[Run], findings: Mapping[str, tuple[Finding, ...]] | None = None) -> Comparison:
@@ -260,6 +262,7 @@ class Comparison:
                 for (method, protocol, metric), cell in self.cells.items()
             ],
             "notes": list(self.notes),
+            "attacks": {method: found.to_dict() for method, found in self.exposed.items()},
         }
 
 
