@@ -111,7 +111,7 @@ def test_predicting_keeps_and_sends_nothing_and_repeats() -> None:
     scores = [scorer_of(one).scores(everybody, None) for _ in range(2)]
     assert torch.equal(scores[0], scores[1])
     assert all(torch.equal(value, before[name]) for name, value in one.pack().items())
-    assert set(before) == {"shared.items", "joined", "server.steps"}, "no private value outlives a round"
+    assert set(before) == {"shared.items", "joined", "server.steps", "done"}, "no private value outlives a round"
     few = scorer_of(one).scores(everybody[[5, 2, 5]], None)
     assert torch.allclose(few, scores[0][[5, 2, 5]], atol=1e-12)
 

@@ -134,6 +134,8 @@ def test_what_cannot_be_fitted_is_refused_in_words(data: Interactions, measured:
     fitted = ov.fit("popularity", data)
     with pytest.raises(SettingError, match="is itself trained on everything and chose no round"):
         ov.fit(like=fitted)
+    with pytest.raises(SettingError, match="was trained on everything, held-out items included; a blend takes"):
+        ov.run(build("blend", {"parts": ("fedease", f"popularity @{fitted.folder.path}")}), data)
     with pytest.raises(SettingError, match="blend chooses its weights on validation"):
         run(blend_of([fitted.folder.path, fitted.folder.path]), data=data)
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ownview.base.errors import SettingError
-from ownview.base.shown import shown_json
+from ownview.base.shown import one_line, shown_json
 from ownview.cli.options import AsJson, DataDir, print_json
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
@@ -78,7 +78,7 @@ def _write_all(run: Path, out: Path, k: int, data_dir: Path | None, *, force: bo
     if as_json:
         print_json({"run": str(run), "file": str(out), "users": users, "rows": len(frame), "columns": frame.columns})
     else:
-        typer.echo(f"{out}: {len(frame):,} rows, lists of up to {k} items for {users:,} users")
+        typer.echo(one_line(f"{out}: {len(frame):,} rows, lists of up to {k} items for {users:,} users"))
 
 
 def _print_json(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ownview.base.errors import OutputError
-from ownview.base.files import write_whole
+from ownview.base.files import write_bytes
 from ownview.data.interactions import IdArray
 from ownview.evaluation.ranking import NONE
 from ownview.runs.recommending import Lists, Recommender
@@ -54,7 +55,12 @@ def frame_of_rounds(rounds: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
     """As Parquet or CSV, whole or not at all."""
     require_ending(path)
-    write_whole(path, frame.write_parquet if path.suffix == ".parquet" else frame.write_csv)
+    written = io.BytesIO()  # polars itself takes no name that is not UTF-8, and has other errors for a full disk
+    if path.suffix == ".parquet":
+        frame.write_parquet(written)
+    else:
+        frame.write_csv(written)
+    write_bytes(path, written.getvalue())
 
 
 def require_ending(path: Path) -> None:

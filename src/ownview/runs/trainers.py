@@ -91,7 +91,7 @@ def trainer(
         for place, text in enumerate(model.parts):
             folder = Part.read(text).folder
             if folder:
-                parts[place].unpack(RunFolder.open(beside / folder).read_tensors("model")[0])
+                parts[place].unpack(_measured_run(beside / folder).read_tensors("model")[0])
                 rounds[place] = 0
         asked_first = rankers(protocol, split, seed, machine.device, machine.block_bytes)[0]
         return BlendTrainer(model, parts, rounds, asked_first)
@@ -99,6 +99,14 @@ def trainer(
     if split.earlier is None:
         return made
     return TwinTrainer(made, _trainer(model, split.earlier, protocol, options, seed, machine), split.validation)
+
+
+def _measured_run(path: Path) -> RunFolder:
+    """A run that may be measured again: what trained on everything has seen the answers."""
+    folder = RunFolder.open(path)
+    if "no_test_figure" in folder.read_result():
+        raise SettingError(f"{path}: was trained on everything, held-out items included; a blend takes measured runs")
+    return folder
 
 
 def _trainer(
