@@ -45,7 +45,7 @@ def test_hardly_any_noise_gives_the_ridge_regression_of_normed_sums() -> None:
         pasts, follows = pasts + gram / norm, follows + own / norm
     ridged = pasts + 0.5 * pasts.diagonal().mean() * torch.eye(60)
     wanted = torch.linalg.solve(ridged, follows.T).T
-    assert torch.allclose(shared["next"], wanted, atol=1e-4)
+    assert torch.allclose(shared["next"], wanted, atol=1e-3)
     assert scorer_of(one).scores(torch.arange(3), None).shape == (3, 60)
 
 
