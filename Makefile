@@ -1,11 +1,12 @@
 # Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
 PYTHON ?= python3
 BIN := .venv/bin
+CHROMIUM ?= chromium
 # Processors whose rounding this one can show: the libraries of linear algebra take their names.
 ROUNDING_OF := $(if $(filter x86_64 amd64,$(shell uname -m)),Nehalem Haswell,NEOVERSEN1 ARMV8)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test rounding browser lint types check bench clean
+.PHONY: demo test rounding browser docs picture lint types check bench clean
 
 demo: .venv/.core  ## the main job: the flaw of published figures, then what wins honestly, and five books for one reader
 	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper \
@@ -26,6 +27,15 @@ rounding: .venv/.test  ## what compares engines or asks for learning, with the r
 browser: .venv/.test  ## the report in headless Chromium; skipped with the reason where there is none
 	$(BIN)/python -m pytest -n 0 -m browser tests/browser
 
+docs: .venv/.docs  ## the documentation site in site/; fails where a link leads nowhere
+	$(BIN)/zensical build --strict --clean
+	! grep -rlE '<(script|link|img|iframe)[^>]* (src|href)="(https?:)?//' site --include=*.html  # the site asks nobody
+
+picture: demo  ## the README's picture: the report of what the demo made, as headless Chromium shows it
+	$(BIN)/ownview report runs/demo-honest -o runs/report.html --title "Books: what readers take next" --force
+	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1000,1480 \
+		--screenshot=$(CURDIR)/docs/pictures/report.png file://$(CURDIR)/runs/report.html
+
 lint: .venv/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -39,7 +49,7 @@ bench: .venv/.core  ## speed of the engines, in one run
 	$(BIN)/python -m benchmarks.engine
 
 clean:
-	rm -rf .venv runs benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv runs site .cache benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/.created:
 	$(PYTHON) -c 'import sys; assert (3, 11) <= sys.version_info[:2] < (3, 15), f"Python 3.11 to 3.14 needed, found {sys.version}"'
@@ -52,6 +62,10 @@ clean:
 
 .venv/.test: .venv/.core
 	$(PIP) -e '.[test]'
+	touch $@
+
+.venv/.docs: .venv/.core
+	$(PIP) -e '.[docs]'
 	touch $@
 
 .venv/.dev: .venv/.test

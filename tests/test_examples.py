@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from examples.biased_mf import BiasedMF
@@ -38,6 +40,18 @@ def test_the_readme_shows_the_quick_start_word_for_word() -> None:
     shown = source.split('"""\n\n', 1)[1]
     assert shown in (ROOT / "README.md").read_text(encoding="utf-8")
     assert len([line for line in shown.splitlines() if line.strip()]) <= 20
+
+
+def test_the_notebook_runs_and_is_committed_without_output() -> None:
+    notebook = json.loads((ROOT / "examples" / "books.ipynb").read_text(encoding="utf-8"))
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in cells)
+    names: dict[str, Any] = {}
+    for cell in cells:
+        exec("".join(cell["source"]), names)
+    assert names["run"].metrics["HR@10"] > names["popular"].metrics["HR@10"]
+    assert names["lists"].height == 5
+    assert names["lists"]["fedease"].n_unique() == 5
 
 
 @pytest.mark.parametrize("method", [BiasedMF(), PairwiseMF()], ids=lambda method: method.name)

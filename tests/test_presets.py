@@ -13,7 +13,7 @@ import pytest
 from ownview.base.errors import SettingError
 from ownview.config.presets.loading import DEFAULT, preset, presets
 from ownview.federation.options import FederationOptions
-from ownview.registry import METHODS
+from ownview.registry import MODELS
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from tests.outcome import Outcome, signalled
@@ -35,7 +35,7 @@ def test_every_preset_is_a_sound_experiment_and_every_name_has_a_default() -> No
         ("fedmf", "tuned", data) for data in ("ml-100k", "filmtrust", "goodbooks", DEFAULT)
     }
     for one in every:
-        assert one.method in METHODS
+        assert one.method in MODELS
         Experiment.from_dict(one.experiment()).model()
         assert len(one.about) > 20
         assert (one.method, one.name, DEFAULT) in {(other.method, other.name, other.data) for other in every}

@@ -25,7 +25,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Results and pages as they are committed, to be spoilt."""
     shutil.copytree(ROOT / "results", tmp_path / "results")
     shutil.copytree(ROOT / "docs" / "pictures", tmp_path / "docs" / "pictures")
-    for name in ("README.md", "docs/results.md"):
+    for name in ("docs/published.md", "docs/results.md"):
         shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -35,8 +35,8 @@ def test_the_committed_pages_are_in_step_with_the_committed_results() -> None:
     documents = read_all(ROOT / "results")
     advice = "run: ownview render-results"
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == page(documents.values()), advice
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    assert with_tables(readme, documents, "README.md") == readme, advice
+    published = (ROOT / "docs" / "published.md").read_text(encoding="utf-8")
+    assert with_tables(published, documents, "docs/published.md") == published, advice
 
 
 def test_committed_results_are_whole_and_come_from_somewhere() -> None:
@@ -89,7 +89,7 @@ def test_every_figure_of_the_page_is_in_the_results(copy: Path) -> None:
     assert number >= 8
 
 
-@pytest.mark.parametrize("name", ["README.md", "docs/results.md"])
+@pytest.mark.parametrize("name", ["docs/published.md", "docs/results.md"])
 def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, ownview: Callable[..., Outcome]) -> None:
     assert ownview("render-results", "--check").code == 0
     path = copy / name
@@ -110,7 +110,7 @@ def test_results_changed_by_hand_are_noticed(copy: Path, ownview: Callable[..., 
     found["runs"][0]["test"]["HR@10"] += 0.1
     write_document(copy / "results" / "quick.json", found)
     assert json.loads((copy / "results" / "quick.json").read_text()) == found
-    assert ownview("render-results", "--check").err == f"ownview: docs/results.md, README.md: {STALE}\n"
+    assert ownview("render-results", "--check").err == f"ownview: docs/results.md, docs/published.md: {STALE}\n"
 
 
 def test_marks_and_warnings_stand_beside_the_figures(copy: Path) -> None:
@@ -122,7 +122,7 @@ def test_marks_and_warnings_stand_beside_the_figures(copy: Path) -> None:
     assert table.warnings("honest") == []
     (leak,) = table.warnings("paper")
     assert "a model that learns nothing scores HR@10 1.000" in leak.sentence
-    assert f"- **`paper`**: {leak.sentence}" in (copy / "README.md").read_text(encoding="utf-8")
+    assert f"- **`paper`**: {leak.sentence}" in (copy / "docs" / "published.md").read_text(encoding="utf-8")
 
 
 def test_tables_say_how_their_marks_were_made(copy: Path) -> None:

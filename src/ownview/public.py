@@ -26,6 +26,7 @@ from ownview.config.settings import setting as setting
 from ownview.data import Interactions as Interactions
 from ownview.data import load as load
 from ownview.data import read as read
+from ownview.data.persons import Newcomer as Newcomer
 from ownview.evaluation.protocol import HONEST as HONEST
 from ownview.evaluation.protocol import PAPER as PAPER
 from ownview.evaluation.protocol import Protocol as Protocol
@@ -49,13 +50,19 @@ from ownview.methods.perfedrec import PerFedRec as PerFedRec
 from ownview.methods.pfedclr import PFedCLR as PFedCLR
 from ownview.methods.pfedgraph import PFedGraph as PFedGraph
 from ownview.methods.pfedrec import PFedRec as PFedRec
+from ownview.pages.export import export as export
+from ownview.pages.page import page as page
 from ownview.plugins.dual_personalisation import DualPersonalisation as DualPersonalisation
 from ownview.plugins.elastic_merging import ElasticMerging as ElasticMerging
 from ownview.plugins.late_aggregation import LateAggregation as LateAggregation
 from ownview.plugins.plgc import PLGC as PLGC
 from ownview.runs.api import compare as compare
+from ownview.runs.api import fit as fit
 from ownview.runs.api import run as run
 from ownview.runs.experiment import Experiment as Experiment
+from ownview.runs.loggers import Logger as Logger
+from ownview.runs.loggers import TensorBoard as TensorBoard
+from ownview.runs.recommending import Recommendation as Recommendation
 from ownview.runs.run import Run as Run
 from ownview.runs.run import open_run as open_run
 from ownview.runs.run import resume as resume

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -89,10 +91,88 @@ def test_it_opens_whole_and_fits_the_window(opened: Chromium) -> None:
     assert opened.run("document.documentElement.scrollWidth <= innerWidth")
     titles = opened.run("[...document.querySelectorAll('figure h3')].map((one) => one.textContent)")
     assert len(titles) == len(set(titles)) >= 15
-    empty = "[...document.querySelectorAll('figure .host')].filter((one) => !one.childElementCount).length"
+    empty = (
+        "[...document.querySelectorAll('figure:not([hidden]) .host')].filter((one) => !one.childElementCount).length"
+    )
     assert opened.run(empty) == 0
+    assert opened.run("document.querySelectorAll('figure:not([hidden]) .empty').length") == 0
     assert "NaN" not in opened.run("document.getElementById('main').innerHTML")
     assert "undefined" not in opened.run("document.getElementById('main').innerHTML")
+
+
+def test_what_has_nothing_to_show_takes_no_room_and_is_named_at_the_end(opened: Chromium, sittings: Path) -> None:
+    opened.open(sittings)
+    hidden = opened.run("[...document.querySelectorAll('figure[hidden] h3')].map((one) => one.textContent)")
+    assert "Item tables of one client" in hidden
+    assert opened.run("document.querySelectorAll('figure:not([hidden]) .empty').length") == 0
+    assert opened.run("document.getElementById('papers').getBoundingClientRect().height") == 0
+    assert all(title in text(opened, "#absent") for title in hidden)
+
+
+def test_ticks_are_not_repeated_and_there_are_enough(opened: Chromium) -> None:
+    charts = opened.run(
+        "[...document.querySelectorAll('figure:not([hidden]) svg.chart')].map((chart) => {"
+        "const ticks = [...chart.querySelectorAll('text.tick[text-anchor=middle]')];"
+        "const rows = Map.groupBy(ticks, (one) => one.getAttribute('y'));"
+        "return [chart.ariaLabel, [...rows.values()].map((row) => row.map((one) => one.textContent))]})"
+    )
+    by_round = {name: rows for name, rows in charts if "by round" in name}
+    assert by_round
+    for name, rows in by_round.items():
+        assert rows == [["1", "2", "3", "4"]], name
+
+
+def test_methods_stand_by_score_with_chance_and_direction(opened: Chromium) -> None:
+    cells = 'table.results td[data-protocol=honest][data-metric="HR@10"] .value'
+    shown = opened.run(f"[...document.querySelectorAll('{cells}')].map((one) => one.textContent)")
+    first = [float(value.lstrip("≈○ ")) for value in shown]
+    assert len(set(first)) > 1
+    assert first == sorted(first, reverse=True)
+    for title in ("HR@10 under every protocol", "Convergence", "By activity"):
+        made = drawn(opened, title)
+        assert 'class="chance"' in made, title
+        assert " better)" in made, title
+    assert opened.run(f"document.querySelectorAll('{figure(opened, 'Convergence')} .ring').length") >= 3
+
+
+def test_every_point_has_its_name(opened: Chromium) -> None:
+    for title in ("Accuracy and bytes", "How much of the catalogue?"):
+        place = figure(opened, title)
+        points = opened.run(f"document.querySelectorAll('{place} path[role=img]').length")
+        assert opened.run(f"document.querySelectorAll('{place} text.label').length") == points > 1
+
+
+def test_equal_curves_are_drawn_in_turns(opened: Chromium) -> None:
+    place = figure(opened, "Over users")
+    drawings = opened.run(f"[...document.querySelectorAll('{place} path.line')].map((one) => one.getAttribute('d'))")
+    dashes = opened.run(
+        f"[...document.querySelectorAll('{place} path.line')].map((one) => "
+        "[one.getAttribute('stroke-dasharray'), one.getAttribute('stroke-dashoffset')].join())"
+    )
+    equal = [dash for drawing, dash in zip(drawings, dashes, strict=True) if drawings.count(drawing) > 1]
+    assert len(set(equal)) == len(equal)
+    assert ("Equal, drawn in turns" in text(opened, f"{place} .host")) == bool(equal)
+
+
+def test_a_figure_is_saved_as_a_drawing_and_as_pixels(opened: Chromium) -> None:
+    place = figure(opened, "By activity")
+    opened.run(
+        "window.saved = []; HTMLAnchorElement.prototype.click = function () { this.save = 1; };"
+        "URL.createObjectURL = (blob) => { const reader = new FileReader();"
+        "reader.onload = () => window.saved.push(reader.result); reader.readAsDataURL(blob); return 'data:,'; };"
+    )
+    opened.run(f"document.querySelectorAll('{place} .save').forEach((one) => one.click())")
+    opened.until(lambda: opened.run("window.saved.length") == 2)
+    vector, pixels = sorted(opened.run("window.saved"), reverse=True)
+    assert vector.startswith("data:image/svg+xml;base64,")
+    drawing = base64.b64decode(vector.partition(",")[2]).decode()
+    root = ElementTree.fromstring(drawing)
+    words = {"".join(one.itertext()) for one in root.iter("{http://www.w3.org/2000/svg}text")}
+    assert {"popularity", "HR@10  (↑ better)"} <= words
+    assert "var(--" not in drawing
+    assert base64.b64decode(pixels.partition(",")[2]).startswith(b"\x89PNG")
+    width = int.from_bytes(base64.b64decode(pixels.partition(",")[2])[16:20], "big")
+    assert width == 3 * int(root.attrib["width"])
 
 
 def test_findings_stand_before_the_table(opened: Chromium) -> None:

@@ -121,6 +121,59 @@ def test_parts_of_a_suite(ownview: Callable[..., Outcome]) -> None:
     assert all(line.startswith("fedmf (small)") and len(line.rstrip()) <= 80 for line in told[1:])
 
 
+BLENDED = """
+title = "Blended"
+rounds = 2
+seeds = 2
+protocols = ["honest", "paper"]
+data = ["ml-100k"]
+
+[[rows]]
+method = "popularity"
+seeds = 1
+
+[[rows]]
+method = "fedmf"
+protocols = ["honest"]
+settings = { embedding_size = 4, local_epochs = 1 }
+
+[[rows]]
+name = "both"
+blends = ["popularity", "fedmf"]
+protocols = ["honest"]
+"""
+
+
+def test_a_row_blends_the_finished_models_of_others(ownview: Callable[..., Outcome]) -> None:
+    """Rows may have fewer protocols and seeds than the suite; a blend asked for alone brings what it blends."""
+    Path("blended.toml").write_text(BLENDED)
+    asked = ("bench", "blended.toml", "--data-dir", "store", "--method", "both", "--jobs", "1")
+    outcome = ownview(*asked)
+    assert outcome.code == 0, outcome.err
+    runs = {(one["method"], one["protocol"], one["seed"]): one for one in results("runs/bench/blended")["runs"]}
+    assert set(runs) == {
+        ("popularity", "honest", 0), ("popularity", "paper", 0),
+        *(("fedmf", "honest", seed) for seed in (0, 1)), *(("both", "honest", seed) for seed in (0, 1)),
+    }  # fmt: skip
+    for seed in (0, 1):
+        parts = runs["both", "honest", seed]["experiment"]["settings"]["parts"]
+        folders = [text.rpartition("@")[2] for text in parts]
+        assert folders == [runs["popularity", "honest", 0]["run"], runs["fedmf", "honest", seed]["run"]]
+    recommended = ownview("recommend", f"runs/bench/blended/runs/{runs['both', 'honest', 1]['run']}", "--user", "u0",
+                          "--data-dir", "store")  # fmt: skip
+    assert recommended.code == 0, recommended.err
+
+
+def test_a_blend_of_a_row_that_failed_fails_with_its_reason(ownview: Callable[..., Outcome]) -> None:
+    text = BLENDED.replace('"fedmf"', '"fednext"').replace("embedding_size = 4, local_epochs = 1", "rank = 1000")
+    Path("blended.toml").write_text(text)
+    outcome = ownview("bench", "blended.toml", "--data-dir", "store", "--jobs", "1")
+    assert outcome.code == 3
+    reasons = {one["method"]: one["reason"] for one in results("runs/bench/blended")["failures"]}
+    assert "rank=1000" in reasons["fednext"]
+    assert reasons["both"] == f"it blends fednext, which failed: {reasons['fednext']}"
+
+
 def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Outcome]) -> None:
     found = {one["suite"]: one for one in json.loads(ownview("bench", "--list", "--json").out)["suites"]}
     assert set(found) >= {"quick", "papers", "large"}
@@ -144,7 +197,10 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (('"paper"', '"papper"'), "", ["unknown protocol 'papper'; did you mean 'paper'?"]),
         (('["ml-100k"]', '["ml-100k", "ml-1m"]'), "", ["data not found: ml-1m", "fetch ml-1m", "--data ml-100k"]),
         (('name = "fedmf (small)"', 'name = "popularity"'), "", ["two rows are called 'popularity'"]),
-        (('method = "popularity"', "seeds = 3"), "", ["a row has no setting 'seeds'"]),
+        (('method = "popularity"', "speed = 3"), "", ["a row has no setting 'speed'"]),
+        (('method = "popularity"', 'method = "popularity"\nseeds = 3'), "", ["seeds = 3: expected 1 to 2"]),
+        (('method = "popularity"', 'method = "popularity"\nprotocols = ["papr"]'), "", ["'papr'", "'paper'"]),
+        (('method = "popularity"', 'name = "both"\nblends = ["fedmf"]'), "", ["no row 'fedmf' that trains", "small"]),
         (("[[rows]]", "[rows"), "", ["tiny.toml: not TOML"]),
         (('method = "fedmf"', 'method = "fedmf"\npreset = "nonesuch"'), "", ["preset", "nonesuch"]),
     ],
@@ -161,7 +217,7 @@ def test_bad_suites_and_names(
 
 
 def test_a_suite_must_be_named_and_known(ownview: Callable[..., Outcome]) -> None:
-    assert "name a suite: anchors, best, large, papers, private, quick, sequential" in ownview("bench").err
+    assert "name a suite: best, large, papers, private, quick, sequential" in ownview("bench").err
     assert ownview("bench", "quik").err == "ownview: unknown suite 'quik'; did you mean 'quick'?\n"
     assert ownview("bench", "none.toml").err == "ownview: none.toml: no such suite file\n"
 

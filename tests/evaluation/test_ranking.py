@@ -19,7 +19,9 @@ from ownview.baselines.central import Asked
 from ownview.baselines.popularity import Popularity
 from ownview.data import Interactions
 from ownview.data.questions import Question
+from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.data.timeline import Timeline
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
 from ownview.evaluation.ranking import NONE, Ranker, rankers, sample_candidates
@@ -319,3 +321,24 @@ def test_constant_scores_are_exactly_at_chance_under_expected_ties_and_worst_und
     assert worst == pytest.approx(
         {"HR@10": 0, "NDCG@10": 0, "MRR": float((1 / found.candidates).mean()), "AUC": 0}, abs=1e-12
     )
+
+
+@given(st.integers(0, 2**31), st.integers(1, 12), st.integers(1, 60), st.integers(1, 70))
+def test_the_best_are_those_of_a_full_sort_and_ties_go_to_the_lower_position(
+    seed: int, users: int, items: int, k: int
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randint(0, 5, (users, items), generator=generator).float()  # many ties
+    hidden = [sorted(torch.randperm(items, generator=generator)[: items // 2].tolist()) for _ in range(users)]
+    lists = Ragged.from_pairs(np.repeat(np.arange(users), items // 2), np.array(hidden, dtype=np.int64).ravel(), users)
+    nothing = Ragged(torch.zeros(users + 1, dtype=torch.long), torch.zeros(0, dtype=torch.long))
+    question = Question(nothing, Timeline(nothing), lists, open=True)
+    everybody = torch.arange(users)
+    ranker = Ranker(question, everybody, nothing, None, lists, "expected", items, np.arange(users), CPU, 5)
+    found, values = ranker.best(Table(scores), k)
+    for user in range(users):
+        free = [item for item in range(items) if item not in hidden[user]]
+        wanted = sorted(free, key=lambda item: (-float(scores[user, item]), item))[:k]
+        assert found[user].tolist() == wanted + [NONE] * (k - len(wanted))
+        assert values[user, : len(wanted)].tolist() == [float(scores[user, item]) for item in wanted]
+        assert np.isneginf(values[user, len(wanted) :]).all()

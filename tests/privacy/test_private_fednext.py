@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ownview import FederationOptions, FedNext
+from ownview import FedEASE, Federated, FederationOptions, FedNext
 from ownview.base.errors import SettingError
 from ownview.federation.scoring import scorer_of
+from ownview.seam.portable import Linear
 from ownview.testing.worlds import federation, small_world
 
 
@@ -47,6 +48,24 @@ def test_hardly_any_noise_gives_the_ridge_regression_of_normed_sums() -> None:
     wanted = torch.linalg.solve(ridged, follows.T).T
     assert torch.allclose(shared["next"], wanted, atol=1e-3)
     assert scorer_of(one).scores(torch.arange(3), None).shape == (3, 60)
+
+
+@pytest.mark.parametrize("method", [FedEASE(), FedNext(rank=5)], ids=["fedease", "fednext"])
+def test_what_is_taken_along_ranks_as_clients_do(method: Federated) -> None:
+    split = small_world(num_items=130)
+    one = federation(method, split, options=FederationOptions(privacy="central:epsilon=2000"))
+    for number in range(1, len(method.releases) + 1):
+        one.round(number)
+    form = method.portable({name: value.cpu() for name, value in one.server.shared.items()}, one.world)
+    assert isinstance(form, Linear)
+    assert form.bias is not None
+    scores = scorer_of(one).scores(torch.arange(split.num_users), None)
+    for client in range(split.num_users):
+        history = split.timeline.of(client).items.of(0)
+        taken = form.bias + sum(term.scores(history) for term in form.terms)
+        best = scores[client].argsort(descending=True)
+        assert torch.equal(taken.argsort(descending=True)[:10], best[:10])
+        assert torch.equal(taken.argsort(descending=True)[-10:], best[-10:])
 
 
 def test_the_full_form_is_refused() -> None:

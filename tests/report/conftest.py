@@ -9,13 +9,19 @@ import pytest
 
 from ownview.report.gather import gather
 from ownview.report.reading import find_runs
-from tests.report.worlds import HOSTILE, make_runs
+from tests.report.worlds import HOSTILE, make_runs, make_sittings
 
 
 @pytest.fixture(scope="session")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of run folders; tests that change one copy it first."""
     return make_runs(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="session")
+def sittings(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of runs at two cuts of next-sitting."""
+    return make_sittings(tmp_path_factory.mktemp("sittings"))
 
 
 @pytest.fixture(scope="session")

@@ -106,9 +106,22 @@ class TestTheModel:
     def test_groups_cover_everybody(self, data: dict[str, Any]) -> None:
         groups = data["results"]["honest"][place_of(data, FEDMF)]["groups"]
         assert sum(group["users"] for group in groups) == USERS
-        whole = sum(group["users"] * group["test"]["HR@10"] for group in groups) / USERS
+        whole = sum(group["users"] * group["cells"]["HR@10"]["mean"] for group in groups) / USERS
         cell = data["results"]["honest"][place_of(data, FEDMF)]["cells"]["HR@10"]
         assert whole == pytest.approx(cell["mean"], abs=1e-9)
+        for group in groups:
+            assert group["cells"]["HR@10"]["low"] <= group["cells"]["HR@10"]["mean"] <= group["cells"]["HR@10"]["high"]
+        busiest = [group["interactions"][1] for group in groups]
+        assert busiest == sorted(busiest)
+
+    def test_chance_is_what_a_random_order_reaches(self, data: dict[str, Any], runs: Path) -> None:
+        told = {one["name"]: one["chance"] for one in data["protocols"]}
+        assert told["paper"]["HR@10"] == pytest.approx(10 / 100)
+        with (runs / "popularity-honest" / "users.csv").open(newline="") as lines:
+            candidates = [int(row["candidates"]) for row in csv.DictReader(lines)]
+        assert told["honest"]["HR@10"] == pytest.approx(mean(10 / number for number in candidates))
+        gains = sum(1 / np.log2(rank + 1) for rank in range(1, 11))
+        assert told["honest"]["NDCG@10"] == pytest.approx(mean(gains / number for number in candidates))
 
     def test_costs_are_told_for_federated_methods(self, data: dict[str, Any], runs: Path) -> None:
         cost = data["results"]["honest"][place_of(data, "fedrap")]["cost"]
@@ -219,8 +232,42 @@ class TestAlike:
             other = {"popularity": "fedrap", "fedrap": "popularity"}[method]
             level = Mark.LEVEL in (row.mark, compared.cells[other, protocol, metric].mark)
             assert alike == ([other] if level else []), (method, protocol, metric)
+            told = found["results"][protocol][place_of(found, method)]["cells"][metric]
+            assert (told["mark"], told["not_above"]) == (str(row.mark), row.not_above)
             marked += level
         assert marked
+
+
+class TestCuts:
+    """Of next-sitting: one column, whoever is asked at several counts at each."""
+
+    def test_they_are_pooled_as_in_a_comparison(self, sittings: Path) -> None:
+        data = gather(find_runs([sittings]))["datasets"][0]
+        compared = Comparison.of([open_run(path) for path in find_runs([sittings])])
+        (protocol,) = data["protocols"]
+        assert protocol["name"] == "next-sitting"
+        assert protocol["cuts"] == ["next-sitting", "next-sitting@0.6"]
+        assert protocol["settings"]["test_from"] == [0.8, 0.6]
+        for method in ("popularity", "fedmf"):
+            result = data["results"]["next-sitting"][place_of(data, method)]
+            assert (result["seeds"], result["cuts"]) == ([0], 2)
+            for metric in ("HR@10", "NDCG@10"):
+                cell = compared.cells[method, "next-sitting", metric]
+                told = result["cells"][metric]
+                assert (told["mean"], told["low"], told["high"]) == (cell.mean, cell.low, cell.high)
+                assert (told["users"], told["not_above"]) == (cell.users, cell.not_above)
+            assert sum(group["users"] for group in result["groups"]) == cell.users == result["users"]
+
+    def test_versions_of_the_data_are_counted_within_a_cut(self, sittings: Path) -> None:
+        (protocol,) = gather(find_runs([sittings]))["datasets"][0]["protocols"]
+        assert "data" not in {one["probe"] for one in protocol["findings"]}
+
+    def test_the_protocols_own_cut_shows_the_lists(self, sittings: Path) -> None:
+        data = gather(find_runs([sittings]))["datasets"][0]
+        own = gather([sittings / "popularity", sittings / "fedmf"])["datasets"][0]
+        assert [one["user"] for one in data["people"]["next-sitting"]] == [
+            one["user"] for one in own["people"]["next-sitting"]
+        ]
 
 
 class TestFoldersThatLackSomething:
@@ -230,12 +277,17 @@ class TestFoldersThatLackSomething:
             (old / name).unlink()
         found = gather([old])
         data = found["datasets"][0]
-        assert data["results"]["paper"]["0"]["cells"]["HR@10"] | {"alike": []} == {
+        assert data["protocols"][0]["chance"] is None
+        assert data["results"]["paper"]["0"]["groups"] is None
+        assert data["results"]["paper"]["0"]["cells"]["HR@10"] == {
             "mean": result_of(old)["test"]["HR@10"],
             "spread": None,
             "low": result_of(old)["interval_95"]["HR@10"][0],
             "high": result_of(old)["interval_95"]["HR@10"][1],
+            "users": USERS,
+            "mark": "not paired",
             "alike": [],
+            "not_above": "",
         }
         assert data["results"]["paper"]["0"]["taste"] is None
         assert data["people"] == {"paper": []}

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.data.causal_splits import DAY
-from ownview.evaluation.protocol import HONEST, NEXT_SITTING, PAPER, Protocol
+from ownview.evaluation.protocol import HONEST, NEXT_SITTING, PAPER, Protocol, at_cut
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
 
@@ -58,7 +58,7 @@ def make_runs(folder: Path) -> Path:
 
 
 def make_sittings(folder: Path) -> Path:
-    """Users who come back every ten days for four items: runs that are asked for a whole sitting."""
+    """Users who come back every ten days for four items: runs that are asked for a whole sitting, at two cuts."""
     chance = random.Random(5)
     rows = ["user,item,timestamp"]
     for user in range(USERS):
@@ -67,8 +67,9 @@ def make_sittings(folder: Path) -> Path:
     (folder / "sittings.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
     made = folder / "runs"
     for method, settings in (("popularity", {}), ("fedmf", _SMALL)):
-        experiment = Experiment(
-            method=method, data=str(folder / "sittings.csv"), protocol=NEXT_SITTING, rounds=1, settings=settings
-        )
-        run(experiment, out=made / method)
+        for name, protocol in ((method, NEXT_SITTING), (f"{method}-earlier", at_cut(0.6))):
+            experiment = Experiment(
+                method=method, data=str(folder / "sittings.csv"), protocol=protocol, rounds=1, settings=settings
+            )
+            run(experiment, out=made / name)
     return made

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -58,6 +59,32 @@ def write_bytes(path: Path, content: bytes) -> None:
 def write_json(path: Path, value: Any) -> None:
     """Write JSON for people and programs, whole or not at all. Numbers that are not finite are refused."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+
+
+def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
+    """Let `fill` put files into a temporary folder beside `path`, then put it in place in one step.
+
+    Refuses a path where something is already; on failure nothing is left behind.
+    """
+    require_new(path)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        temporary.mkdir()
+        try:
+            fill(temporary)
+            temporary.rename(path)
+        except BaseException:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
+
+
+def require_new(path: Path) -> None:
+    """Refuse a path where something is already, or where nothing can be."""
+    with writing(path):
+        there = path.exists() or path.is_symlink()
+    if there:
+        raise OutputError(f"{path}: already exists; choose another --out")
 
 
 def append_line(path: Path, line: str) -> None:

@@ -14,6 +14,7 @@ from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
+from ownview.seam.portable import Portable, Refusal
 from ownview.seam.training import Params
 
 
@@ -68,6 +69,10 @@ class Central(Settings):
     @abstractmethod
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] scores of all items for the users that are asked about."""
+
+    def portable(self, learned: Params) -> Portable:
+        """What its scores come to on a device that has nothing but the model; a refusal unless a model knows."""
+        return Refusal()
 
 
 @dataclass(frozen=True)

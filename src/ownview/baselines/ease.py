@@ -18,6 +18,7 @@ from ownview.config.search import Between
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.seam.portable import Linear, Portable, Term
 from ownview.seam.training import Params
 
 
@@ -54,3 +55,7 @@ class EASE(OneShot):
         """[B, m] X W."""
         weights = learned["weights"]
         return asked.history(len(weights), weights) @ weights
+
+    def portable(self, learned: Params) -> Portable:
+        """Exactly what it scores by."""
+        return Linear((Term(learned["weights"]),))

@@ -19,6 +19,7 @@ from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.seam.portable import Factors, Portable, Ridge
 from ownview.seam.training import Params
 
 
@@ -78,6 +79,12 @@ class IALS(OneShot):
         """[B, m] u . q_i; where more, or somebody else, is known than was trained on, u is solved anew for it."""
         items = learned["items"]
         return (learned["users"][asked.users] if asked.as_trained else self._solved(items, asked)) @ items.T
+
+    def portable(self, learned: Params) -> Portable:
+        """Item vectors; a vector is solved for them as for anybody whom the model has not seen."""
+        a, items = self.unobserved, learned["items"]
+        solved = Ridge(seen=1.0, every=a, target=1.0, ridge=self.strength, count=a * len(items), exponent=self.nu)
+        return Factors(items, solved)
 
     def _solved(self, items: Tensor, asked: Asked) -> Tensor:
         """[B, d] the vector that minimises the user's part of the loss, the items as they were learnt."""

@@ -13,6 +13,7 @@ from ownview.baselines.central import Asked, OneShot
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.parts.sequence import require_order
+from ownview.seam.portable import Linear, Portable, SparseRows, Term
 from ownview.seam.training import Params
 
 
@@ -60,3 +61,8 @@ class Markov(OneShot):
         listed, real = successors.padded(last)
         counts = Ragged(learned["offsets"], learned["counts"]).padded(last)[0] * (real & (lengths > 0)[:, None])
         return learned["popularity"].expand(len(last), -1).scatter_add(1, listed, counts)
+
+    def portable(self, learned: Params) -> Portable:
+        """The last item's row, and popularity behind it."""
+        steps = SparseRows(learned["offsets"], learned["items"], learned["counts"])
+        return Linear((Term(steps, most=1),), learned["popularity"])

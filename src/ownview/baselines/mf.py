@@ -20,6 +20,7 @@ from ownview.baselines.samples import labelled_batches
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.seam.initial import Normal
+from ownview.seam.portable import Factors, Logistic, Portable
 from ownview.seam.training import Params
 
 _NAMES = ("users", "items")
@@ -71,3 +72,7 @@ class MF(InEpochs):
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] u . q_i."""
         return learned["users"][asked.users] @ learned["items"].T
+
+    def portable(self, learned: Params) -> Portable:
+        """Item vectors; a vector is found for them that nobody learnt."""
+        return Factors(learned["items"], Logistic(self.negatives))

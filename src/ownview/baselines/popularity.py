@@ -11,6 +11,7 @@ from torch import Tensor
 from ownview.baselines.central import Asked, OneShot
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.seam.portable import Linear, Portable
 from ownview.seam.training import Params
 
 
@@ -33,3 +34,7 @@ class Popularity(OneShot):
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] the counts, for every user."""
         return learned["counts"].expand(len(asked.users), -1)
+
+    def portable(self, learned: Params) -> Portable:
+        """The counts, whatever the history."""
+        return Linear((), learned["counts"])

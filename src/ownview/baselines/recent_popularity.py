@@ -14,6 +14,7 @@ from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.sittings import DAY, require_times
 from ownview.data.splits import Split
+from ownview.seam.portable import Portable, Refusal
 from ownview.seam.training import Params
 
 
@@ -56,3 +57,7 @@ class RecentPopularity(OneShot):
             for first, last in ends.T.tolist()
         ]
         return torch.stack(counts).to(torch.float32)[which]
+
+    def portable(self, learned: Params) -> Portable:
+        """None: tomorrow's scores are others."""
+        return Refusal("counts the days before the day on which it is asked, which goes on; take popularity")

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from scipy.sparse import csc_matrix
 from torch import Tensor
 
 from ownview.baselines.central import Asked, OneShot
@@ -15,6 +16,7 @@ from ownview.baselines.packages import one_thread, package, training_matrix
 from ownview.baselines.sparse import compressed_rows
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.seam.portable import Linear, Portable, SparseRows, Term
 from ownview.seam.training import Params
 
 
@@ -62,3 +64,12 @@ class ItemSimilarity(OneShot):
             return taken @ values
         transposed = compressed_rows(learned["weights.offsets"], learned["weights.rows"], values, (m, m))
         return (transposed @ taken.T).T
+
+    def portable(self, learned: Params) -> Portable:
+        """Exactly what it scores by: W as compressed rows where it is stored transposed."""
+        if "weights" in learned:
+            return Linear((Term(learned["weights"]),))
+        values, rows, offsets = (learned[f"weights.{part}"].numpy() for part in ("values", "rows", "offsets"))
+        weights = csc_matrix((values, rows, offsets), shape=(len(offsets) - 1,) * 2).tocsr()
+        parts = (weights.indptr.astype(np.int64), weights.indices.astype(np.int64), weights.data)
+        return Linear((Term(SparseRows(*map(torch.from_numpy, parts))),))

@@ -20,6 +20,7 @@ from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.parts.sequence import require_order
+from ownview.seam.portable import Linear, Portable, Term
 from ownview.seam.training import Params
 
 _LEAST = 1e-3
@@ -78,6 +79,11 @@ class SLIST(OneShot):
         near = torch.where(real, torch.exp(-back.clamp(min=0) / self.recency), 0.0).to(weights.dtype)
         history = weights.new_zeros(len(items), len(weights)).scatter_add_(1, items, near)
         return history @ weights
+
+    def portable(self, learned: Params) -> Portable:
+        """What it scores by where nobody has an item twice."""
+        once = "an item that a history has several times counts once here, and every time in the model"
+        return Linear((Term(learned["weights"], self.recency),), left_out=(once,))
 
     def _around(self, line: Ragged, num_items: int) -> tuple[Any, Any]:
         """S and T, sparse, a row for every item of every history; those of last items are 0."""

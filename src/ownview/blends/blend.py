@@ -47,7 +47,8 @@ class Part(NamedTuple):
     Args:
         method: its name.
         settings: as text; what is not named has its default.
-        folder: of the finished run whose values are taken; empty where the part is trained.
+        folder: of the finished run whose values are taken, one that is no absolute path being looked for beside the
+            folder of the blend; empty where the part is trained.
     """
 
     method: str

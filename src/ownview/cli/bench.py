@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -31,7 +32,7 @@ from ownview.studies.bench.results import (
     write_document,
 )
 from ownview.studies.bench.suite import load_suite, part_of, plan, require_data, suites
-from ownview.studies.grid import Planned, carry_out, each_once, unfinished
+from ownview.studies.grid import Planned, carry_out, carry_out_in_order, each_once, unfinished
 
 RESULTS = "results.json"
 PAGE = "results.md"
@@ -82,7 +83,10 @@ def command(
     work, side_by_side = each_once((one.experiment, one.folder) for one in planned), jobs or free_cores(device)
     with live(f"suite {declared.name}", planned, side_by_side, quiet=as_json) as on_round:
         # One thread a run: results hang on nothing that differs from one start to the next.
-        failures = carry_out(work, jobs=side_by_side, memory=memory, data_dir=data_dir, on_round=on_round, threads=1)
+        carry = partial(
+            carry_out, jobs=side_by_side, memory=memory, data_dir=data_dir, on_round=on_round, threads=1
+        )  # fmt: skip
+        failures = carry_out_in_order(planned, carry)
     finished = ((one.data, open_run(one.folder)) for one in planned if one.folder not in failures)
     for runs in grouped(finished).values():  # what the probes find lies in the run folders then
         findings_of(runs, probe=True, data_dir=data_dir)

@@ -107,6 +107,12 @@ def _presets(*, whole: bool = False) -> list[dict[str, Any]]:
     return [{**{n: getattr(one, n) for n in names}, **(one.experiment() if whole else {})} for one in presets()]
 
 
+def _figure(done: dict[str, Any] | None) -> float | str | None:
+    if done is None:
+        return None
+    return round(done["test"]["HR@10"], 4) if "test" in done else "no figure"
+
+
 def _runs(folder: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for path in sorted(folder.glob("**/experiment.toml")):
@@ -121,7 +127,7 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
             continue
         told = (
             name, experiment.label(), experiment.data_label(), experiment.protocol.name, experiment.seed,
-            f"{len(rounds)} of {experiment.rounds}", None if done is None else round(done["test"]["HR@10"], 4),
+            f"{len(rounds)} of {experiment.rounds}", _figure(done),
         )  # fmt: skip
         rows.append(dict(zip(_RUN_COLUMNS, told, strict=True)))
     return rows

@@ -34,6 +34,10 @@ class Command(NamedTuple):
 
 
 COMMANDS = {
+    "start": Command(
+        "start",
+        "Go from a file of interactions to recommendations: look at it, compare, fit the best, write lists and pages.",
+    ),
     "run": Command("run", "Train a method and measure it; everything goes into a run folder."),
     "watch": Command("watch", "Follow runs: validation and loss round by round, until all have finished or stopped."),
     "compare": Command("compare", "Train several methods on the same data and put them side by side."),
@@ -60,7 +64,18 @@ COMMANDS = {
         "Probe a protocol on some data: leaks, repeated pairs, time, selection, and whether its ranking is sane.",
     ),
     "report": Command("report", "Make one self-contained HTML page of finished runs: tables, curves, lists, pictures."),
-    "recommend": Command("recommend", "Recommend items to one user, with titles where there are any."),
+    "fit": Command("fit", "Train a method on everything, nothing held out: for recommending, without a test figure."),
+    "recommend": Command(
+        "recommend", "Recommend items to one user, to everybody, or to somebody new, with titles where there are any."
+    ),
+    "page": Command(
+        "page",
+        "Make one offline HTML page in which people pick titles and get recommendations, computed in the page itself.",
+    ),
+    "export": Command(
+        "export",
+        "Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card.",
+    ),
     "ls": Command("listing", "List methods, plug-ins, presets, datasets or runs."),
     "doctor": Command("doctor", "Show versions, devices, memory and the datasets found."),
     "data": Command("data", "Datasets: ls, describe, fetch, import."),

@@ -65,6 +65,9 @@ class Forecast:
         return sum(every) / side_by_side
 
 
+_EVERY = 10.0
+"""Seconds from one line to the next."""
+
 Advance = Callable[[str], None]
 """Told when one more unit is done, with a few words to show."""
 
@@ -81,12 +84,41 @@ def bars(*, quiet: bool) -> Iterator[Progress | None]:
         yield bar
 
 
+class Lines:
+    """Progress where there is no terminal: a line on stderr every ten seconds, and none for what is over sooner.
+
+    Args:
+        title: of the work.
+        total: units of it.
+        clock: seconds, from anywhere.
+    """
+
+    def __init__(self, title: str, total: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.title, self.total, self.clock, self.done = title, total, clock, 0
+        self.began = self.told = clock()
+
+    def advance(self, words: str) -> None:
+        """One more unit is done; the seconds left are those that the others took on average."""
+        self.done += 1
+        now = self.clock()
+        if now - self.told < _EVERY:
+            return
+        self.told = now
+        left = (now - self.began) / self.done * max(self.total - self.done, 0)
+        said = f" ({words})" if words else ""
+        line = f"{self.title}: {self.done} of {self.total}{said}, about {_clock(left)} left"
+        Console(stderr=True, highlight=False).print(line, soft_wrap=True, markup=False)
+
+
 @contextmanager
 def progress(title: str, total: int, *, quiet: bool = False) -> Iterator[Advance]:
-    """A bar over `total` units, where there are bars."""
+    """A bar over `total` units on a terminal, a line now and then elsewhere; nothing where `quiet` is set."""
     with bars(quiet=quiet) as bar:
-        task = None if bar is None else bar.add_task(title, total=total, words="")
-        yield lambda words: None if bar is None or task is None else bar.update(task, advance=1, words=words)
+        if bar is None:
+            yield (lambda words: None) if quiet else Lines(title, total).advance
+            return
+        task = bar.add_task(title, total=total, words="")
+        yield lambda words: bar.update(task, advance=1, words=words)
 
 
 class Board:
@@ -136,10 +168,14 @@ class Board:
 
 @contextmanager
 def live(title: str, planned: Sequence[Planned], jobs: int, *, quiet: bool = False) -> Iterator[Told]:
-    """Show the board on stderr; nothing where that is no terminal or `quiet` is set."""
+    """Show the board on stderr, a line now and then where that is no terminal; nothing where `quiet` is set."""
     console = Console(stderr=True)
-    if quiet or not console.is_terminal:
+    if quiet:
         yield lambda folder, number, metrics: None
+        return
+    if not console.is_terminal:
+        lines = Lines(f"{title}, rounds", sum(Forecast(planned, jobs, time.monotonic).left.values()))
+        yield lambda folder, number, metrics: lines.advance(folder.name)
         return
     board = Board(title, planned, jobs)
     with Live(board, console=console, refresh_per_second=2, transient=True):

@@ -21,7 +21,7 @@ def command(
     ),
     into: Annotated[
         list[Path] | None,
-        typer.Option("--into", help="Files with tables between markers; may be repeated. README.md if not given."),
+        typer.Option("--into", help="Files with tables between markers; may be repeated. Else docs/published.md."),
     ] = None,
     pictures: Annotated[
         Path, typer.Option("--pictures", help="Folder of the protocols' pictures; written anew.")
@@ -31,7 +31,7 @@ def command(
     """Put recorded results into a page of their own, and between the markers of other files."""
     documents = read_all(results)
     made = {whole: page(documents.values())}
-    for path in into or [Path("README.md")]:
+    for path in into or [Path("docs/published.md")]:
         made[path] = with_tables(_read(path), documents, str(path))
     made |= {pictures / f"{name}.svg": picture(one) for name, one in PROTOCOLS.items()}
     stale = [path for path, text in made.items() if not path.is_file() or _read(path) != text]

@@ -10,6 +10,8 @@ import typer
 from ownview.base.errors import OutputError
 from ownview.base.files import write_text
 from ownview.cli.terminal import Console
+from ownview.runs.fitted import NO_TEST_FIGURE
+from ownview.runs.folder import RunFolder
 
 
 def command(
@@ -26,11 +28,17 @@ def command(
         raise OutputError(f"{out}: is a folder; expected a file such as {out / 'report.html'}")
     if out.exists() and not force:
         raise OutputError(f"{out}: already exists; choose another --out, or overwrite it with --force")
-    model = gather(find_runs(runs), title=title)
+    found = find_runs(runs)
+    fitted = [one for one in found if RunFolder(one).finished and "no_test_figure" in RunFolder(one).read_result()]
+    if len(fitted) == len(found):
+        raise OutputError(f"{found[0]}: {NO_TEST_FIGURE}; expected measured runs")
+    model = gather([one for one in found if one not in fitted], title=title)
     write_text(out, render(model))
     about, console = model["about"], Console(highlight=False)
     size = out.stat().st_size / 1e6
     console.print(f"{out}: {about['runs']} runs, {size:.1f} MB", soft_wrap=True, markup=False)
+    for one in fitted:
+        console.print(f"note: {one} is left out: {NO_TEST_FIGURE}", soft_wrap=True, markup=False)
     for name in about["unfinished"]:
         console.print(f"note: {name} has not finished and is left out", soft_wrap=True, markup=False)
     for sentence in about["missing"]:

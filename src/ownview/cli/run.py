@@ -13,6 +13,7 @@ from rich.markup import escape
 
 from ownview.base.errors import SettingError
 from ownview.cli import options
+from ownview.cli.fitted import show_fitted
 from ownview.cli.options import folder_of, new_folder, print_json, with_privacy, with_settings
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
@@ -68,7 +69,7 @@ def command(
     as_json: options.AsJson = False,
 ) -> None:
     """Train a method and measure it; everything goes into a run folder."""
-    given = {name for name in context.params if _on_command_line(context, name)}
+    given = {name for name in context.params if on_command_line(context, name)}
     asked: dict[str, Any] = {
         "data": data, "rounds": rounds, "measure_every": measure_every, "seed": seed, "engine": engine,
         "device": device, "protocol": protocol, "inactive": inactive, "watch": tuple((watch or "").split(",")),
@@ -83,7 +84,7 @@ def command(
         title, total = f"resuming {resume_from.name}", experiment_of(RunFolder.open(resume_from)).rounds
         work = partial(resume, resume_from, asked=_comparable(asked, method))
     else:
-        base = replace(_base(method, asked.get("data", data), config, preset_name), **asked)
+        base = replace(base_experiment(method, asked.get("data", data), config, preset_name), **asked)
         wrapped = list(dict.fromkeys(plugin or (name for name, _ in base.plugins)))
         if sets or plugin or (method or base.method).lower() != base.method.lower():
             base = replace(base, settings_tried=0)  # what a file says of its settings is not true of others
@@ -100,6 +101,9 @@ def show(finished: Run, *, as_json: bool) -> None:
     result = {**finished.result, "folder": str(finished.folder.path)}
     if as_json:
         print_json(result)
+        return
+    if not finished.measured:
+        show_fitted(result)
         return
     console = Console(highlight=False)
     among = finished.experiment.protocol.candidates
@@ -146,8 +150,8 @@ def _cost(result: dict[str, Any]) -> str:
     )
 
 
-def _base(method: str | None, data: str, config: Path | None, preset_name: str | None) -> Experiment:
-    """What options change: an experiment file, a preset, or the defaults."""
+def base_experiment(method: str | None, data: str, config: Path | None, preset_name: str | None) -> Experiment:
+    """What options of `run` and `fit` change: an experiment file, a preset, or the defaults."""
     if method is None and config is None:
         raise SettingError("name a method (`ownview ls methods`), or give --config FILE or --resume DIR")
     if config is not None:
@@ -159,7 +163,8 @@ def _base(method: str | None, data: str, config: Path | None, preset_name: str |
     return Experiment(method=str(method))
 
 
-def _on_command_line(context: typer.Context, name: str) -> bool:
+def on_command_line(context: typer.Context, name: str) -> bool:
+    """Whether somebody wrote an option, and did not leave it at its default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 

@@ -151,7 +151,7 @@ class Followed:
             number = measured[best]["round"]
             words += f", {_stage(measured[-1])} HR@10 {every[-1]:.4f} (best {every[best]:.4f}, round {number})"
         if self.result is not None:
-            words += f", test HR@10 {self.result['test']['HR@10']:.4f}"
+            words += f", test HR@10 {self.result['test']['HR@10']:.4f}" if "test" in self.result else ", no test figure"
         return words
 
     def news(self) -> list[str]:

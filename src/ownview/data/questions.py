@@ -23,6 +23,7 @@ class Question:
         unmet: ids of those items.
         when: [n] the time of the first right answer, which no model is told; None without times.
         strangers: ids of the n users where they never took part in training; None where they are those of the split.
+        open: whether nothing is right: everybody is asked for a list, and nobody can measure it.
     """
 
     relevant: Ragged
@@ -31,11 +32,12 @@ class Question:
     unmet: IdArray | None = None
     when: IntArray | None = None
     strangers: IdArray | None = None
+    open: bool = False
 
     @property
     def users(self) -> IntArray:
         """[k] positions of the users that are asked, ascending."""
-        return np.flatnonzero(self.relevant.lengths.numpy())
+        return np.arange(len(self.relevant)) if self.open else np.flatnonzero(self.relevant.lengths.numpy())
 
     @property
     def single(self) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ownview.data import values
-from ownview.data.columns import has_header, locate
-from ownview.data.interactions import Interactions
-from ownview.data.tables import read_table
-from ownview.data.titles import read_titles
+from ownview.data.columns import bare_name, has_header, locate, locate_known
+from ownview.data.interactions import IdArray, Interactions
+from ownview.data.tables import Table, read_table
+from ownview.data.titles import read_titles, titles_in_rows
 
 
 def read(
@@ -32,7 +33,7 @@ def read(
             counted from 0. A timestamp in parts is `year+month+day`.
         name: what reports call the data; the file's name (or its folder's) where None.
         separator: '::' or one character; detected where None.
-        titles: file with columns item and title, optionally creator.
+        titles: file with columns item and title, optionally creator; where None, a title column of the file itself.
         allow_negative_times: accept times before 1970.
 
     Raises:
@@ -50,8 +51,17 @@ def read(
         timestamp=(
             values.timestamps(table, where["timestamp"], allow_negative_times) if "timestamp" in where else None
         ),
-        titles=None if titles is None else read_titles(Path(titles), items),
+        titles=_own_titles(table, items) if titles is None else read_titles(Path(titles), items),
     )
+
+
+def _own_titles(table: Table, items: IdArray) -> dict[Any, str] | None:
+    """By item, from a column of the interactions that is called title; `name` may be that of a user."""
+    header = table.header or []
+    where = {
+        key: place for key, place in locate_known(header, ("title",)).items() if bare_name(header[place]) != "name"
+    }
+    return titles_in_rows(items, table.frame.to_series(where["title"]).to_list()) if where else None
 
 
 def name_of(path: Path) -> str:

@@ -27,12 +27,23 @@ def read_titles(path: Path, items: IdArray) -> dict[Any, str]:
     ids = table.frame.to_series(where["item"]).to_list()
     names = table.frame.to_series(where["title"]).to_list()
     creators = table.frame.to_series(where["creator"]).to_list() if "creator" in where else [""] * len(ids)
-    labels: dict[str, str] = {}
-    for item, name, creator in zip(ids, names, creators, strict=True):
-        if name.strip():
-            labels.setdefault(item, _label(name, creator))
+    labels = _labels(ids, names, creators)
     # Matched as text: one odd id in either file must not part 7 from '7'.
     return {item: labels[str(item)] for item in dict.fromkeys(items.tolist()) if str(item) in labels}
+
+
+def titles_in_rows(items: IdArray, names: list[str]) -> dict[Any, str]:
+    """Titles by item id from rows of interactions, [N] each; an item keeps its first, those without are left out."""
+    ids = items.tolist()
+    return _labels(ids, [name or "" for name in names], [""] * len(ids))
+
+
+def _labels(ids: list[Any], names: list[str], creators: list[str]) -> dict[Any, str]:
+    labels: dict[Any, str] = {}
+    for item, name, creator in zip(ids, names, creators, strict=True):
+        if item not in labels and name.strip():
+            labels[item] = _label(name, creator)
+    return labels
 
 
 def _label(title: str, creators: str) -> str:

@@ -12,7 +12,7 @@ from ownview.config.settings import Settings, setting
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.splits import FEWEST, Split
-from ownview.evaluation.splitting import CAUSAL, SPLITS
+from ownview.evaluation.splitting import CAUSAL, EVERYTHING, SPLITS
 
 
 @dataclass(frozen=True)
@@ -54,9 +54,11 @@ class Protocol(Settings):
         choices=("training", "training and validation"),
     )  # fmt: skip
     moment: str = setting(
-        "last item", "what time a client takes for now when it is asked: its last known item's, or that of the answer",
-        choices=("last item", "asked"),
-    )  # fmt: skip
+        "last item",
+        "what time a client takes for now when it is asked: its last known item's, that of the answer (asked), or "
+        "(later, with split everything) the end of the data",
+        choices=("last item", "asked", "later"),
+    )
     negatives_avoid: str = setting(
         "training", "items never drawn as training negatives: training positives, or all the user ever has",
         choices=("training", "known"),
@@ -93,6 +95,15 @@ class Protocol(Settings):
                 f"protocol setting fold={self.fold}: expected less than {round(1 / self.newcomers)}, there are no more "
                 f"folds of {self.newcomers:g}"
             )
+        if (self.moment == "later") > (self.split == EVERYTHING):
+            raise SettingError(
+                f"protocol setting moment=later: split {self.split} asks for held-out items; expected asked"
+            )
+        if self.split == EVERYTHING and (self.selection != "last" or self.candidates):
+            raise SettingError(
+                "protocol setting split=everything: nothing is held out to choose a round or to rank by; expected "
+                "selection=last and candidates=0"
+            )
         if self.candidates and self.split in (*CAUSAL, "new-users"):
             raise SettingError(
                 f"protocol setting candidates={self.candidates}: split {self.split} ranks all items; expected 0"
@@ -119,14 +130,16 @@ class Protocol(Settings):
             if gone:
                 notes.append(f"{gone} items with fewer than {self.min_item_interactions} interactions dropped")
             data = popular
-        fewest = max(self.min_interactions or papers_filter or FEWEST, FEWEST)
+        fewest = (
+            max(self.min_interactions or papers_filter or FEWEST, FEWEST) if self.measured else self.min_interactions
+        )
         kept = data.with_at_least(fewest)
         _note_dropped(notes, data, kept, f"with fewer than {fewest} interactions")
         repeated = int(kept.repeated_pairs().sum())
         if repeated and self.repeats == "collapse":
             kept = kept.without_repeats()
             notes.append(f"{repeated} repeated (user, item) rows collapsed to their first occurrence")
-            enough = kept.with_at_least(FEWEST)
+            enough = kept.with_at_least(FEWEST if self.measured else 1)
             _note_dropped(notes, kept, enough, f"with fewer than {FEWEST} different items")
             kept = enough
         elif repeated:
@@ -136,6 +149,11 @@ class Protocol(Settings):
             raise DataError(f"{data.name}: no user has {fewest} interactions or more{advice}")
         split = SPLITS[self.split](self, kept)
         return replace(split, notes=(*notes, *split.notes))
+
+    @property
+    def measured(self) -> bool:
+        """Whether anything is held out: only then can a round be chosen and a figure be had."""
+        return self.split != EVERYTHING
 
     @property
     def knows_validation(self) -> bool:
@@ -181,6 +199,23 @@ SEQUENTIAL = Protocol(
 NEW_USERS = Protocol(name="new-users", split="new-users")
 """Users who never took part, asked with their history alone."""
 
+_DATA_SETTINGS = (
+    *("min_interactions", "min_item_interactions", "repeats", "split_ties", "untimed", "split_seed", "pause_days"),
+    "negatives_avoid",
+)
+"""What a protocol says of the data itself, whatever it asks."""
+
+
+def on_everything(base: Protocol = HONEST) -> Protocol:
+    """Nothing held out, and the data as `base` has it.
+
+    Where `base` asks what people take when they come back, clients are asked at the end of the data.
+    """
+    later = "later" if base.split == NEXT_SITTING.split else "last item"
+    kept = {name: getattr(base, name) for name in _DATA_SETTINGS}
+    return Protocol(name=EVERYTHING, split=EVERYTHING, selection="last", moment=later, **kept)
+
+
 PROTOCOLS = {one.name: one for one in (HONEST, PAPER, NEXT_SITTING, HONEST_TIME, SEQUENTIAL, NEW_USERS)}
 
 CUTS = (0.5, 0.6, 0.7, 0.8, 0.9)
@@ -214,7 +249,10 @@ def protocol(name: str) -> Protocol:
             raise SettingError(f"protocol {name}: expected a share behind the @, such as next-sitting@0.6") from None
     if not name.endswith(".toml"):
         raise UnknownNameError("protocol", name, [*PROTOCOLS, "a .toml file"])
-    return custom(parse_toml(toml_text(Path(name), "protocol"), name), Path(name).stem)
+    found = custom(parse_toml(toml_text(Path(name), "protocol"), name), Path(name).stem)
+    if not found.measured:
+        raise SettingError(f"{name}: split=everything holds nothing out and measures nothing; use: ownview fit")
+    return found
 
 
 def custom(values: dict[str, Any], name: str) -> Protocol:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ownview.base.errors import DataError, TrainingError
 from ownview.base.randomness import bits, derive, sort_keys
-from ownview.data.interactions import IdArray, IntArray
+from ownview.data.interactions import FloatArray, IdArray, IntArray
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
@@ -93,14 +93,19 @@ class Ranker:
 
     def top(self, scorer: Scorer, k: int) -> npt.NDArray[np.int64]:
         """[users, k] the best items that are not hidden, -1 where there are fewer; ties go to the lower position."""
-        lists = []
+        return self.best(scorer, k)[0]
+
+    def best(self, scorer: Scorer, k: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
+        """The same, and [users, k] their scores, minus infinity at empty places."""
+        lists, values = [], []
         for part in torch.split(self.users, self.block):
-            scores = self._hide(scorer.scores(part, None), part)
-            # Not topk: which of equal scores it takes is undefined and differs between devices.
-            best = scores.sort(dim=1, descending=True, stable=True)
-            lists.append(torch.where(torch.isfinite(best.values), best.indices, NONE)[:, :k])
-        found = torch.cat(lists)
-        return torch.nn.functional.pad(found, (0, k - found.shape[1]), value=NONE).cpu().numpy()
+            best, items = _best(self._hide(scorer.scores(part, None), part), k)
+            lists.append(torch.where(torch.isfinite(best), items, NONE))
+            values.append(best)
+        found, scores = torch.cat(lists), torch.cat(values)
+        wide = (0, k - found.shape[1])
+        padded = torch.nn.functional.pad(found, wide, value=NONE).cpu().numpy()
+        return padded, torch.nn.functional.pad(scores, wide, value=-torch.inf).double().cpu().numpy()
 
     def _rank_all(self, scorer: Scorer, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         scores = scorer.scores(self.users[part], None)
@@ -213,6 +218,23 @@ def _require_enough(keys: Tensor, users: Tensor, count: int, split: Split) -> No
             f"{split.data.name}: user {split.data.users[int(users[worst])]} leaves {int(free[worst])} of "
             f"{split.num_items} items as candidates; expected at least {count}: use a protocol with fewer candidates"
         )
+
+
+def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """[B, k] the highest of the scores [B, m], highest first, and their positions; k is m at most.
+
+    Of equal scores the lower position comes first. `topk` alone does not promise that, so it only tells the k-th value.
+    """
+    count, items = scores.shape
+    if 4 * k >= items:
+        every = scores.sort(dim=1, descending=True, stable=True)
+        return every.values[:, :k], every.indices[:, :k]
+    last = scores.topk(k, dim=1, sorted=False).values.amin(1, keepdim=True)
+    above, level = scores > last, scores == last
+    room = k - above.sum(1, keepdim=True)
+    chosen = (above | (level & (level.cumsum(1) <= room))).nonzero()[:, 1].reshape(count, k)
+    best = scores.gather(1, chosen).sort(dim=1, descending=True, stable=True)
+    return best.values, chosen.gather(1, best.indices)
 
 
 def _counts(scores: Tensor, mine: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ownview.data.causal_splits import global_time, moment_at, next_sitting
+from ownview.data.everything import everything
 from ownview.data.interactions import Interactions
 from ownview.data.newcomers import held_out_users
 from ownview.data.sittings import DAY
@@ -17,6 +18,9 @@ from ownview.data.splits import Split, leave_one_out
 
 if TYPE_CHECKING:
     from ownview.evaluation.protocol import Protocol
+
+EVERYTHING = "everything"
+"""The split that holds nothing out; what trains on it cannot be measured."""
 
 
 def _latest_item(protocol: Protocol, data: Interactions) -> Split:
@@ -57,12 +61,20 @@ def _files(protocol: Protocol, data: Interactions) -> Split:
     return from_files(Path(protocol.split_folder), data, ties=protocol.split_ties, seed=protocol.split_seed)
 
 
+def _everything(protocol: Protocol, data: Interactions) -> Split:
+    pause = round(protocol.pause_days * DAY) if protocol.moment == "later" else None
+    return everything(
+        data, ties=protocol.split_ties, untimed=protocol.untimed, seed=protocol.split_seed, pause=pause
+    )  # fmt: skip
+
+
 SPLITS: dict[str, Callable[[Protocol, Interactions], Split]] = {
     "leave-one-out": _latest_item,
     "global-time": _global_time,
     "next-sitting": _next_sitting,
     "new-users": _new_users,
     "files": _files,
+    EVERYTHING: _everything,
 }
 """By the value of the protocol setting `split`."""
 

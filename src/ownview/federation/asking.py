@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ownview.data.interactions import IdArray
 from ownview.data.questions import Question
+from ownview.data.ragged import Ragged
 from ownview.data.splits import distinct
 from ownview.data.timeline import Timeline
 from ownview.federation.messages import Download
@@ -45,12 +46,24 @@ def newcomers(federation: Federation, known: Timeline, ids: IdArray) -> ClientSc
     machine, world = federation.machine, federation.world
     first = torch.arange(world.num_clients, world.num_clients + len(ids))
     timelines = Timelines(known, world.num_items, machine.dtype)
-    excluded = distinct(known.items.to(torch.device("cpu"))).to(machine.device)
-    work = federation.terms.work(first, known.items, timelines, excluded, ids)
+    excluded = _leaving(
+        distinct(known.items.to(torch.device("cpu"))), world.num_items, federation.client.work.negatives
+    )
+    work = federation.terms.work(first, known.items, timelines, excluded.to(machine.device), ids)
     nobody = torch.arange(0, device=machine.device)
     download = Download(federation.done, federation.newest(nobody).values)
     _fold_in(work, download, torch.arange(len(ids), device=machine.device))
     return ClientScorer(work, lambda clients, names: download)
+
+
+def _leaving(histories: Ragged, num_items: int, negatives: int) -> Ragged:
+    """What newcomers never draw as negatives: their histories; nothing, for who has so much that too little is left.
+
+    Such a newcomer is recommended next to nothing, and must not keep others from their lists.
+    """
+    owner = torch.repeat_interleave(torch.arange(len(histories)), histories.lengths)
+    leaves = (num_items - histories.lengths >= negatives)[owner]
+    return Ragged.from_pairs(owner[leaves].numpy(), histories.values[leaves].numpy(), len(histories))
 
 
 def _fold_in(work: Work, download: Download, everybody: Tensor) -> None:

@@ -163,12 +163,13 @@ class Federation:
 
     def pack(self) -> dict[str, Tensor]:
         """Clients' and server's values by name, for a checkpoint."""
-        return self.server.pack() | self.clients.pack()
+        return self.server.pack() | self.clients.pack() | {"done": torch.tensor(self.done)}
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
         """Restore what `pack` returned."""
         self.server.unpack(packed)
         self.clients.unpack(packed)
+        self.done = int(packed.get("done", torch.tensor(self.done)))  # versions before 0.1.0 did not tell the round
 
 
 class Traffic:

@@ -18,6 +18,7 @@ from ownview.parts.least_squares import outer_products
 from ownview.seam.client import Product, Reporting, Summand, Summands
 from ownview.seam.initial import Normal
 from ownview.seam.method import ReportingMethod
+from ownview.seam.portable import Factors, Portable, Ridge
 from ownview.seam.roles import Param, held, history, received
 from ownview.seam.server import Arrived, Server, Sums
 from ownview.seam.training import Batch, Context, Params, World
@@ -94,6 +95,11 @@ class FCF(ReportingMethod):
         left = p["gram"] + self.confidence * (seen @ p["squares"]).reshape(d, d) + ridge
         user: Tensor = torch.linalg.solve(left, (1 + self.confidence) * (seen @ items))
         return user.to(p["seen"].dtype)
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """Exactly what a client scores by."""
+        a = self.confidence
+        return Factors(received["items"], Ridge(seen=a, every=1.0, target=1 + a, ridge=self.regularization))
 
     def server(self, world: World) -> Server:
         """The products of item vectors are worked out in float64."""

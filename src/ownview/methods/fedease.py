@@ -23,6 +23,7 @@ from ownview.parts.private_pairs import RELEASES, PrivatePairs
 from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
 from ownview.seam.initial import Constant
 from ownview.seam.method import ReportingMethod
+from ownview.seam.portable import Linear, Portable, Term
 from ownview.seam.roles import Param, held, private, received, timeline
 from ownview.seam.server import Arrived, Server, Sums
 from ownview.seam.training import Batch, Context, Params, World
@@ -91,8 +92,9 @@ class FedEASE(ReportingMethod):
         return super().client(world) if private is None else private.client()
 
     def _private(self, world: World) -> PrivatePairs | None:
-        plan = world.protection
-        return None if plan is None else PrivatePairs(self.regularization, self.nearness, self.recency, world, plan)
+        plan, timeless = world.protection, world.order == "none"
+        near, recent = (math.inf, math.inf) if timeless else (self.nearness, self.recency)
+        return None if plan is None else PrivatePairs(self.regularization, near, recent, world, plan)
 
     def sends(self, world: World) -> dict[str, Summand]:
         """K_u, m x m."""
@@ -121,6 +123,13 @@ class FedEASE(ReportingMethod):
         """[m] x_u B, of the rows of B that the client's items have."""
         places = latest(p, "past", reach(self.recency))
         return weighed_rows(faded(places, self.recency), places.rows, p["weights"])
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """Exactly what a client scores by."""
+        private = self._private(world)
+        if private is not None:
+            return private.portable(received)
+        return Linear((Term(received["weights"], math.inf if world.order == "none" else self.recency),))
 
     def server(self, world: World) -> Server:
         """Solving holds G + lambda I, its factors and its inverse, in float64: nothing but memory helps."""

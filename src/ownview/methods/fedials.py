@@ -19,6 +19,7 @@ from ownview.parts.least_squares import outer_products
 from ownview.seam.client import Product, Reporting, Summand, Summands
 from ownview.seam.initial import Normal
 from ownview.seam.method import ReportingMethod
+from ownview.seam.portable import Factors, Portable, Ridge
 from ownview.seam.roles import Param, held, history, received
 from ownview.seam.server import Arrived, Server, Sums
 from ownview.seam.training import Batch, Context, Params, World
@@ -112,6 +113,12 @@ class FedIALS(ReportingMethod):
     def _ridge(self, observed: Tensor, everything: int) -> Tensor:
         """The weight l (observed + a everything)^nu."""
         return self.regularization * (observed + self.unobserved * everything) ** self.exponent
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """Exactly what a client scores by."""
+        a, m = self.unobserved, world.num_items
+        solved = Ridge(seen=1.0, every=a, target=1.0, ridge=self.regularization, count=a * m, exponent=self.exponent)
+        return Factors(received["items"], solved)
 
     def server(self, world: World) -> Server:
         """Solving holds an equation of every item, in float64."""

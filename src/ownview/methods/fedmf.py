@@ -17,6 +17,7 @@ from ownview.config.settings import setting
 from ownview.seam.initial import Normal
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.optimizers import Adam, Optimizer, Sgd
+from ownview.seam.portable import Factors, Logistic, Portable
 from ownview.seam.roles import Param, private, shared, table
 from ownview.seam.training import Batch, Context, Params, Phase, Step, World
 
@@ -71,6 +72,10 @@ class FedMF(Method):
     def scores(self, p: Params) -> Tensor:
         """[R] u . q_i."""
         return p["items"] @ p["user"]
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """The shared table; a vector is found for it that stays where it is."""
+        return Factors(received["items"], Logistic(self.negatives))
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean over the batch's samples of cross-entropy + regularization (|u|^2 + |q_i|^2).

@@ -19,8 +19,9 @@ from ownview.parts.next_settings import NextSettings
 from ownview.parts.private_next import RELEASES, PrivateNext
 from ownview.seam.client import Client
 from ownview.seam.method import Federated
+from ownview.seam.portable import Portable
 from ownview.seam.server import Server
-from ownview.seam.training import World
+from ownview.seam.training import Params, World
 
 _DAY = 86_400.0
 
@@ -80,6 +81,10 @@ class FedNext(Federated):
     def server(self, world: World) -> Server:
         """Sums, and what follows from them."""
         return self._form(world).server()
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """What a client scores by within a sitting."""
+        return self._form(world).portable(received)
 
     def _form(self, world: World) -> FullForm | RankForm | PrivateNext:
         if world.order == "none":

@@ -17,6 +17,7 @@ from ownview.seam.client import Client
 from ownview.seam.initial import Normal
 from ownview.seam.method import Method
 from ownview.seam.optimizers import Sgd
+from ownview.seam.portable import Factors, Logistic, Portable
 from ownview.seam.roles import Param, fresh, shared, table
 from ownview.seam.training import Params, Phase, Step, World
 
@@ -74,3 +75,7 @@ class FedRecon(Method):
     def scores(self, p: Params) -> Tensor:
         """[R] u . q_i."""
         return p["items"] @ p["user"]
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """The shared table; its clients find a vector anew whenever they are asked, too."""
+        return Factors(received["items"], Logistic(self.negatives))

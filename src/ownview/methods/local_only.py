@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ownview.methods.fedmf import FedMF
+from ownview.seam.portable import Portable, Refusal
 from ownview.seam.roles import PRIVATE, Param
-from ownview.seam.training import World
+from ownview.seam.training import Params, World
 
 
 @dataclass(frozen=True)
@@ -22,3 +23,7 @@ class LocalOnly(FedMF):
     def params(self, world: World) -> dict[str, Param]:
         """FedMF's, all of them private."""
         return {name: replace(param, role=PRIVATE) for name, param in super().params(world).items()}
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """Nothing is shared that could be taken along."""
+        return Refusal("shares nothing: every client has an item table of its own, and nobody else can use it")

@@ -18,6 +18,7 @@ from ownview.config.settings import setting
 from ownview.seam.initial import Uniform
 from ownview.seam.method import Method
 from ownview.seam.optimizers import Sgd
+from ownview.seam.portable import Factors, Logistic, Portable, Refusal
 from ownview.seam.roles import Param, kept, private, table
 from ownview.seam.server import Mean, Server
 from ownview.seam.training import Params, Phase, Step, World
@@ -76,3 +77,11 @@ class PFedRec(Method):
         for depth in range(last):
             hidden = torch.relu(hidden @ p[f"weight{depth}"].T + p[f"bias{depth}"])
         return hidden @ p[f"weight{last}"][0] + p[f"bias{last}"]
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """One linear layer over the shared table; its bias is the weight of a value that every item has, 1."""
+        if self.hidden_layers:
+            return Refusal("scores by a private network with hidden layers, which must be trained at home")
+        items = torch.cat([received["items"], torch.ones_like(received["items"][:, :1])], 1)
+        tuned = "every client of the model goes on to tune the item table for itself; here the shared table is taken"
+        return Factors(items, Logistic(self.negatives), left_out=(tuned,))

@@ -13,6 +13,7 @@ from ownview.parts.positive_definite import ease_weights, solution
 from ownview.parts.transitions import across, future, past, standardised
 from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
 from ownview.seam.initial import Constant
+from ownview.seam.portable import Linear, Term
 from ownview.seam.roles import Param, held, private, received, timeline
 from ownview.seam.server import Arrived, Server, Sums
 from ownview.seam.training import Batch, Context, Params
@@ -112,6 +113,12 @@ class FullForm(NextForm):
         away = away + standardised(weighed_rows(places.mask, places.rows, p["ease"]))
         away = away + given.recent_weight * standardised(p["recent"])
         return torch.where(given.has_paused(p, places), away, within)
+
+    def portable(self, received: Params) -> Linear:
+        """One term a scale."""
+        parts = torch.split(received["next"], self.world.num_items)
+        terms = (Term(part, tau, self.given.length) for part, tau in zip(parts, self.given.scales, strict=True))
+        return Linear(tuple(terms), left_out=self.left_out)
 
     def server(self) -> Server:
         """Solving holds the sums with their ridge and the factor."""

@@ -13,6 +13,7 @@ from ownview.parts.positive_definite import solution
 from ownview.parts.transitions import across, future, past, standardised
 from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand, Summands
 from ownview.seam.initial import Constant, Normal
+from ownview.seam.portable import Linear, LowRank, Term
 from ownview.seam.roles import Param, held, private, received, timeline
 from ownview.seam.server import Arrived, Server, Sums
 from ownview.seam.training import Batch, Context, Params
@@ -131,6 +132,15 @@ class RankForm(NextForm):
         parted = across(places, given.pause, given.sittings).now
         away = standardised(p["across"] @ (parted @ vectors)) + given.recent_weight * standardised(p["recent"])
         return torch.where(given.has_paused(p, places), away, within)
+
+    def portable(self, received: Params) -> Linear:
+        """One term a scale, through the item vectors."""
+        given, parts = self.given, torch.split(received["next"], self.given.rank, dim=1)
+        terms = (
+            Term(LowRank(received["vectors"], part.T), tau, given.length)
+            for part, tau in zip(parts, given.scales, strict=True)
+        )
+        return Linear(tuple(terms), left_out=self.left_out)
 
     def server(self) -> Server:
         """Solving holds the sums once more, transposed."""

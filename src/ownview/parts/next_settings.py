@@ -63,6 +63,13 @@ class NextForm:
         """Whether times are known."""
         return self.world.order == "times"
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What a sum over the history cannot say."""
+        if not self.clock:
+            return ()
+        return ("what the model does after a pause is left out: whoever picks items is within a sitting",)
+
 
 def column(places: Places, values: Tensor) -> Patch:
     """A number [l] an item, as a patch of one column."""

@@ -14,9 +14,10 @@ from torch import Tensor
 from ownview.parts.next_settings import NextForm
 from ownview.parts.places import Places, faded, latest
 from ownview.parts.positive_definite import solution
-from ownview.parts.private_pairs import PrivatePairs, behind_by_popularity, kept_places
+from ownview.parts.private_pairs import PrivatePairs, behind_by_popularity, bias_of, kept_items, kept_places
 from ownview.parts.transitions import future, past
 from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand, Summands
+from ownview.seam.portable import Linear, LowRank, Term
 from ownview.seam.protection import Protection
 from ownview.seam.roles import Param, held, received
 from ownview.seam.server import Arrived, Server, Sums
@@ -138,6 +139,17 @@ class PrivateNext(NextForm):
         vectors = p["vectors"][place] * inside[:, None]
         within = p["next"] @ torch.cat([faded(places, tau) @ vectors for tau in self.given.scales])
         return behind_by_popularity(p, within)
+
+    def portable(self, received: Params) -> Linear:
+        """One term a scale, through the item vectors of the K."""
+        m, kept = self.world.num_items, kept_items(received)
+        vectors, weights = received["vectors"].new_zeros(m, self.rank), received["next"].new_zeros(m, self.wide)
+        vectors[kept], weights[kept] = received["vectors"], received["next"]
+        terms = (
+            Term(LowRank(vectors, part.T), tau, self.given.length)
+            for part, tau in zip(torch.split(weights, self.rank, dim=1), self.given.scales, strict=True)
+        )
+        return Linear(tuple(terms), bias=bias_of(received))
 
     def server(self) -> Server:
         """Eigenvectors stand twice while they are chosen from."""

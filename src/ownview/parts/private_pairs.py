@@ -16,6 +16,7 @@ from torch import Tensor
 from ownview.parts.next_settings import column
 from ownview.parts.places import faded, latest, nearness, numbers_held, reach, weighed_rows
 from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
+from ownview.seam.portable import Linear, Term
 from ownview.seam.protection import Protection
 from ownview.seam.roles import Param, received, timeline
 from ownview.seam.server import Arrived, Server, Sums
@@ -28,6 +29,7 @@ _ALL = 2**31
 _POPULARITY, _NEARNESS = 1, 2
 _USERS_PER_ITEM = 5.0
 _FEWEST, _MOST = 100, 4096
+_FAR_BEHIND = 1000.0
 _MARGIN = 1.1
 """Eigenvalues must be above the edge of the noise by so much."""
 _DIAGONAL = 0.05
@@ -141,6 +143,13 @@ class PrivatePairs:
         place, inside = kept_places(p, places.rows)
         return behind_by_popularity(p, weighed_rows(faded(places, self.recency) * inside, place, p["weights"]))
 
+    def portable(self, received: Params) -> Linear:
+        """What a client scores by: B in the rows and columns of the K."""
+        m, kept = self.world.num_items, kept_items(received)
+        weights = received["weights"].new_zeros(m, m)
+        weights[kept[:, None], kept] = received["weights"]
+        return Linear((Term(weights, self.recency),), bias=bias_of(received))
+
     def server(self) -> Server:
         """Eigenvectors stand twice while they are multiplied out, in float64."""
         advice = "raise --memory, or take data with fewer users or a smaller epsilon: fewer items are kept then"
@@ -153,6 +162,19 @@ def behind_by_popularity(p: Params, within: Tensor) -> Tensor:
     here, kept = kept_places(p, torch.arange(len(popular), device=popular.device))
     # Popularity decides among what is equal: everything, for a client without any of the items that are kept.
     return torch.where(kept > 0, within[here] + 1e-6 * popular, within.min() - 2 + popular)
+
+
+def kept_items(p: Params) -> Tensor:
+    """[K] the items that are kept, by place."""
+    found = p["place"].round().long()
+    order = found.argsort()
+    return order[found[order] > 0]
+
+
+def bias_of(p: Params) -> Tensor:
+    """[m] what `behind_by_popularity` adds to scores, the same for everybody: no score of the K is below -1000."""
+    popular = p["popular"] / p["popular"].abs().max().clamp(min=1e-12)
+    return torch.where(p["place"] > 0, 1e-6 * popular, popular - _FAR_BEHIND)
 
 
 def kept_places(p: Params, rows: Tensor) -> tuple[Tensor, Tensor]:

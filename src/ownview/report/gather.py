@@ -13,8 +13,9 @@ from typing import Any
 from ownview.base.errors import OutputError
 from ownview.base.version import __version__
 from ownview.evaluation.picture import picture
-from ownview.evaluation.protocol import PROTOCOLS, Protocol
+from ownview.evaluation.protocol import PROTOCOLS, Protocol, pooled
 from ownview.report.against_papers import against_papers
+from ownview.report.by_user import chance, distribution, first_of_cuts, groups
 from ownview.report.pictures import MOST_TSNE, has_tsne, layouts, merging, spectra, trajectories, watched_runs, weights
 from ownview.report.reading import SeenRun, Variant, protocol_names, read_run, variants
 from ownview.report.results import (
@@ -25,9 +26,7 @@ from ownview.report.results import (
     chosen,
     costs,
     curve,
-    distribution,
     findings,
-    groups,
     people,
     sparsity,
     taste,
@@ -78,18 +77,19 @@ def gather(folders: Sequence[Path], title: str = "") -> Model:
 
 def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
     # Honest first, then paper, then what people made themselves.
-    asked = {run: run.experiment.protocol.name for run in runs}
+    asked = {run: pooled(run.experiment.protocol.name) for run in runs}
     names = protocol_names(sorted(runs, key=lambda run: [*PROTOCOLS, asked[run]].index(asked[run])))
     found = variants(runs, names)
     titles = Titles()
-    results = _results(list(names.values()), found, titles)
+    by_name = grouped((label, protocol) for protocol, label in names.items())
+    results = _results(list(by_name), found, titles)
     protocols = [
-        _protocol(protocol, label, [run for run in runs if run.experiment.protocol == protocol])
-        for protocol, label in names.items()
+        _protocol(cuts, label, [run for run in runs if run.experiment.protocol in cuts])
+        for label, cuts in by_name.items()
     ]
     shown = {
         label: people({str(k): one.runs[label][0] for k, one in enumerate(found) if label in one.runs}, titles)
-        for label in names.values()
+        for label in by_name
     }
     tried = {variant.label: _tried(variant) for variant in found}
     watched = watched_runs([variant.runs for variant in found])
@@ -140,9 +140,10 @@ def _results(protocols: Sequence[str], found: Sequence[Variant], titles: Titles)
 
 def _result(runs: Sequence[SeenRun], known: PlainCells, titles: Titles) -> Model:
     return {
-        "seeds": [run.experiment.seed for run in runs],
+        "seeds": _distinct(run.experiment.seed for run in runs),
+        "cuts": len({run.experiment.protocol.name for run in runs}),
         "chosen_rounds": [run.result["chosen_round"] for run in runs],
-        "users": runs[0].result["users_ranked"],
+        "users": sum(run.result["users_ranked"] for run in first_of_cuts(runs)),
         "folders": [run.name for run in runs],
         "cells": known,
         "curve": curve(runs),
@@ -154,16 +155,33 @@ def _result(runs: Sequence[SeenRun], known: PlainCells, titles: Titles) -> Model
     }
 
 
-def _protocol(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> Model:
+def _protocol(cuts: Sequence[Protocol], name: str, runs: Sequence[SeenRun]) -> Model:
+    """One protocol, or several cuts of one, the first of which is pictured."""
+    first = min(cuts, key=lambda cut: (cut.name != name, cut.name))
     return {
         "name": name,
-        "ranked": protocol.ranked_among,
-        "chosen_on": protocol.selection,
-        "findings": findings(protocol, name, runs),
-        "picture": picture(protocol),
-        "notes": _distinct(note for run in runs for note in run.result["notes"]),
-        "settings": protocol.plain(),
-        "chosen": chosen(runs[0]),
+        "cuts": sorted(cut.name for cut in cuts),
+        "ranked": first.ranked_among,
+        "chosen_on": first.selection,
+        "chance": chance(runs),
+        "findings": findings(cuts, name, runs),
+        "picture": picture(first),
+        "notes": _distinct(
+            f"{run.experiment.protocol.name}: {note}" if len(cuts) > 1 else note
+            for run in runs
+            for note in run.result["notes"]
+        ),
+        "settings": _settings(cuts),
+        "chosen": chosen(next(run for run in runs if run.experiment.protocol == first)),
+    }
+
+
+def _settings(cuts: Sequence[Protocol]) -> dict[str, Any]:
+    """The settings of all cuts; where they differ, every value."""
+    every = [cut.plain() for cut in cuts]
+    return {
+        name: value if all(one[name] == value for one in every) else [one[name] for one in every]
+        for name, value in every[0].items()
     }
 
 
@@ -187,8 +205,8 @@ def _distinct(values: Any) -> list[Any]:
 
 
 SCRIPTS = (
-    "dom.js", "scale.js", "frame.js", "tooltip.js", "lines.js", "scatter.js", "intervals.js", "bars.js", "heat.js",
-    "state.js", "findings.js", "results.js", "figures.js", "lists.js", "pictures.js", "app.js",
+    "dom.js", "scale.js", "save.js", "frame.js", "tooltip.js", "lines.js", "scatter.js", "intervals.js", "bars.js",
+    "heat.js", "state.js", "findings.js", "results.js", "figures.js", "lists.js", "pictures.js", "app.js",
 )  # fmt: skip
 """In the order in which they are put together; each only uses what comes before it."""
 

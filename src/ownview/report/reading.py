@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ownview.base.errors import OutputError
 from ownview.evaluation.findings import Finding
-from ownview.evaluation.protocol import Protocol
+from ownview.evaluation.protocol import Protocol, pooled
 from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
 from ownview.runs.recommended import misfit
@@ -46,6 +46,11 @@ class SeenRun(Run):
     def provenance(self) -> dict[str, Any]:
         """Versions and data."""
         return self.folder.read_provenance()
+
+    @cached_property
+    def users(self) -> dict[str, list[str]]:
+        """Columns of users.csv."""
+        return self.folder.read_users()
 
     @cached_property
     def recommended(self) -> tuple[Tensors, dict[str, Any]] | None:
@@ -101,7 +106,10 @@ Settings = dict[str, Any]
 
 @dataclass(frozen=True)
 class Variant:
-    """A method with its settings on one dataset; `runs` by the protocol's name, seeds ascending."""
+    """A method with its settings on one dataset; `runs` by what the page calls the protocol, seeds ascending.
+
+    Cuts of one protocol are together, the protocol's own cut first.
+    """
 
     label: str
     settings: Settings
@@ -115,7 +123,7 @@ def variants(runs: Sequence[SeenRun], names: Mapping[Protocol, str]) -> list[Var
         runs: on the same data.
         names: of the protocols.
     """
-    by_seed = sorted(runs, key=lambda run: run.experiment.seed)
+    by_seed = sorted(runs, key=_seed_and_cut)
     order = dict.fromkeys(json.dumps(settings_of(run.experiment), sort_keys=True) for run in runs)
     alike = grouped((json.dumps(settings_of(run.experiment), sort_keys=True), run) for run in by_seed)
     settings = [json.loads(key) for key in order]
@@ -124,6 +132,11 @@ def variants(runs: Sequence[SeenRun], names: Mapping[Protocol, str]) -> list[Var
         Variant(label, values, grouped((names[run.experiment.protocol], run) for run in alike[key]))
         for label, values, key in zip(labels, settings, order, strict=True)
     ]
+
+
+def _seed_and_cut(run: SeenRun) -> tuple[int, bool, str]:
+    name = run.experiment.protocol.name
+    return run.experiment.seed, name != pooled(name), name
 
 
 def settings_of(experiment: Experiment) -> Settings:
@@ -136,13 +149,16 @@ def settings_of(experiment: Experiment) -> Settings:
 
 
 def protocol_names(runs: Iterable[SeenRun]) -> dict[Protocol, str]:
-    """Every protocol under a name of its own: different ones that call themselves the same get a number."""
+    """What the page calls every protocol: different ones that call themselves the same get a number.
+
+    Cuts of one protocol have one name: they are pooled, as in all tables.
+    """
     names: dict[Protocol, str] = {}
     for run in runs:
         protocol = run.experiment.protocol
         if protocol not in names:
             taken = sum(other.name == protocol.name for other in names)
-            names[protocol] = protocol.name if not taken else f"{protocol.name} ({taken + 1})"
+            names[protocol] = pooled(protocol.name) if not taken else f"{protocol.name} ({taken + 1})"
     return names
 
 

@@ -1,4 +1,4 @@
-"""What the runs of one row came to: its cells, curves, costs and users, what it recommends, and what must be known."""
+"""What the runs of one row came to: its cells, curves and costs, what it recommends, and what must be known."""
 
 from __future__ import annotations
 
@@ -17,18 +17,20 @@ from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import NONE
 from ownview.report.reading import SeenRun
 from ownview.runs.recommended import answers
-from ownview.runs.table import CellKey, OverSeeds, RowKey, averaged, compared, user_values
+from ownview.runs.table import CellKey, OverSeeds, RowKey, averaged, compared
 
 PlainCells = dict[str, dict[str, Any]]
 """By metric, values for the page."""
 
 
 def cells(rows: Mapping[RowKey, Sequence[SeenRun]]) -> dict[RowKey, PlainCells]:
-    """The cells of one dataset's table: mean and spread over seeds, and for some metrics an interval and `alike`.
+    """The cells of one dataset's table: mean and spread over seeds, and for some metrics an interval and marks.
 
     The interval (95 %) is that of users' means over seeds; where users.csv is missing, the mean of the runs' own
-    intervals. `alike` names the best where the row cannot be told apart from it and, for the
-    best itself, all such rows: the test is that of `ownview compare` and `ownview bench`, corrected over the table.
+    intervals. `mark` is where the row stands against the best of its column; `alike` names the best where the row
+    cannot be told apart from it and, for the best itself, all such rows; `not_above` names the yardstick that the row
+    is not above. The tests are those of `ownview compare` and `ownview bench`, corrected over the table. Cuts of one
+    protocol are pooled: the mean is over all users asked.
     """
     known = compared(rows)
     alike = _alike(known)
@@ -48,7 +50,10 @@ def _cell(
     if metric not in HEADLINE:
         return made
     cell = known.get(key) or averaged(label, results, metric)
-    return {**made, "low": cell.low, "high": cell.high, "alike": alike.get(key, [])}
+    if len({run.experiment.protocol.name for run in seeds}) > 1:
+        made = {"mean": cell.mean, "spread": cell.spread}
+    marks = {"mark": str(cell.mark), "alike": alike.get(key, []), "not_above": cell.not_above}
+    return {**made, "low": cell.low, "high": cell.high, "users": cell.users, **marks}
 
 
 def _alike(known: Mapping[CellKey, Cell]) -> dict[CellKey, list[str]]:
@@ -129,55 +134,28 @@ def costs(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     }
 
 
-_STEPS = 40
-
-
-def groups(runs: Sequence[SeenRun]) -> list[dict[str, Any]] | None:
-    """HR@10 and NDCG@10 of each quarter of the users by activity, mean over seeds; None where runs do not tell."""
-    told = [run.result.get("groups", []) for run in runs]
-    if not all(told):
-        return None
-    found = []
-    for same in zip(*told, strict=True):
-        values = {metric: mean(group["test"][metric] for group in same) for metric in HEADLINE}
-        found.append({"interactions": same[0]["interactions"], "users": same[0]["users"], "test": values})
-    return found
-
-
-def distribution(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
-    """Share of users whose NDCG@10 (mean over seeds) is at least x, for x in steps of 1 / 40 from above 0 to 1.
-
-    At x = 0 the share counts the users above 0: those whose held-out item is among the ten at all. With expected ties a
-    user may have a little of it. None where users.csv is missing.
-    """
-    found = user_values(runs, ["NDCG@10"])
-    if found is None:
-        return None
-    values = found["NDCG@10"].by_user
-    at_least = [float((values > 1e-9).mean())]
-    at_least += [float((values >= x - 1e-9).mean()) for x in np.arange(1, _STEPS + 1) / _STEPS]
-    return {
-        "x": [k / _STEPS for k in range(_STEPS + 1)],
-        "share": [round(share, 5) for share in at_least],
-        "median": float(np.median(values)),
-    }
-
-
-def findings(protocol: Protocol, name: str, runs: Sequence[SeenRun]) -> list[dict[str, Any]]:
+def findings(protocols: Sequence[Protocol], name: str, runs: Sequence[SeenRun]) -> list[dict[str, Any]]:
     """Findings on one dataset and protocol: probe, whether it fires, a sentence, and where it comes from.
 
     They are taken from audit.json of one of the runs, which comparisons write. Where none has it, the protocol's
-    settings tell what they can.
+    settings tell what they can. Several protocols are cuts of one; what is true of all of them stands once.
     """
-    measured = next((run.findings for run in runs if run.findings), None)
-    source = "protocol" if measured is None else "audit.json"
-    found = [
-        {"probe": one.probe, "fires": one.fires, "sentence": one.sentence, "source": source}
-        for one in measured or by_rule(protocol)
+    found: list[dict[str, Any]] = []
+    for protocol in protocols:
+        measured = next((run.findings for run in runs if run.experiment.protocol == protocol and run.findings), None)
+        source = "protocol" if measured is None else "audit.json"
+        cut = f"{protocol.name}: " if len(protocols) > 1 and measured is not None else ""
+        told = [
+            {"probe": one.probe, "fires": one.fires, "sentence": f"{cut}{one.sentence}", "source": source}
+            for one in measured or by_rule(protocol)
+        ]
+        found += [one for one in told if one not in found]
+    prints = [
+        {run.provenance.get("data", {}).get("fingerprint") for run in runs if run.experiment.protocol == cut} - {None}
+        for cut in protocols  # every cut leaves other users
     ]
-    prints = {run.provenance.get("data", {}).get("fingerprint") for run in runs} - {None}
-    if len(prints) > 1:
-        sentence = f"the runs under protocol {name} were made from {len(prints)} different versions of the data"
+    if (most := max(map(len, prints))) > 1:
+        sentence = f"the runs under protocol {name} were made from {most} different versions of the data"
         found.append({"probe": "data", "fires": True, "sentence": sentence, "source": "provenance"})
     return sorted(found, key=lambda one: not one["fires"])
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from ownview.base.errors import SettingError
 from ownview.base.trust import trust
 from ownview.data.interactions import Interactions
 from ownview.evaluation.protocol import HONEST, Protocol
@@ -13,7 +15,9 @@ from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.federation.options import FederationOptions
 from ownview.registry import Model, build
 from ownview.runs.experiment import Experiment, describe_model
-from ownview.runs.run import OnRound, Run
+from ownview.runs.fitted import fit_like, fit_of
+from ownview.runs.loggers import Logger
+from ownview.runs.run import OnRound, Run, open_run
 from ownview.runs.run import run as run_experiment
 
 
@@ -33,6 +37,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
     memory: str = "auto",
     out: str | Path | None = None,
     on_round: OnRound | None = None,
+    loggers: Sequence[Logger] = (),
 ) -> Run:
     """Train a method on data and measure it.
 
@@ -51,20 +56,16 @@ def run(  # noqa: PLR0913 - the same words as the command line
         memory: what training may take, such as 4GB.
         out: folder for the run; without it a temporary one that goes with the process.
         on_round: called with the round and its validation metrics, none where it was not measured.
+        loggers: told when it begins, after every round, and when it has finished: `ownview.TensorBoard("folder")`, or
+            anything with the methods of `ownview.Logger`.
     """
-    if isinstance(method, str):
-        trust(method)  # whoever names a file in Python means it
-    model = build(method, {}) if isinstance(method, str) else method
-    name, settings, plugins = describe_model(model)
-    experiment = Experiment(
-        method=name,
-        data=data if isinstance(data, str) else data.name,
-        settings=settings,
-        plugins=plugins,
+    experiment, model = _experiment(method, data)
+    experiment = replace(
+        experiment,
         protocol=protocol_by_name(protocol) if isinstance(protocol, str) else protocol,
         inactive=inactive,
         watch=tuple(str(user) for user in watch),
-        federation=federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {}),
+        federation=_options(federation),
         rounds=rounds,
         measure_every=measure_every,
         seed=seed,
@@ -78,7 +79,76 @@ def run(  # noqa: PLR0913 - the same words as the command line
         out=None if out is None else Path(out),
         memory=memory,
         on_round=on_round,
+        loggers=loggers,
     )
+
+
+def fit(
+    method: Model | str | None = None,
+    data: Interactions | str | None = None,
+    *,
+    like: Run | str | Path | None = None,
+    rounds: int | None = None,
+    seed: int = 0,
+    federation: FederationOptions | Mapping[str, object] | None = None,
+    device: str = "auto",
+    memory: str = "auto",
+    out: str | Path | None = None,
+    loggers: Sequence[Logger] = (),
+) -> Run:
+    """Train on everything, nothing held out: for recommending, without a test figure.
+
+    Args:
+        method: a method such as `ownview.PFedRec()`, or its name; None with `like`.
+        data: interactions, or a dataset's name or file; None for that of `like`, else goodbooks.
+        like: a measured run or its folder: its method, settings, plug-ins, seed and federation, and the round it chose.
+        rounds: of training; not needed for closed forms.
+        seed: equal seeds give equal models on one device.
+        federation: who takes part and how the server combines.
+        device: auto, cpu or cuda.
+        memory: what training may take, such as 4GB.
+        out: folder for the model; without it a temporary one that goes with the process.
+        loggers: told when it begins, after every round, and when it has finished.
+    """
+    if (method is None) == (like is None):
+        raise SettingError("fit: expected a method, or like=RUN, and not both")
+    model: Model | None
+    if like is not None:
+        if rounds is not None or seed or federation is not None:
+            raise SettingError("fit: rounds, seed and federation are those of the run with like=RUN; leave them out")
+        chosen = like if isinstance(like, Run) else open_run(like)
+        model, data = chosen.model, chosen.data if data is None else data
+        experiment = fit_like(chosen.folder.path, data=None if data is None else _name(data), model=model)
+    else:
+        assert method is not None
+        data = "goodbooks" if data is None else data
+        experiment, model = _experiment(method, data)
+        experiment = fit_of(replace(experiment, federation=_options(federation), seed=seed), rounds, model)
+    return run_experiment(
+        replace(experiment, device=device),
+        model=model,
+        data=data if isinstance(data, Interactions) else None,
+        out=None if out is None else Path(out),
+        memory=memory,
+        loggers=loggers,
+    )
+
+
+def _experiment(method: Model | str, data: Interactions | str) -> tuple[Experiment, Model]:
+    """A method on data, everything else by default, and the model itself."""
+    if isinstance(method, str):
+        trust(method)  # whoever names a file in Python means it
+    model = build(method, {}) if isinstance(method, str) else method
+    name, settings, plugins = describe_model(model)
+    return Experiment(method=name, data=_name(data), settings=settings, plugins=plugins), model
+
+
+def _name(data: Interactions | str) -> str:
+    return data if isinstance(data, str) else data.name
+
+
+def _options(federation: FederationOptions | Mapping[str, object] | None) -> FederationOptions:
+    return federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {})
 
 
 def compare(

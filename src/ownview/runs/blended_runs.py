@@ -34,6 +34,15 @@ def blend_of(paths: Sequence[Path], own: float = 0.0) -> Experiment:
     return replace(first, method=Blend.name, settings=settings, rounds=1, device="auto", watch=(), settings_tried=0)
 
 
+def blend_beside(asked: Experiment, parts: Sequence[tuple[Experiment, str]]) -> Experiment:
+    """A blend of runs that will lie beside its own folder, each by its experiment and its folder's name."""
+    texts = []
+    for experiment, folder in parts:
+        settings = experiment.resolved(experiment.model()).settings
+        texts.append(str(Part.of(experiment.method, settings, folder)))
+    return replace(asked, settings={**asked.settings, "parts": tuple(texts)}, rounds=1)
+
+
 def _short(experiment: Experiment, what: str) -> str:
     value = getattr(experiment, what)
     return repr(value.name if what == "protocol" else value)

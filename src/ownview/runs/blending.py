@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend
 from ownview.blends.weights import after_pause, at_once, chosen, lattice, own_choice, wins
 from ownview.data.questions import Question
 from ownview.evaluation.ranking import Ranker, Scorer
 from ownview.federation.round import RoundReport
 from ownview.parts.transitions import standardised
+from ownview.seam.portable import Portable, Refusal
 
 if TYPE_CHECKING:
     from ownview.runs.trainers import Trainer
@@ -62,6 +64,10 @@ class BlendTrainer:
         """Scores by all parts, with weights that the clients chose on validation."""
         if self.weights is None:
             self.weights = self._chosen()
+        if question.strangers is not None and len(self.weights) != 2:
+            raise SettingError(
+                "blend: clients have weights of their own here, and somebody new has none; take a blend with own=0"
+            )
         late = after_pause(question, self.model.pause_days)
         by_user = self.weights[torch.from_numpy(late).long()] if len(self.weights) == 2 else self.weights
         return BlendScorer([part.asked(question) for part in self.members], by_user)
@@ -87,6 +93,10 @@ class BlendTrainer:
             after = "" if short == late else f", {late} after a pause"
             told.append(f"blend: weights of the {len(self.members)} parts, chosen on validation: {short}{after}")
         return tuple(dict.fromkeys(told))
+
+    def portable(self) -> Portable:
+        """None: what is added up are standardised scores, and the parts may be of any kind."""
+        return Refusal("adds up standardised scores of several models; take one of its parts by itself")
 
     def pack(self) -> dict[str, Tensor]:
         """Everything of all parts, and the weights."""

@@ -26,7 +26,7 @@ from ownview.registry import BASELINES, Model, build, enough_rounds, find_model,
 from ownview.seam.plugin import Plugin
 
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
-    **dict.fromkeys(("method", "data", "engine", "device", "tried_on"), ((str,), "text")),
+    **dict.fromkeys(("method", "data", "engine", "device", "tried_on", "like"), ((str,), "text")),
     **dict.fromkeys(("rounds", "measure_every", "seed", "settings_tried"), ((int,), "a whole number")),
     **dict.fromkeys(("settings", "columns", "federation"), ((Mapping,), "a table of names and values")),
     "inactive": ((str,), "a range of interactions as text, such as '20:30'"),
@@ -102,6 +102,7 @@ class Experiment:
         settings_tried: how many settings these were chosen from, themselves included; 0 where nothing is said. It
             decides nothing of the result; see `runs.tried`.
         tried_on: the data they were tried on; the experiment's own where empty.
+        like: folder of the run that settings and rounds come from, where everything is trained on. It decides nothing.
     """
 
     method: str
@@ -120,9 +121,10 @@ class Experiment:
     device: str = "auto"
     settings_tried: int = 0
     tried_on: str = ""
+    like: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("method", "data", "inactive", "engine", "device"):
+        for name in ("method", "data", "inactive", "engine", "device", "like"):
             require_text(str(getattr(self, name)), f"setting {name}")
         for one in (*self.watch, *self.columns, *self.columns.values()):
             require_text(one, "setting watch or columns")
@@ -178,6 +180,7 @@ class Experiment:
             "protocol": self.protocol.plain(),
             "federation": self.federation.plain(),
             **({"settings_tried": self.settings_tried, "tried_on": self.tried_on} if self.settings_tried else {}),
+            **({"like": self.like} if self.like else {}),
         }
 
     def identity(self) -> dict[str, Any]:
@@ -186,7 +189,7 @@ class Experiment:
         Two experiments are the same where this is. The device is no part of it, nor what was tried before.
         """
         model = self.model()
-        values = replace(self, settings_tried=0).resolved(model).to_dict() | {"rounds": self.rounds_of(model)}
+        values = replace(self, settings_tried=0, like="").resolved(model).to_dict() | {"rounds": self.rounds_of(model)}
         del values["device"]
         return values
 

@@ -18,6 +18,7 @@ from ownview.federation.cost import Cost, cost_of
 from ownview.privacy.record import record, summary
 from ownview.runs.best_round import Best
 from ownview.runs.experiment import Experiment
+from ownview.runs.fitted import NO_TEST_FIGURE, settings_from
 from ownview.runs.folder import RunFolder
 from ownview.runs.recommended import recommended
 from ownview.runs.trainers import Trainer
@@ -50,9 +51,10 @@ class Finishing:
         """Every file of a finished run; result.json comes last."""
         self.trainer.unpack(best.packed)
         scorer = self.trainer.asked(self.ranker.question)
-        standing = self.ranker.rank(scorer)
+        standing = self.ranker.rank(scorer) if self.experiment.protocol.measured else None
         folder.write_tensors("model", best.packed, {"round": best.round})
-        folder.write_users(self._users(standing))
+        if standing is not None:
+            folder.write_users(self._users(standing))
         lists = self.ranker.top(scorer, 10)
         watched = () if self.watch is None else self.watch.positions
         folder.write_tensors("recommended", *recommended(self.split, self.ranker.question, lists, watched))
@@ -64,7 +66,8 @@ class Finishing:
         if self._plan is not None and self.trainer.federation is not None:
             one = self.trainer.federation
             folder.write_privacy(record(self._plan, one.options, one.world.num_clients, one.method.releases))
-        folder.write_result(self._result(best, standing, lists, folder, cost))
+        figures = self._fitted() if standing is None else self._figures(best, standing, lists)
+        folder.write_result(self._result(best, figures, folder, cost))
         folder.drop_tensors("checkpoint")
 
     @property
@@ -108,22 +111,11 @@ class Finishing:
             found["inactive"] = summary_of_group(f"inactive {asked}", asked.members(interactions), interactions, values)
         return found
 
-    def _result(
-        self, best: Best, standing: Standing, lists: IntArray, folder: RunFolder, cost: Cost | None
-    ) -> dict[str, Any]:
+    def _figures(self, best: Best, standing: Standing, lists: IntArray) -> dict[str, Any]:
+        """What was measured, on test and where the round was chosen."""
         protocol = self.experiment.protocol
-        lines = folder.read_rounds()
         values = per_user(standing, protocol.cutoffs)
         return {
-            "method": self.experiment.label(),
-            "data": self.split.data.name,
-            "protocol": protocol.name,
-            "seed": self.experiment.seed,
-            "settings": self.experiment.to_dict()["settings"],
-            **as_result(tried(self.experiment)),
-            "rounds": self.experiment.rounds,
-            "chosen_round": best.round,
-            "chosen_on": protocol.selection,
             "test": {
                 **means(standing, protocol.cutoffs),
                 "coverage@10": coverage(lists, self.split.num_items),
@@ -134,6 +126,27 @@ class Finishing:
             "validation" if protocol.selection != "test" else "test_at_choice": best.metrics,
             "users_ranked": len(standing.users),
             "tied_users": standing.tied_share,
+        }
+
+    def _fitted(self) -> dict[str, Any]:
+        """What stands in place of figures where everything was trained on."""
+        like = self.experiment.like
+        return {"no_test_figure": NO_TEST_FIGURE, **({"settings_from": settings_from(like)} if like else {})}
+
+    def _result(self, best: Best, figures: dict[str, Any], folder: RunFolder, cost: Cost | None) -> dict[str, Any]:
+        protocol = self.experiment.protocol
+        lines = folder.read_rounds()
+        return {
+            "method": self.experiment.label(),
+            "data": self.split.data.name,
+            "protocol": protocol.name,
+            "seed": self.experiment.seed,
+            "settings": self.experiment.to_dict()["settings"],
+            **as_result(tried(self.experiment)),
+            "rounds": self.experiment.rounds,
+            "chosen_round": best.round,
+            "chosen_on": protocol.selection,
+            **figures,
             "notes": [*self.split.notes, *self.trainer.notes()],
             "seconds": round(sum(sum(line["seconds"].values()) for line in lines), 3),
             "peak_memory_bytes": max(line["peak_memory_bytes"] for line in lines),

@@ -10,7 +10,8 @@ recommended.safetensors  ten items for every user, popularity of items; some use
 audit.json               what probes found about the data under the protocol; written by comparisons
 cost.json                what a client and the server hold, send and need; federated methods only
 privacy.json             the accounted budget: noise round by round, whom it protects from whom, and what it leaves out
-result.json              the figures, with protocol, seed and notes; its presence means finished
+result.json              the figures, with protocol, seed and notes, or that there are none: trained on everything;
+                         its presence means finished
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ownview.base.files import append_line, is_file, write_json, write_text, wri
 from ownview.base.json_text import parse_json
 from ownview.config.layers import parse_toml
 from ownview.evaluation.metrics import HEADLINE
-from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, RESULT, is_round, misfit
+from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, is_round, misfit, result_shape
 from ownview.runs.tensor_files import read_tensors, write_tensors
 
 _FILES = (
@@ -265,7 +266,10 @@ class RunFolder:
         """Content of result.json."""
         if not self.finished:
             raise OutputError(f"{self.path}: the run has not finished; go on with it by --resume {self.path}")
-        return self._read("result.json", RESULT)
+        values = self._read("result.json")
+        if found := misfit(values, result_shape(values)):
+            raise _damaged(self.path / "result.json", found)
+        return values
 
     def _read(self, name: str, shape: Any = dict) -> dict[str, Any]:
         """A JSON file's content, of the shape it must have; empty where it is not there."""

@@ -5,41 +5,36 @@ from __future__ import annotations
 import atexit
 import shutil
 import tempfile
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from ownview.base.errors import OutputError, SettingError
 from ownview.base.trust import trust
 from ownview.baselines.central import Central
 from ownview.config.differences import differences
 from ownview.data.interactions import Interactions
+from ownview.data.persons import Newcomer, newcomer
 from ownview.evaluation.groups import ActivityRange
-from ownview.evaluation.ranking import NONE
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.finishing import Finishing
 from ownview.runs.folder import RunFolder
+from ownview.runs.frames import frame_of_lists, frame_of_rounds
+from ownview.runs.in_words import as_html, in_words
 from ownview.runs.lock import sole_worker
-from ownview.runs.provenance import method_fingerprint
+from ownview.runs.loggers import Logger
+from ownview.runs.recommending import Recommendation, Recommender
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.trainers import Trainer
-from ownview.runs.training import Training, restore
+from ownview.runs.training import Training
 from ownview.runs.watching import Watch
 
+if TYPE_CHECKING:
+    import polars as pl
+
 OnRound = Callable[[int, dict[str, float]], None]
-
-
-class Recommendation(NamedTuple):
-    """One recommended item. `held_out`: the user did interact with it, and the model was not told."""
-
-    item: Any
-    title: str
-    score: float
-    held_out: bool
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,10 +46,22 @@ class Run:
     result: Mapping[str, Any]
     data: Interactions | None = None
     model: Model | None = None
+    _kept: dict[Path | None, Recommender] = field(default_factory=dict)
+
+    @property
+    def measured(self) -> bool:
+        """Whether there are figures: none where everything was trained on."""
+        return "no_test_figure" not in self.result
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Test metrics at the chosen round. They belong to the protocol that `result` names."""
+        """Test metrics at the chosen round. They belong to the protocol that `result` names.
+
+        Raises:
+            OutputError: the model was trained on everything, and nothing is left to measure it on.
+        """
+        if not self.measured:
+            raise OutputError(f"{self.folder.path}: {self.result['no_test_figure']}")
         return dict(self.result["test"])
 
     @property
@@ -62,28 +69,49 @@ class Run:
         """What was noted after every round."""
         return self.folder.read_rounds()
 
-    def recommend(self, user: Any, k: int = 10, data_dir: Path | None = None) -> list[Recommendation]:
-        """The k best items that the user has not interacted with in training or validation.
+    def to_frame(self) -> pl.DataFrame:
+        """What was noted after every round, as a polars frame."""
+        return frame_of_rounds(self.rounds)
 
-        Runs on the device that is here, whichever the model was trained on.
+    def recommend(self, user: Any, k: int = 10, data_dir: Path | None = None) -> list[Recommendation]:
+        """The k best items for one user, or for somebody new.
+
+        Args:
+            user: an id, whose items in training and validation are not recommended; or what `newcomer` returned.
+            k: how many.
+            data_dir: where datasets are.
         """
-        here = replace(self.experiment, device="auto")
-        setup = ExperimentSetup.of(here, data=self.data, data_dir=data_dir)
-        _require_unchanged(self.folder, here, setup)
-        trainer = setup.trainer(here, self.model or here.model())
-        restore(trainer, self.folder.read_tensors("model")[0], self.folder.path / "model.safetensors")
-        names, ranker = setup.split.data, setup.rankers[1]
-        position = setup.split.position_in(ranker.question, user)
-        users = torch.tensor([position], device=setup.machine.device)
-        scorer = trainer.asked(ranker.question)
-        best = replace(ranker, users=users).top(scorer, min(k, names.num_items))[0]
-        scores = scorer.scores(users, None)[0]
-        right = ranker.question.answers(position)
-        return [
-            Recommendation(names.items[i], names.title(i), float(scores[i]), i in right)
-            for i in best.tolist()
-            if i != NONE
-        ]
+        at_hand = self.loaded(data_dir)
+        return at_hand.newcomer(user, k) if isinstance(user, Newcomer) else at_hand.one(user, k)
+
+    def recommend_many(
+        self, users: Sequence[Any] | None = None, k: int = 10, data_dir: Path | None = None
+    ) -> pl.DataFrame:
+        """The same for many users, everybody where None: columns user, rank, item, title where there are any, score."""
+        at_hand = self.loaded(data_dir)
+        return frame_of_lists(at_hand, at_hand.lists(users, k))
+
+    def newcomer(self, history: str | Path | Sequence[object], data_dir: Path | None = None) -> Newcomer:
+        """Somebody whom the model has never seen, for `recommend`; shows which items were understood.
+
+        Args:
+            history: titles or ids, oldest first; as one text they are parted by semicolons. A path is a file with a
+                column item or title and, if need be, timestamp.
+            data_dir: where datasets are.
+        """
+        return newcomer(history, self.loaded(data_dir).names)
+
+    def loaded(self, data_dir: Path | None = None) -> Recommender:
+        """The model at hand; read when it is first asked."""
+        if data_dir not in self._kept:
+            self._kept[data_dir] = Recommender.of(self.folder, self.experiment, self.model, self.data, data_dir)
+        return self._kept[data_dir]
+
+    def __repr__(self) -> str:
+        return f"Run({in_words(self.result)}; {self.folder.path})"
+
+    def _repr_html_(self) -> str:
+        return as_html(self.result, str(self.folder.path))
 
 
 def run(
@@ -95,6 +123,7 @@ def run(
     memory: str = "auto",
     data_dir: Path | None = None,
     on_round: OnRound | None = None,
+    loggers: Sequence[Logger] = (),
 ) -> Run:
     """Carry out an experiment from the start.
 
@@ -106,21 +135,23 @@ def run(
         memory: what training may take, such as 4GB.
         data_dir: where datasets are.
         on_round: told after every round.
+        loggers: told when it begins, after every round, and when it has finished.
     """
     model = model or experiment.model()
     if isinstance(model, Central):
         model.require_packages()
     setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir)
-    work = _Work.of(experiment, model, data, setup)
-    folder = RunFolder.create(_temporary_folder() if out is None else out)
+    place = _temporary_folder() if out is None else out
+    work = _Work.of(experiment, model, data, setup, place.parent)
+    folder = RunFolder.create(place)
     with sole_worker(folder.path):
         folder.write_experiment(work.experiment.to_toml())
         folder.write_provenance(setup.provenance(work.experiment.method))
-        return work.finish(work.training(folder, on_round))
+        return work.finish(work.training(folder, on_round, loggers))
 
 
 def resume(
-    path: Path,
+    path: str | Path,
     *,
     model: Model | None = None,
     data: Interactions | None = None,
@@ -128,6 +159,7 @@ def resume(
     data_dir: Path | None = None,
     on_round: OnRound | None = None,
     asked: Mapping[str, Any] | None = None,
+    loggers: Sequence[Logger] = (),
 ) -> Run:
     """Finish an interrupted run; the result is the one an uninterrupted run has.
 
@@ -139,7 +171,9 @@ def resume(
         data_dir: as in `run`.
         on_round: as in `run`.
         asked: settings the caller believes the run has, as `Experiment.to_dict` writes them; others are refused.
+        loggers: as in `run`.
     """
+    path = Path(path)
     folder = RunFolder.open(path)
     experiment = experiment_of(folder)
     for name, here, value in differences(experiment.to_dict(), asked or {}):
@@ -153,12 +187,12 @@ def resume(
             folder.drop_tensors("checkpoint")
             return Run(folder, experiment, folder.read_result(), data, model)
         setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir)
-        _require_unchanged(folder, experiment, setup)
-        work = _Work.of(experiment, model or experiment.model(), data, setup)
+        setup.require_same(folder, experiment)
+        work = _Work.of(experiment, model or experiment.model(), data, setup, path.parent)
         folder.drop_unfinished()
         if not folder.read_provenance():
             folder.write_provenance(setup.provenance(experiment.method))
-        training = work.training(folder, on_round)
+        training = work.training(folder, on_round, loggers)
         training.resume()
         return work.finish(training)
 
@@ -168,9 +202,9 @@ def experiment_of(folder: RunFolder) -> Experiment:
     return Experiment.from_toml(folder.read_experiment(), str(folder.path / "experiment.toml"))
 
 
-def open_run(path: Path, data: Interactions | None = None) -> Run:
-    """A finished run from its folder."""
-    folder = RunFolder.open(path)
+def open_run(path: str | Path, data: Interactions | None = None) -> Run:
+    """A finished run from its folder; `data` where it was made in Python."""
+    folder = RunFolder.open(Path(path))
     experiment = experiment_of(folder)
     return Run(folder, experiment, folder.read_result(), data)
 
@@ -196,17 +230,26 @@ class _Work:
     watch: Watch | None
 
     @classmethod
-    def of(cls, experiment: Experiment, model: Model, data: Interactions | None, setup: ExperimentSetup) -> _Work:
+    def of(
+        cls,
+        experiment: Experiment,
+        model: Model,
+        data: Interactions | None,
+        setup: ExperimentSetup,
+        beside: Path,
+    ) -> _Work:
         if experiment.inactive:  # a range nobody is in is better said now than after training
             question = setup.rankers[1].question
             counts = setup.split.data.counts if question.strangers is None else question.known.items.lengths.numpy()
             ActivityRange.parse(experiment.inactive).members(counts[question.users])
-        at_work = setup.trainer(experiment, model)
+        at_work = setup.trainer(experiment, model, beside)
         rounds = experiment.rounds_of(model)
         written = replace(experiment.resolved(model), device=str(setup.machine.device), rounds=rounds)
         return cls(written, model, data, setup, at_work, _watch(at_work, experiment))
 
-    def training(self, folder: RunFolder, on_round: OnRound | None) -> Training:
+    def training(self, folder: RunFolder, on_round: OnRound | None, loggers: Sequence[Logger]) -> Training:
+        for logger in loggers:
+            logger.begin(self.experiment.to_dict())
         return Training(
             self.trainer,
             self.experiment.protocol,
@@ -217,6 +260,7 @@ class _Work:
             on_round or (lambda number, metrics: None),
             self.watch,
             self.experiment.measure_every,
+            loggers,
         )
 
     def finish(self, training: Training) -> Run:
@@ -227,20 +271,10 @@ class _Work:
             finishing.write(training.run(), folder)
         except OutputError as error:
             raise OutputError(f"{error}; then go on with: ownview run --resume {folder.path}") from error
-        return Run(folder, self.experiment, folder.read_result(), self.data, self.model)
-
-
-def _require_unchanged(folder: RunFolder, experiment: Experiment, setup: ExperimentSetup) -> None:
-    """Refuse to go on with other data, or another method file, than the run began with."""
-    written, method = folder.read_provenance(), experiment.method
-    if written.get("method_file_sha256") not in (None, method_fingerprint(method)):
-        raise OutputError(f"{folder.path}: the method file {method} has changed since the run began; start a new run")
-    known = written.get("data", {}).get("fingerprint")
-    if known not in (None, setup.split.data.fingerprint()):
-        raise OutputError(
-            f"{folder.path}: the data {experiment.data!r} has changed since the run began; "
-            "start a new run, or bring the old data back"
-        )
+        result = folder.read_result()
+        for logger in training.loggers:
+            logger.end(result)
+        return Run(folder, self.experiment, result, self.data, self.model)
 
 
 def _watch(at_work: Trainer, experiment: Experiment) -> Watch | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ownview.base.errors import OutputError
 from ownview.data.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.data.splits import Split
@@ -13,7 +14,8 @@ from ownview.engine.machine import Machine, machine
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment
-from ownview.runs.provenance import provenance
+from ownview.runs.folder import RunFolder
+from ownview.runs.provenance import method_fingerprint, provenance
 from ownview.runs.trainers import Trainer, trainer
 
 
@@ -56,10 +58,24 @@ class ExperimentSetup:
         asked = rankers(experiment.protocol, split, experiment.seed, place.device, place.block_bytes)
         return cls(place, split, asked)
 
-    def trainer(self, experiment: Experiment, model: Model) -> Trainer:
-        """A model of the experiment, ready for its first round."""
+    def trainer(self, experiment: Experiment, model: Model, beside: Path = Path()) -> Trainer:
+        """A model of the experiment, ready for its first round; `beside` has the runs that a blend names."""
         options = experiment.federation.for_rounds(experiment.rounds_of(model))
-        return trainer(model, self.split, experiment.protocol, options, experiment.seed, self.machine)
+        return trainer(model, self.split, experiment.protocol, options, experiment.seed, self.machine, beside)
+
+    def require_same(self, folder: RunFolder, experiment: Experiment) -> None:
+        """Refuse to go on with other data, or another method file, than a run began with."""
+        written, method = folder.read_provenance(), experiment.method
+        if written.get("method_file_sha256") not in (None, method_fingerprint(method)):
+            raise OutputError(
+                f"{folder.path}: the method file {method} has changed since the run began; start a new run"
+            )
+        known = written.get("data", {}).get("fingerprint")
+        if known not in (None, self.split.data.fingerprint()):
+            raise OutputError(
+                f"{folder.path}: the data {experiment.data!r} has changed since the run began; "
+                "start a new run, or bring the old data back"
+            )
 
     def provenance(self, method: str) -> dict[str, Any]:
         """Versions, revision, data and device, as a run notes them."""

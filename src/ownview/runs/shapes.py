@@ -69,6 +69,16 @@ RESULT = {
     "bytes_up_per_client": int,
     "privacy": Maybe({"mode": str, "epsilon": float, "delta": float, "headline": str}),
 }
+_MEASURED = ("test", "interval_95", "users_ranked", "groups", "inactive")
+FITTED = {
+    **{name: shape for name, shape in RESULT.items() if name not in _MEASURED},
+    "no_test_figure": str,
+    "settings_from": Maybe(
+        {"run": str, "protocol": Maybe(str), "chosen_round": Maybe(int), "test": Maybe(TableOf(float))}
+    ),
+}
+"""A result of a model that was trained on everything."""
+
 PROVENANCE = {
     "data": Maybe({"fingerprint": Maybe(str)}),
     "machine": Maybe({"device": Maybe(str)}),
@@ -118,6 +128,11 @@ def misfit(value: Any, shape: Any, where: str = "") -> str | None:
         found = (misfit(one, shape[0], f"{where}[{place}]") for place, one in enumerate(value))
         return next((one for one in found if one), None)
     return None if _is(value, shape) else _told(value, where, _KINDS[shape])
+
+
+def result_shape(values: Any) -> Any:
+    """What result.json must hold: figures, or word that there are none."""
+    return FITTED if isinstance(values, dict) and "no_test_figure" in values else RESULT
 
 
 def is_round(value: Any) -> bool:

@@ -32,6 +32,7 @@ from ownview.registry import Model, enough_rounds, parts_of
 from ownview.runs.blending import BlendTrainer
 from ownview.runs.folder import RunFolder
 from ownview.seam.method import Federated
+from ownview.seam.portable import Portable, overruled
 from ownview.seam.training import Params
 
 
@@ -51,6 +52,9 @@ class Trainer(Interface):
     def notes(self) -> tuple[str, ...]:
         """What a reader of the result must know of the model."""
 
+    def portable(self) -> Portable:
+        """What the model's scores come to on a device that has nothing but the model."""
+
     def pack(self) -> dict[str, Tensor]:
         """Everything needed to go on, and to predict."""
 
@@ -59,10 +63,23 @@ class Trainer(Interface):
 
 
 def trainer(
-    model: Model, split: Split, protocol: Protocol, options: FederationOptions, seed: int, machine: Machine
+    model: Model,
+    split: Split,
+    protocol: Protocol,
+    options: FederationOptions,
+    seed: int,
+    machine: Machine,
+    beside: Path = Path(),
 ) -> Trainer:
-    """The trainer of a federated method, or of a central model; of two where validation asks one of its own."""
+    """The trainer of a federated method, or of a central model; of two where validation asks one of its own.
+
+    `beside` is where a blend looks for runs that it names without a whole path.
+    """
     if isinstance(model, Blend):
+        if not protocol.measured:
+            raise SettingError(
+                "blend chooses its weights on validation, and here nothing is held out; fit one of its parts by itself"
+            )
         models = parts_of(model)
         if budget(options.privacy) is not None:
             raise SettingError(
@@ -74,7 +91,7 @@ def trainer(
         for place, text in enumerate(model.parts):
             folder = Part.read(text).folder
             if folder:
-                parts[place].unpack(RunFolder.open(Path(folder)).read_tensors("model")[0])
+                parts[place].unpack(RunFolder.open(beside / folder).read_tensors("model")[0])
                 rounds[place] = 0
         asked_first = rankers(protocol, split, seed, machine.device, machine.block_bytes)[0]
         return BlendTrainer(model, parts, rounds, asked_first)
@@ -93,11 +110,8 @@ def _trainer(
     machine: Machine,
 ) -> Trainer:
     excluded = protocol.training_exclusions(split)
-    if isinstance(model, Central) and split.test.strangers is not None and not model.by_history:
-        raise SettingError(
-            f"{model.name} learns values for every user and has none for users that never took part; under protocol "
-            f"{protocol.name} take a model that scores by history, such as ease, or a federated method"
-        )
+    if isinstance(model, Central) and split.test.strangers is not None:
+        _require_by_history(model, f"under protocol {protocol.name} ")
     if isinstance(model, InEpochs):
         return EpochTrainer(model, split, excluded, seed, machine)
     if isinstance(model, OneShot):
@@ -105,6 +119,14 @@ def _trainer(
     if isinstance(model, Central):
         raise TypeError(f"{type(model).__name__} is neither OneShot nor InEpochs")
     return FederatedTrainer(Federation(model, split, excluded, options, seed, machine))
+
+
+def _require_by_history(model: Central, where: str = "") -> None:
+    if not model.by_history:
+        raise SettingError(
+            f"{model.name} learns values for every user and has none for users that never took part; {where}"
+            "take a model that scores by history, such as ease, or a federated method"
+        )
 
 
 class FederatedTrainer:
@@ -127,6 +149,14 @@ class FederatedTrainer:
         plan = world.protection
         private = () if plan is None else (headline(plan), *warnings_of(plan, world.num_clients))
         return (*private, *self.federation.method.notes(world))
+
+    def portable(self) -> Portable:
+        """As the method says, with what somebody receives who comes for the first time."""
+        if refusal := overruled(type(self.federation.method)):
+            return refusal
+        nobody = torch.arange(0, device=self.federation.machine.device)
+        received = {name: value.cpu() for name, value in self.federation.newest(nobody).values.items()}
+        return self.federation.method.portable(received, self.federation.world)
 
     def pack(self) -> dict[str, Tensor]:
         """Clients' and server's values."""
@@ -167,6 +197,10 @@ class TwinTrainer:
     def notes(self) -> tuple[str, ...]:
         """Those of the model that is tested."""
         return self.main.notes()
+
+    def portable(self) -> Portable:
+        """That of the model that is tested."""
+        return self.main.portable()
 
     def pack(self) -> dict[str, Tensor]:
         """Everything of both."""
@@ -213,6 +247,8 @@ class CentralTrainer(ABC):
 
     def asked(self, question: Question) -> Scorer:
         """Scores by what was learnt and what is known."""
+        if question.strangers is not None:
+            _require_by_history(self.central)
         if not self.learned:  # worked out once for all blocks of users that are ranked after a round
             self.learned = self.predicting()
         same = question.strangers is None and torch.equal(question.known.items.lengths, self.split.train.lengths)
@@ -221,6 +257,12 @@ class CentralTrainer(ABC):
     def notes(self) -> tuple[str, ...]:
         """None."""
         return ()
+
+    def portable(self) -> Portable:
+        """As the model says, with what it learnt."""
+        if refusal := overruled(type(self.central)):
+            return refusal
+        return self.central.portable({name: value.cpu() for name, value in self.predicting().items()})
 
     def pack(self) -> dict[str, Tensor]:
         """What was learnt, and what an optimiser remembers."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from ownview.evaluation.ranking import Ranker
 from ownview.federation.round import RoundReport
 from ownview.runs.best_round import Best
 from ownview.runs.folder import RunFolder
+from ownview.runs.loggers import Logger
 from ownview.runs.provenance import peak_memory
 from ownview.runs.signals import CutOffError, Signals
 from ownview.runs.trainers import Trainer
@@ -43,7 +44,7 @@ class Training:
     Args:
         trainer: the model at work.
         protocol: how rounds are chosen.
-        rankers: of validation and of test.
+        rankers: of validation and of test; not asked where the protocol holds nothing out: the last round counts then.
         rounds: how many.
         folder: where everything goes.
         device: for the memory readings.
@@ -51,6 +52,7 @@ class Training:
         watch: clients whose values are noted after every round.
         measure_every: rounds from one measurement to the next; the last round is always measured. Rounds that are not
             measured cannot be chosen.
+        loggers: told every line of rounds.jsonl.
     """
 
     trainer: Trainer
@@ -62,6 +64,7 @@ class Training:
     on_round: Callable[[int, dict[str, float]], None]
     watch: Watch | None = None
     measure_every: int = 1
+    loggers: Sequence[Logger] = ()
     best: Best = field(default_factory=Best)
     done: int = 0
     lines: list[dict[str, Any]] = field(default_factory=list)
@@ -121,13 +124,17 @@ class Training:
         self.done = number
         if metrics:
             self._choose(number, metrics)
+        elif not self.protocol.measured and number == self.rounds:
+            self.best = Best(number, packed=_copy(self.trainer.pack()))
         line = _line(report, metrics, seconds, self._stage(), peak_memory(self.device))
         self.lines.append(line if self.watch is None else {**line, "watched": self.watch.line()})
         self.folder.append_round(self.lines[-1])
         self.on_round(number, metrics)
+        for logger in self.loggers:
+            logger.round(self.lines[-1])
 
     def _measured(self, number: int) -> bool:
-        return number == self.rounds or number % self.measure_every == 0
+        return self.protocol.measured and (number == self.rounds or number % self.measure_every == 0)
 
     def _stage(self) -> str:
         return "test" if self.protocol.selection == "test" else "validation"

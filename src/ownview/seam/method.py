@@ -20,6 +20,7 @@ from torch.nn.functional import softplus
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import Settings, setting
 from ownview.seam.client import Client, Reporting, Summand, Summands, Training
+from ownview.seam.portable import Portable, Refusal
 from ownview.seam.roles import Param
 from ownview.seam.server import Arrived, Server, Sums
 from ownview.seam.training import Batch, Context, Params, Phase, World
@@ -50,6 +51,15 @@ class Federated(Settings):
     def server(self, world: World) -> Server:
         """The server's half; the mean of changes by samples unless a method says otherwise."""
         return Server()
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """What its scores come to on a device that has nothing but the model; a refusal unless a method knows.
+
+        Args:
+            received: what anybody receives who comes for the first time; tables are whole.
+            world: of the data.
+        """
+        return Refusal()
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,9 @@ from ownview.base.errors import SettingError, suggestion
 from ownview.config.settings import own_settings
 from ownview.seam.client import Client, Training
 from ownview.seam.method import Federated
+from ownview.seam.portable import Portable, Refusal
 from ownview.seam.server import Server
-from ownview.seam.training import ANY_WORLD, World
+from ownview.seam.training import ANY_WORLD, Params, World
 
 
 @dataclass(frozen=True)
@@ -71,3 +72,7 @@ class Plugin(Federated):
     def server(self, world: World) -> Server:
         """The inner method's."""
         return self.wrapped.server(world)
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """None: a plug-in may change what clients predict with."""
+        return Refusal(f"runs inside the plug-in {self.name}, which changes what a client predicts with")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -61,6 +61,26 @@ def carry_out(
             threads=threads, go_on="the same command goes on",
         )  # fmt: skip
     return failures
+
+
+def carry_out_in_order(
+    planned: Sequence[Planned], carry: Callable[[Sequence[Task]], dict[Path, str]]
+) -> dict[Path, str]:
+    """Runs that train, then those that blend them; the folders of runs that failed, and why.
+
+    Args:
+        planned: in any order.
+        carry: carries out some of them, as `carry_out` does.
+    """
+    failures = carry(each_once((one.experiment, one.folder) for one in planned if not one.parts))
+    ready = []
+    for one in planned:
+        lost = [part for part in one.parts if part.folder in failures]
+        if lost:
+            failures[one.folder] = f"it blends {lost[0].row}, which failed: {failures[lost[0].folder]}"
+        elif one.parts:
+            ready.append((one.experiment, one.folder))
+    return failures | (carry(each_once(ready)) if ready else {})
 
 
 LAYER: dict[str, type] = {
@@ -111,11 +131,19 @@ class Row:
 
 @dataclass(frozen=True)
 class Planned:
-    """One run of a grid: the row it belongs to, and what to do where."""
+    """One run of a grid.
+
+    Args:
+        row: it belongs to.
+        experiment: what to do.
+        folder: where.
+        parts: runs that must be finished before it begins, because it blends their models.
+    """
 
     row: str
     experiment: Experiment
     folder: Path
+    parts: tuple[Planned, ...] = ()
 
     @property
     def data(self) -> str:

@@ -31,6 +31,7 @@ class Preset:
         settings: of the method.
         federation: options of the federation.
         tried_on: the data they were tried on, where that is not `data`.
+        measure_every: rounds from one measurement of validation to the next.
     """
 
     method: str
@@ -42,11 +43,13 @@ class Preset:
     settings: Mapping[str, Value]
     federation: Mapping[str, Value]
     tried_on: str = ""
+    measure_every: int = 1
 
     def experiment(self) -> dict[str, Any]:
         """What it decides of an experiment, as an experiment file says it."""
         settings, federation = dict(self.settings), dict(self.federation)
-        return {"method": self.method, "rounds": self.rounds, "settings": settings, "federation": federation}
+        times = {"rounds": self.rounds, "measure_every": self.measure_every}
+        return {"method": self.method, **times, "settings": settings, "federation": federation}
 
 
 def presets() -> list[Preset]:

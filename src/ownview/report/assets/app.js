@@ -47,11 +47,19 @@ function madeSection() {
     el("div", { class: "panel" }, dataset().protocols.map((one) => el("details", {}, el("summary", {}, `Protocol ${one.name}`), settingsList(one.settings), one.notes.map((note) => el("p", {}, note)))),
       dataset().variants.map((variant, place) => el("details", {}, el("summary", {}, variant.label), settingsList(variant.settings),
         Object.entries(dataset().results).filter(([, by]) => by[place]).map(([name, by]) => el("p", {}, `${name}: seeds ${by[place].seeds.join(", ")}; folders ${by[place].folders.join(", ")}`))))),
+    el("div", { id: "absent" }),
     model.about.unfinished.length ? el("p", {}, `Not finished, and left out: ${model.about.unfinished.join(", ")}.`) : null,
     model.about.missing.map((text) => el("p", { class: "small muted" }, sentence(text))));
   listeners.push(update);
   update();
   return node;
+}
+
+/** Which charts have nothing to show for the dataset and protocol, and why: they take no room above. */
+function sayAbsent() {
+  const without = figures.filter((one) => one.absent);
+  replace(document.getElementById("absent"), without.length ? el("details", {}, el("summary", {}, `${without.length} charts have nothing to show here`),
+    el("ul", {}, without.map((one) => el("li", {}, `${one.called()}: ${one.absent}`)))) : null);
 }
 
 const settingsList = (settings) => el("dl", { class: "settings" }, Object.entries(settings).map(([name, value]) =>
@@ -64,7 +72,7 @@ function page() {
     findingsSection(),
     resultsSection(),
     section("training", "Training", null, convergence()),
-    section("users", "Who is served", null, groupBars(), distributionChart()),
+    section("users", "Who is served", null, activityFigure(), distributionChart()),
     section("cost", "What it costs", null, grid(
       costChart({ title: "Accuracy and bytes", about: "Bytes on the wire to and from one client in a round, mean over rounds.", field: "bytes", label: "bytes a client and round", format: bytes }),
       costChart({ title: "Accuracy and seconds", about: "Seconds of a round in the field: the slowest client's training, timed alone, plus the server's part; communication is left out.", field: "seconds", label: "seconds a round", format: seconds }))),
@@ -77,10 +85,8 @@ function page() {
   document.getElementById("foot").append(
     cited.length ? el("p", {}, "Published figures: ", cited.map(([paper, text]) => `${paper}: ${text}`).join("; "), ".") : "",
     el("p", {}, `Ownview ${model.about.version}. This page holds everything it shows and asks nobody for anything.`));
-  for (const one of figures) {
-    one.update();
-    resized.observe(one.host);
-  }
+  drawFigures();
+  for (const one of figures) resized.observe(one.host);
 }
 
 page();

@@ -1,25 +1,33 @@
-// Bars: one small panel a variant for groups, and rows that add up to one.
+// Small panels for groups of users, and rows that add up to one.
 
-/** values: [{ name, value, tip }]; `most`: the common top of all panels. */
-function barPanel(name, width, values, most, colour, format) {
-  const height = 112;
-  const edge = { top: 16, bottom: 18 };
-  const up = linear(0, most, height - edge.bottom, edge.top);
-  const slot = width / values.length;
-  const thick = Math.min(34, slot * 0.66);
-  const small = { fontSize: slot < 38 ? "9.5px" : "10.5px" };
+/** values: [{ name, short, mean, low, high, tip }], one a group; `most`: the common top of all panels; y as for axes. */
+function groupPanel(name, width, values, most, look, y) {
+  const edge = { left: 36, right: 4, top: 20 };
+  const tight = Math.max(...values.map((one) => one.short.length)) * 5.8 + 3 > (width - edge.left - edge.right) / values.length;
+  const height = tight ? 151 : 138; // names that do not fit beside each other stand on two lines in turn
+  const bottom = 118;
+  const up = linear(0, most * 1.04, bottom, edge.top);
+  const slot = (width - edge.left - edge.right) / values.length;
+  const thick = Math.min(26, slot * 0.6);
+  const small = { fontSize: slot < 40 ? "9.5px" : "10.5px" };
   const root = canvas(name, width, height);
+  root.append(draw("text", { class: "tick", x: 0, y: 10, style: small }, directed(y)));
+  for (const tick of distinctTicks(up.ticks(4), y.format)) {
+    root.append(
+      draw("line", { class: "gridline", x1: edge.left, x2: width - edge.right, y1: up(tick), y2: up(tick) }),
+      draw("text", { class: "tick", x: edge.left - 5, y: up(tick) + 4, "text-anchor": "end", style: small }, y.format(tick)));
+  }
   values.forEach((one, k) => {
-    const middle = slot * (k + 0.5);
-    const top = up(one.value);
-    const bar = draw("rect", { x: middle - thick / 2, y: top, width: thick, height: Math.max(0.8, height - edge.bottom - top), fill: colour, rx: 1.5, opacity: 0.9 });
-    const zone = draw("rect", { x: slot * k, y: 0, width: slot, height, fill: "transparent", tabindex: 0, role: "img", "aria-label": `${one.name}: ${format(one.value)}` });
-    root.append(bar,
-      draw("text", { class: "tick", x: middle, y: top - 4, "text-anchor": "middle", style: { ...small, fill: "var(--ink)" } }, format(one.value)),
-      draw("text", { class: "tick", x: middle, y: height - 4, "text-anchor": "middle", style: small }, one.short),
+    const middle = edge.left + slot * (k + 0.5);
+    const zone = draw("rect", { x: middle - slot / 2, y: 0, width: slot, height, fill: "transparent", tabindex: 0, role: "img", "aria-label": `${one.name}: ${share(one.mean)}, ${share(one.low)} to ${share(one.high)}` });
+    root.append(
+      draw("rect", { x: middle - thick / 2, y: up(one.mean), width: thick, height: Math.max(0.8, bottom - up(one.mean)), fill: look.colour, rx: 1.5, opacity: 0.75 }),
+      draw("path", { class: "whisker", d: `M${middle} ${up(one.low)}V${up(one.high)}M${middle - 3} ${up(one.low)}h6M${middle - 3} ${up(one.high)}h6` }),
+      draw("text", { class: "tick", x: middle, y: bottom + (tight && k % 2 ? 28 : 15), "text-anchor": "middle", style: small }, one.short),
       tip(zone, one.tip));
   });
-  root.append(draw("line", { class: "axis", x1: 0, x2: width, y1: height - edge.bottom, y2: height - edge.bottom }));
+  for (const level of levels(y)) root.append(draw("line", { class: "chance", x1: edge.left, x2: width - edge.right, y1: up(level), y2: up(level) }));
+  root.append(draw("line", { class: "axis", x1: edge.left, x2: width - edge.right, y1: bottom, y2: bottom }));
   return root;
 }
 

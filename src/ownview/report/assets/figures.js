@@ -4,18 +4,17 @@ function convergence() {
   const curves = () => shown().filter((one) => one.result.curve);
   const what = (loss) => (loss ? "training loss" : chosen.metric);
   const series = ({ loss }) => curves()
-    .map((one) => ({ ...one, x: one.result.curve.rounds, y: one.result.curve[loss ? "loss" : chosen.metric] }))
+    .map((one) => ({ ...one, marked: one.result.chosen_rounds, x: one.result.curve.rounds, y: one.result.curve[loss ? "loss" : chosen.metric] }))
     .filter((one) => one.y);
   return figure({
     title: "Convergence",
-    about: () => `${measured()} on ${curves()[0]?.result.curve.stage ?? "validation"}, after every round, mean over seeds. Models that are not trained in rounds have no curve.`,
+    about: () => `${measured()} on ${curves()[0]?.result.curve.stage ?? "validation"}, after every round, mean over seeds. A ring marks the round that was chosen, one a seed. Models that are not trained in rounds have no curve.`,
     toggles: { log: { label: "log scale" }, loss: { label: "training loss instead" } },
     body: (width, options) => {
       const lines = series(options);
       if (!lines.length) return "None of the chosen methods was trained in rounds.";
       return lineChart(`Convergence: ${what(options.loss)} by round`, width, lines,
-        { label: "round", format: (value) => String(Math.round(value)) },
-        { label: what(options.loss), format: tidy, read: share, log: options.log, zero: true }, { height: 340 });
+        BY_ROUND, { label: what(options.loss), format: tidy, read: share, log: options.log, zero: true, better: options.loss ? "down" : "up", chance: options.loss ? null : chanceOf(protocol()) }, { height: 340 });
     },
     table: (options) => {
       const lines = series(options);
@@ -25,26 +24,27 @@ function convergence() {
   });
 }
 
-function groupBars() {
+function activityFigure() {
   const known = () => shown().filter((one) => one.result.groups);
+  const between = (cell) => `${share(cell.low)} to ${share(cell.high)}`;
   const range = ([low, high]) => (low === high ? String(low) : `${low}–${high}`);
   return figure({
     title: "By activity",
-    about: () => `${measured()}. Users in four groups of equal size, by number of interactions: the least active on the left. Numbers below the bars are interactions.`,
+    about: () => `${measured()}, mean and 95 % interval over users. Users in four groups of nearly equal size, by number of interactions that train: the least active on the left. Numbers below are interactions; all panels have the same scale.`,
     body: (width) => {
-      if (!known().length) return "None of the chosen runs tells results by activity.";
-      const most = Math.max(...known().flatMap((one) => one.result.groups.map((group) => group.test[chosen.metric])), 1e-9);
-      const columns = Math.max(1, Math.floor((width + 14) / 154)); // as the style sheet lays them out
+      if (!known().length) return "None of the chosen runs tells results of every user.";
+      const most = Math.max(...known().flatMap((one) => one.result.groups.map((group) => group.cells[chosen.metric].high)), chanceOf(protocol()) ?? 0, 1e-9);
+      const columns = Math.max(1, Math.floor((width + 14) / (width < 430 ? 164 : 194)));
       const each = Math.floor((width - 14 * (columns - 1)) / columns);
-      return el("div", { class: "facets" }, known().map((one) => el("div", {}, el("h4", {}, swatch(one), one.label),
-        barPanel(`${one.label} by activity`, each, one.result.groups.map((group, k) => ({
-          name: `group ${k + 1}`, short: range(group.interactions), value: group.test[chosen.metric],
-          tip: () => tipLines(`${one.label}, ${range(group.interactions)} interactions`, `${chosen.metric} ${share(group.test[chosen.metric])}`, `${whole(group.users)} users, ${seedsOf(one.result)}`),
-        })), most, one.colour, most < 0.1 ? share : (value) => places(value, 2)))));
+      return el("div", { class: "facets", style: { gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))` } }, known().map((one) => el("div", {}, el("h4", {}, swatch(one), one.label),
+        groupPanel(`${one.label} by activity: ${chosen.metric}`, each, one.result.groups.map((group) => ({
+          ...group.cells[chosen.metric], name: `${range(group.interactions)} interactions`, short: range(group.interactions),
+          tip: () => tipLines(`${one.label}, ${range(group.interactions)} interactions`, `${chosen.metric} ${share(group.cells[chosen.metric].mean)}`, `95 % interval over users ${between(group.cells[chosen.metric])}`, `${whole(group.users)} users, ${seedsOf(one.result)}`),
+        })), most, one, { label: chosen.metric, format: tidy, better: "up", chance: chanceOf(protocol()) }))));
     },
     table: () => ({
       heads: ["method", ...(known()[0]?.result.groups ?? []).map((group) => `${range(group.interactions)} interactions`)],
-      rows: known().map((one) => [one.label, ...one.result.groups.map((group) => share(group.test[chosen.metric]))]),
+      rows: known().map((one) => [one.label, ...one.result.groups.map(({ cells }) => `${share(cells[chosen.metric].mean)} (${between(cells[chosen.metric])})`)]),
     }),
   });
 }
@@ -58,7 +58,7 @@ function distributionChart() {
     body: (width, { log }) => (known().length
       ? lineChart("Distribution of NDCG@10 over users", width,
         known().map((one) => ({ ...one, x: one.result.distribution.x, y: one.result.distribution.share })),
-        { label: "NDCG@10 at least", format: tidy }, { label: "share of users", format: percentTick, read: percent, log, zero: true, most: 1 }, { step: true, height: 320, names: false })
+        { label: "NDCG@10 at least", format: tidy }, { label: "share of users", format: percentTick, read: percent, log, zero: true, most: 1, better: "up" }, { step: true, height: 320, names: false })
       : "None of the chosen runs tells results of every user."),
     table: () => ({
       heads: ["NDCG@10 at least", ...known().map((one) => one.label)],
@@ -82,7 +82,7 @@ function costChart({ title, about, field, label, format }) {
           `${bytes(one.result.cost.down)} down, ${bytes(one.result.cost.up)} up a round`,
           `${seconds(one.result.cost.seconds)} a round in the field`,
           `a client holds ${bytes(one.result.cost.client_bytes)}, the server ${bytes(one.result.cost.server_bytes)}`, seedsOf(one.result)),
-      })), { label, format, log, zero: !log, room: 0.14 }, { label: chosen.metric, format: tidy, zero: true })
+      })), { label, format, log, zero: !log, room: 0.14, better: "left" }, { label: chosen.metric, format: tidy, zero: true, better: "up", chance: chanceOf(protocol()) })
       : "None of the chosen methods tells such a cost."),
     table: () => ({
       heads: ["method", label, chosen.metric],

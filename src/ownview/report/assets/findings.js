@@ -36,9 +36,9 @@ function findingsSection() {
     replace(node,
       el("h2", { id: "findings-title" }, `Before the numbers: ${dataset().name}`),
       el("p", { class: "lead" }, loud.length ? "The audit has something to say about how these numbers were measured." : "The audit found nothing to object to."),
-      el("ul", { class: "findings" }, loud.map(finding)),
+      loud.length ? el("ul", { class: "findings" }, loud.map(finding)) : null,
       dataset().protocols.filter((one) => one.picture).map(question),
-      calm.length ? el("details", {}, el("summary", {}, `${calm.length} checks that found nothing`), el("ul", { class: "findings" }, calm.map(finding))) : null);
+      calm.length ? el("details", { class: "calm" }, el("summary", {}, `${calm.length} checks that found nothing`), el("ul", { class: "findings" }, calm.map(finding))) : null);
   };
   listeners.push(update);
   update();

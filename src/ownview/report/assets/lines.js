@@ -1,24 +1,64 @@
 // Curves over a common x, with a cursor that reads all of them at once.
 
+const BY_ROUND = { label: "round", format: (value) => String(Math.round(value)), whole: true };
+
 /**
- * series: [{ label, colour, dash, x: [...], y: [...] }]; x and y: { label, format, log, zero }.
+ * series: [{ label, colour, dash, marked, x: [...], y: [...] }]; `marked`: places on x that get a ring. x and y: { label,
+ * format, log, zero, better, chance }; `chance`: a level to draw, or null.
  * `names`: whether curves carry their names at the right end, where there is room.
  */
 function lineChart(name, width, series, x, y, { height = HEIGHT, names = true, step = false } = {}) {
   const named = names && width > 560 && series.length <= 14;
   const edge = { left: 52, right: named ? 22 + nameRoom(series) : 14, top: 26, bottom: 42 };
-  const [yLow, yHigh] = extent(series.flatMap((one) => one.y), { zero: y.zero, log: y.log });
+  const [yLow, yHigh] = extent([...series.flatMap((one) => one.y), ...levels(y)], { zero: y.zero, log: y.log });
   const [xLow, xHigh] = extent(series.flatMap((one) => one.x), { room: 0, log: x.log });
   const make = (log) => (log ? logarithmic : linear);
   const across = make(x.log)(xLow, xHigh, edge.left, width - edge.right);
   const up = make(y.log)(yLow, Math.min(yHigh, y.most ?? Infinity), height - edge.bottom, edge.top);
   const root = axes(name, width, height, edge, { ...x, scale: across }, { ...y, scale: up });
-  for (const one of series) root.append(draw("path", {
-    class: "line", d: path(one, across, up, step, y.log), stroke: one.colour, "stroke-dasharray": one.dash,
-  }));
+  if (levels(y).length) chanceLevel(root, up(y.chance), edge, width);
+  const turns = inTurns(series.map((one) => path(one, across, up, step, y.log)));
+  series.forEach((one, k) => root.append(draw("path", {
+    class: "line", d: turns[k].d, stroke: one.colour, "stroke-dasharray": turns[k].dash ?? one.dash, "stroke-dashoffset": turns[k].offset,
+  })));
+  for (const one of series) root.append(...rings(one, across, up));
   if (named) nameEnds(root, series, across, up, edge, width, height);
   readAcross(root, series, across, up, edge, width, height, x, y);
-  return named || series.length < 2 ? [root] : [root, lineKey(series)];
+  const equal = equalNames(series, turns);
+  return [root, named || series.length < 2 ? null : lineKey(series), equal ? el("p", { class: "small" }, equal) : null];
+}
+
+const levels = (axis) => (Number.isFinite(axis.chance) ? [axis.chance] : []);
+
+/** A level across the drawing that a random order reaches. */
+function chanceLevel(root, at, edge, width) {
+  root.append(
+    draw("line", { class: "chance", x1: edge.left, x2: width - edge.right, y1: at, y2: at }),
+    draw("text", { class: "tick halo", x: width - edge.right - 2, y: at - 4, "text-anchor": "end" }, "chance"));
+}
+
+const TURN = 9; // pixels that each of several equal curves is drawn for before the next has its turn
+
+/** Curves that lie on each other take turns along their way, so that the last does not hide the others. */
+function inTurns(paths) {
+  return paths.map((d, k) => {
+    const same = paths.flatMap((other, place) => (other === d && d ? [place] : []));
+    if (same.length < 2) return { d, same };
+    return { d, same, dash: `${TURN} ${TURN * (same.length - 1)}`, offset: -TURN * same.indexOf(k) };
+  });
+}
+
+function equalNames(series, turns) {
+  const groups = turns.filter((one, k) => one.same.length > 1 && one.same[0] === k);
+  return groups.map((one) => `Equal, drawn in turns: ${one.same.map((k) => series[k].label).join(", ")}.`).join(" ");
+}
+
+/** Rings around the places of a curve that are marked, such as the round that was chosen. */
+function rings(one, across, up) {
+  return [...new Set(one.marked ?? [])].map((value) => {
+    const k = one.x.reduce((best, x, place) => (Math.abs(x - value) < Math.abs(one.x[best] - value) ? place : best), 0);
+    return Number.isFinite(one.y[k]) ? draw("circle", { class: "ring", cx: across(one.x[k]).toFixed(1), cy: up(one.y[k]).toFixed(1), r: 4.6, stroke: one.colour }) : "";
+  });
 }
 
 /** What the lines are, below a chart where they carry no names. */

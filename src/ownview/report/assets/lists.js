@@ -33,13 +33,13 @@ function coverageChart() {
   const known = () => shown().filter((one) => one.result.taste);
   return figure({
     title: "How much of the catalogue?",
-    about: () => `${dataset().name}, protocol ${protocol().name}: share of all items that stand in somebody's ten (coverage@10) against how unevenly recommendations are shared out (Gini@10: 0 all items equally often, 1 a few take all).`,
+    about: () => `${dataset().name}, protocol ${protocol().name}: share of all items that stand in somebody's ten (coverage@10) against how unevenly recommendations are shared out (Gini@10: 0 all items equally often, 1 a few take all). Better here means more varied: accuracy stands in the table.`,
     body: (width) => (known().length
       ? scatterChart("Coverage and Gini index", width, known().map((one) => ({
         ...one, x: one.result.taste.coverage, y: one.result.taste.gini,
         words: `${one.label}: coverage ${percent(one.result.taste.coverage)}, Gini ${share(one.result.taste.gini)}`,
         tip: () => tipLines(one.label, `coverage@10 ${percent(one.result.taste.coverage)} of the items`, `Gini@10 ${share(one.result.taste.gini)}`, seedsOf(one.result)),
-      })), { label: "coverage@10", format: percentTick, zero: true, room: 0.12 }, { label: "Gini@10", format: tidy })
+      })), { label: "coverage@10", format: percentTick, zero: true, room: 0.12, better: "right" }, { label: "Gini@10", format: tidy, better: "down" })
       : "None of the chosen runs holds its recommendations; run them again with this version."),
     table: () => ({
       heads: ["method", "coverage@10", "Gini@10"],
@@ -55,7 +55,7 @@ function oftenFigure() {
     about: () => `${dataset().name}, protocol ${protocol().name}, first seed: the items in most users' ten, and the share of users that get them.`,
     body: () => (known().length
       ? el("div", { class: "lists titles" }, known().map((one) => el("div", {}, el("h4", {}, swatch(one), one.label),
-        el("ol", {}, one.result.taste.often.slice(0, 5).map(([place, part]) => el("li", {}, title(place), " ", el("span", { class: "muted num" }, percent(part))))))))
+        el("ol", {}, one.result.taste.often.slice(0, 5).map(([place, part]) => el("li", {}, el("span", { class: "entry" }, el("span", {}, title(place)), " ", el("span", { class: "muted num" }, percent(part)))))))))
       : "None of the chosen runs holds its recommendations; run them again with this version."),
     table: () => ({
       heads: ["place", ...known().map((one) => one.label)],

@@ -39,7 +39,7 @@ function trajectoryFigure() {
           lineKey(paths)),
         el("div", {}, el("h4", {}, "Skew"), lineChart(`Skew of user ${one.user}`, half,
           [{ ...variantOf(one.variant), dash: null, x: one.skew.map((_, k) => k + 2), y: one.skew }],
-          { label: "round", format: (value) => String(Math.round(value)) }, { label: "skew", format: tidy, read: share, log: options.log, zero: true }, { names: false, height: 280 })));
+          BY_ROUND, { label: "skew", format: tidy, read: share, log: options.log, zero: true }, { names: false, height: 280 })));
     },
     table: (options) => {
       const one = asked(entries(), options);
@@ -81,7 +81,7 @@ function spectrumFigure() {
         ...(ROLES[table.role] ?? { colour: `var(--c${k})`, dash: null }), label: `${table.role} (${table.name})`, x: table.values.map((_, place) => place + 1), y: table.values,
       }));
       return [lineChart(`Singular values, ${nameOf(one)}, user ${one.user}`, width, series,
-        { label: "dimension", format: (value) => String(Math.round(value)) }, { label: "singular value", format: tidy, log: options.log, zero: true }, { names: false })[0],
+        { ...BY_ROUND, label: "dimension" }, { label: "singular value", format: tidy, log: options.log, zero: true }, { names: false })[0],
       el("ul", { class: "key" }, one.tables.map((table, k) => el("li", {}, lineSample(series[k]), `${table.role} (${table.name}): abundance ${tidy(table.abundance)} of ${table.values.length}`))), abundanceByRound(one, width)];
     },
     table: (options) => {
@@ -99,7 +99,7 @@ function abundanceByRound(one, width) {
   }));
   if (!series.length || series[0].y.length < 2) return null;
   return [el("h4", { style: { marginTop: ".8rem" } }, "Information abundance by round"), lineChart("Information abundance by round", width, series,
-    { label: "round", format: (value) => String(Math.round(value)) }, { label: "abundance", format: tidy }, { names: false, height: 220 })];
+    BY_ROUND, { label: "abundance", format: tidy }, { names: false, height: 220 })];
 }
 
 function weightFigure() {
@@ -143,16 +143,21 @@ function mergingFigure() {
 }
 
 function sparsityFigure() {
-  const known = ({ exact }) => shown().filter((one) => one.result.sparsity).flatMap((one) =>
-    Object.entries(one.result.sparsity.tables).map(([table, shares]) => ({
-      ...one, label: `${one.label}: ${table}`, x: one.result.sparsity.rounds, y: shares[exact ? "zero" : Object.keys(shares).find((name) => name !== "zero") ?? "zero"],
-    })));
+  const entries = () => shown().filter((one) => one.result.sparsity);
+  const known = (options) => {
+    const one = asked(entries(), options);
+    return Object.entries(one?.result.sparsity.tables ?? {}).map(([table, shares], k) => ({
+      label: table, colour: `var(--c${k % COLOURS})`, dash: DASHES[Math.floor(k / COLOURS) % DASHES.length],
+      x: one.result.sparsity.rounds, y: shares[options.exact ? "zero" : Object.keys(shares).find((name) => name !== "zero") ?? "zero"],
+    }));
+  };
   return figure({
     title: "Sparsity of what is shared",
     about: () => `${dataset().name}, protocol ${protocol().name}: share of values of each shared table that are smaller than 0.001, by round, mean over seeds.`,
+    choices: { label: "Method", list: () => numbered(entries(), (one) => one.label) },
     toggles: { exact: { label: "exactly 0 only" }, log: { label: "log scale" } },
     body: (width, options) => (known(options).length
-      ? lineChart("Sparsity of shared tables by round", width, known(options), { label: "round", format: (value) => String(Math.round(value)) },
+      ? lineChart("Sparsity of shared tables by round", width, known(options), BY_ROUND,
         { label: "share of values", format: percentTick, read: percent, log: options.log, zero: true, most: 1 })
       : "None of the chosen methods shares a table in rounds."),
     table: (options) => {

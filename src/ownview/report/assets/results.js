@@ -2,7 +2,7 @@
 
 const TABLE = ["HR@10", "NDCG@10"];
 const narrow = matchMedia("(max-width: 44rem)");
-let sorted = null;
+let sorted = "score"; // of the chosen protocol and metric; or "name", or { protocol, metric }
 
 /** A narrow page has room for one metric beside both protocols: the chosen one. */
 const columns = () => (narrow.matches ? [chosen.metric] : TABLE);
@@ -31,18 +31,18 @@ function intervalsFigure() {
   const known = () => dataset().protocols.filter((one) => rows(one.name).length);
   return figure({
     title: () => `${chosen.metric} under every protocol`,
-    about: () => `${dataset().name}, test: mean over seeds and 95 % interval over users. Each protocol has a scale of its own; numbers of different protocols are not to be compared.`,
+    about: () => `${dataset().name}, test: mean over seeds and 95 % interval over users; the dotted line is what a random order reaches. Each protocol has a scale of its own; numbers of different protocols are not to be compared.`,
     toggles: { log: { label: "log scale" } },
     body: (width, { log }) => {
       if (!known().length) return "No method is chosen.";
-      const side = known().length > 1 && width > 700;
-      const each = side ? Math.floor((width - 24) / 2) : width;
-      return el("div", { class: side ? "panels" : null }, known().map((one) => el("div", {}, el("h4", {}, one.name, " ", el("span", { class: "muted" }, `of ${one.ranked}`)),
-        intervalChart(`${chosen.metric} under protocol ${one.name}`, each, rows(one.name), { label: `${chosen.metric}, ${one.name}`, format: tidy, log }))));
+      const columns = Math.max(1, Math.min(known().length, Math.floor((width + 24) / 350)));
+      const each = Math.floor((width - 24 * (columns - 1)) / columns);
+      return el("div", { style: { display: "grid", gap: "16px 24px", gridTemplateColumns: `repeat(${columns}, minmax(0, 1fr))` } }, known().map((one) => el("div", {}, el("h4", {}, one.name, " ", el("span", { class: "muted" }, `of ${one.ranked}`)),
+        intervalChart(`${chosen.metric} under protocol ${one.name}`, each, rows(one.name), { label: `${chosen.metric}, ${one.name}`, format: tidy, log, better: "right", chance: chanceOf(one) }))));
     },
     table: () => ({
       heads: ["method", ...known().flatMap((one) => [`${one.name} mean`, "low", "high"])],
-      rows: dataset().variants.map((variant) => variant.label).filter((label) => !chosen.hidden.has(label)).map((label) => [label, ...known().flatMap((one) => {
+      rows: [...new Set(known().flatMap((one) => rows(one.name).map((row) => row.label)))].map((label) => [label, ...known().flatMap((one) => {
         const row = rows(one.name).find((each) => each.label === label);
         return row ? [share(row.mean), share(row.low), share(row.high)] : ["–", "–", "–"];
       })]),
@@ -51,12 +51,14 @@ function intervalsFigure() {
 }
 
 function footnotes() {
-  const notes = ["Bold: the highest mean of its column."];
-  const flawed = dataset().protocols.filter((one) => firing(one).length).map((one) => one.name);
-  if (flawed.length) notes.push(` Grey numbers, protocol ${flawed.join(", ")}: marked by the audit above; they reproduce publications and say little about preference.`);
-  if (Object.values(dataset().results).some((by) => Object.values(by).some((one) => TABLE.some((metric) => one.cells[metric]?.alike?.length)))) {
-    notes.push(" ≈: cannot be told apart from the methods that its hint names.");
-  }
+  const notes = ["Bold: the highest mean of its column. Higher is better in all of them."];
+  const known = Object.values(dataset().results).flatMap((by) => Object.values(by)).flatMap((one) => TABLE.map((metric) => one.cells[metric]));
+  const grey = dataset().protocols.filter(flawed).map((one) => one.name);
+  if (grey.length) notes.push(` Grey numbers, protocol ${grey.join(", ")}: marked by the audit above; they say little about preference.`);
+  if (known.some((cell) => cell?.alike?.length)) notes.push(" ≈: cannot be told apart from the methods that its hint names.");
+  if (known.some((cell) => cell?.not_above)) notes.push(" ○: not above the best yardstick of its column, a row that counts and learns nothing of taste.");
+  const chances = dataset().protocols.filter((one) => chanceOf(one) !== null).map((one) => `${share(chanceOf(one))} under ${one.name}`);
+  if (chances.length) notes.push(` A random order reaches ${chosen.metric} ${chances.join(", ")}.`);
   notes.push(` ${dataset().tried[0].toUpperCase()}${dataset().tried.slice(1)}.`);
   return notes.join("");
 }
@@ -64,26 +66,28 @@ function footnotes() {
 function resultsTable() {
   const protocols = dataset().protocols;
   const rows = dataset().variants.map((variant, place) => ({ ...look(variant.label), place, settings: variant.settings, tried: variant.tried }));
-  if (sorted) rows.sort((a, b) => meanOf(b, sorted) - meanOf(a, sorted));
+  rows.sort(sorted === "name" ? (a, b) => a.label.localeCompare(b.label) : (a, b) => meanOf(b, sortedBy()) - meanOf(a, sortedBy()));
   return el("table", { class: "results" },
     el("caption", {}, "One row a method. Sort by a column's head."),
     el("thead", {},
       el("tr", {}, el("td", {}), protocols.map((one) => el("th", { class: "protocol first", colspan: columns().length, scope: "colgroup" },
         one.name, " ", firing(one).length ? el("span", { class: "tag warn" }, firing(one).map((f) => PROBES[f.probe] ?? f.probe).join(", ")) : null,
-        el("span", { class: "between" }, `of ${one.ranked}, round chosen on ${one.chosen_on}`)))),
-      el("tr", {}, el("th", { scope: "col" }, sortButton("method", null)), protocols.flatMap((one) => columns().map((metric, k) =>
+        el("span", { class: "between" }, `of ${one.ranked}${one.cuts.length > 1 ? `, ${one.cuts.length} cuts pooled` : ""}, round chosen on ${one.chosen_on}`)))),
+      el("tr", {}, el("th", { scope: "col" }, sortButton("method", "name")), protocols.flatMap((one) => columns().map((metric, k) =>
         el("th", { scope: "col", class: k ? "n" : "n first" }, sortButton(metric, { protocol: one.name, metric })))))),
     el("tbody", {}, rows.map((row) => el("tr", { class: chosen.hidden.has(row.label) ? "off" : null },
       el("th", { scope: "row" }, swatch(row), row.label, row.tried > 1 ? el("span", { class: "between" }, `${whole(row.tried)} settings tried`) : null),
       protocols.flatMap((one) => columns().map((metric, k) => resultCell(row, one, metric, k === 0)))))));
 }
 
+const sortedBy = () => (sorted === "score" ? { protocol: protocol().name, metric: chosen.metric } : sorted);
 const resultOf = (row, name) => dataset().results[name]?.[row.place];
 const meanOf = (row, { protocol: name, metric }) => resultOf(row, name)?.cells[metric]?.mean ?? -1;
 
 function sortButton(text, by) {
-  const mine = by === null ? sorted === null : sorted?.protocol === by.protocol && sorted?.metric === by.metric;
-  return el("button", { class: "sort", type: "button", "aria-pressed": String(by !== null && mine), title: by ? `Sort by ${text} under ${by.protocol}` : "In the order of the runs", onclick: () => { sorted = by; choose({}); } }, text);
+  const now = sortedBy();
+  const mine = by === "name" ? now === "name" : now.protocol === by.protocol && now.metric === by.metric;
+  return el("button", { class: "sort", type: "button", "aria-pressed": String(mine), title: by === "name" ? "Sort by name" : `Sort by ${text} under ${by.protocol}`, onclick: () => { sorted = by; choose({}); } }, text);
 }
 
 function resultCell(row, one, metric, first) {
@@ -91,16 +95,17 @@ function resultCell(row, one, metric, first) {
   const cell = result?.cells[metric];
   if (!cell) return el("td", { class: first ? "n first" : "n" }, el("span", { class: "muted" }, "–"));
   const best = Math.max(...dataset().variants.map((_, place) => meanOf({ place }, { protocol: one.name, metric })));
-  const names = ["n", first && "first", cell.mean >= best - 1e-12 && "best", firing(one).length && "flawed"].filter(Boolean);
+  const names = ["n", first && "first", cell.mean >= best - 1e-12 && "best", flawed(one) && "flawed"].filter(Boolean);
   const node = el("td", { class: names.join(" "), tabindex: 0, "data-method": row.label, "data-protocol": one.name, "data-metric": metric },
-    el("span", { class: "value" }, cell.alike.length ? "≈ " : "", share(cell.mean)),
+    el("span", { class: "value" }, cell.alike.length ? "≈ " : "", cell.not_above ? "○ " : "", share(cell.mean)),
     el("span", { class: "between" }, `${share(cell.low)} – ${share(cell.high)}`));
   return tip(node, () => tipLines(`${row.label}, ${metric} ${share(cell.mean)}`,
-    `protocol ${one.name}, of ${one.ranked}, ${whole(result.users)} users`,
+    `protocol ${one.name}, of ${one.ranked}, ${whole(cell.users ?? result.users)} users`,
     `95 % interval over users ${share(cell.low)} to ${share(cell.high)}`,
     `${seedsOf(result)}${cell.spread === null ? "" : `, standard deviation over seeds ${share(cell.spread)}`}`,
     `round chosen on ${one.chosen_on}: ${result.chosen_rounds.join(", ")} of ${row.settings.rounds}`,
     cell.alike.length ? `cannot be told apart from ${cell.alike.join(", ")}` : [],
+    cell.not_above ? `not above ${cell.not_above}, a yardstick` : [],
     settingsText(row.settings)));
 }
 

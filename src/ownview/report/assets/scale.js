@@ -3,7 +3,7 @@
 function linear(low, high, from, to) {
   const span = high - low || 1;
   const scale = (value) => from + ((value - low) / span) * (to - from);
-  scale.ticks = (count) => roundTicks(low, high, count);
+  scale.ticks = (count, least = 0) => roundTicks(low, high, count, least);
   scale.low = low;
   scale.high = high;
   return scale;
@@ -19,11 +19,11 @@ function logarithmic(low, high, from, to) {
   return scale;
 }
 
-/** Steps of 1, 2 or 5 times a power of ten. */
-function roundTicks(low, high, count) {
+/** Steps of 1, 2 or 5 times a power of ten, and never below `least`: there is no round 1.5. */
+function roundTicks(low, high, count, least = 0) {
   const rough = (high - low || 1) / Math.max(count, 1);
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= rough - 1e-12);
+  const step = Math.max(least, power * [1, 2, 5, 10].find((factor) => factor * power >= rough * (1 - 1e-9)));
   const ticks = [];
   for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) ticks.push(k * step);
   return ticks;
@@ -33,12 +33,27 @@ function logTicks(low, high, count) {
   if (high / low < 12) return roundTicks(low, high, Math.max(count, 3)).filter((tick) => tick > 0);
   const powers = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.ceil(Math.log10(high)); power++) powers.push(power);
-  const factors = powers.length * 3 <= count + 3 ? [1, 2, 5] : [1];
-  const inside = (factor) => factor >= low * 0.999 && factor <= high * 1.001;
-  const ticks = powers.flatMap((power) => factors.map((factor) => factor * 10 ** power)).filter(inside);
+  const inside = (tick) => tick >= low * 0.999 && tick <= high * 1.001;
+  const at = (factors) => powers.flatMap((power) => factors.map((factor) => factor * 10 ** power)).filter(inside);
+  const ticks = [[1, 2, 5], [1, 3]].map(at).find((found) => found.length <= count) ?? at([1]);
   const skip = Math.ceil(ticks.length / Math.max(count, 2));
   return ticks.length > 1 ? ticks.filter((_, k) => k % skip === 0) : [low, high];
 }
+
+const CHARACTER = 6.8; // pixels that a character of a tick takes, or a little less
+
+/** As many ticks as their texts leave room for across `room` pixels, evenly spaced, no text twice. */
+function fittingTicks(axis, room) {
+  let ticks = [];
+  for (let count = Math.max(3, Math.floor(room / 58)); count >= 2; count--) {
+    ticks = distinctTicks(axis.ticks ?? axis.scale.ticks(count, axis.whole ? 1 : 0), axis.format);
+    const ends = ticks.map((tick) => [axis.scale(tick), (axis.format(tick).length * CHARACTER) / 2 + 4]);
+    if (ends.every(([at, half], k) => k === 0 || at - half >= ends[k - 1][0] + ends[k - 1][1])) return ticks;
+  }
+  return ticks.filter((_, k) => k === 0 || k === ticks.length - 1);
+}
+
+const distinctTicks = (ticks, format) => ticks.filter((tick, k) => k === 0 || format(tick) !== format(ticks[k - 1]));
 
 /** A range with a little room, for values that may all be equal. */
 function extent(values, { zero = false, log = false, room = 0.06 } = {}) {

@@ -28,13 +28,30 @@ function look(label) {
 
 const dataset = () => model.datasets[chosen.dataset];
 const protocol = () => dataset().protocols.find((one) => one.name === chosen.protocol) ?? dataset().protocols[0];
+const FLAWS = new Set(["leak", "duplicates", "selection", "data", "ties"]);
+/** Whether the protocol's numbers are not what they seem; other findings tell what was asked. */
+const flawed = (one) => one.findings.some((finding) => finding.fires && FLAWS.has(finding.probe));
 const firing = (one) => one.findings.filter((finding) => finding.fires && finding.probe !== "time");
 
-/** Variants that are shown and have a result under the protocol: their look, place and result. */
+const scoreOf = (one) => one.result?.cells[chosen.metric]?.mean ?? -1;
+
+/** Variants that are shown and have a result under the protocol: their look, place and result, the best first. */
 function shown(name = protocol().name) {
   return dataset().variants
     .map((variant, place) => ({ ...look(variant.label), place, settings: variant.settings, result: dataset().results[name][place] }))
-    .filter((one) => one.result && !chosen.hidden.has(one.label));
+    .filter((one) => one.result && !chosen.hidden.has(one.label))
+    .sort((a, b) => scoreOf(b) - scoreOf(a));
+}
+
+/** What a question would be answered if the reader had hidden no method. */
+function withEveryMethod(ask) {
+  const kept = chosen.hidden;
+  chosen.hidden = new Set();
+  try {
+    return ask();
+  } finally {
+    chosen.hidden = kept;
+  }
 }
 
 function variantOf(place) {
@@ -51,9 +68,15 @@ function choose(change) {
   if (!dataset().protocols.some((one) => one.name === chosen.protocol)) chosen.protocol = dataset().protocols[0].name;
   hideTip();
   for (const listener of listeners) listener();
-  for (const one of figures) one.update();
+  drawFigures();
 }
+const drawFigures = () => {
+  for (const one of figures) one.update();
+  sayAbsent();
+};
 
 /** "protocol honest, test, all items ranked": what stands behind every number. */
-const measured = () => `${dataset().name}, protocol ${protocol().name}: ${chosen.metric} of ${protocol().ranked}`;
-const seedsOf = (result) => `${result.seeds.length} seed${result.seeds.length > 1 ? "s" : ""} (${result.seeds.join(", ")})`;
+const measured = () => `${dataset().name}, protocol ${protocol().name}: ${chosen.metric} of ${protocol().ranked}${protocol().cuts.length > 1 ? `, ${protocol().cuts.length} cuts pooled` : ""}`;
+/** What a random order of the same candidates reaches, or null where runs do not tell. */
+const chanceOf = (one) => one.chance?.[chosen.metric] ?? null;
+const seedsOf = (result) => `${result.seeds.length} seed${result.seeds.length > 1 ? "s" : ""} (${result.seeds.join(", ")})${result.cuts > 1 ? `, ${result.cuts} cuts pooled` : ""}`;

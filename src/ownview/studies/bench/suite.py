@@ -12,8 +12,14 @@ name = "fedem"                          # what tables call it; the method and it
 method = "fedem"                        # settings, plugins, federation and rounds as in an experiment file
 settings = { merged_rows = "trained" }
 preset = "tuned"                        # settings found for the method, under those of the row
+protocols = ["honest"]                  # some of the suite's, for a row that is not measured under all
+seeds = 1                               # fewer than the suite's, for a row that is the same with every seed
 [rows.data.ml-100k]                     # what differs on one dataset
 settings = { alpha = 1.1 }
+
+[[rows]]
+name = "both"
+blends = ["fedem", "fedease"]           # instead of a method: the finished models of other rows, blended at home
 """
 
 from __future__ import annotations
@@ -27,17 +33,34 @@ from typing import Any
 
 from ownview.base.errors import DataError, SettingError, UnknownNameError
 from ownview.base.trust import named_by_file
+from ownview.blends.blend import Blend
 from ownview.config.layers import Layer, check, parse_toml, require_known, toml_text
 from ownview.data.catalog import catalog, how_to_get, require_data_dir
 from ownview.data.storage import find
 from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.runs.blended_runs import blend_beside
 from ownview.runs.experiment import Experiment
 from ownview.studies.grid import LAYER, Planned, Row, lacking, task
 
-_ROW: dict[str, type] = {"name": str, "data": Mapping, **LAYER}
+_ROW: dict[str, type] = {"name": str, "data": Mapping, "blends": list, "protocols": list, "seeds": int, **LAYER}
 _FILE: dict[str, type] = {
     "title": str, "about": str, "rounds": int, "seeds": int, "protocols": list, "data": list, "rows": list,
 }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SuiteRow(Row):
+    """A row of a suite.
+
+    Args:
+        protocols: of the suite that it is measured under.
+        seeds: 0, 1, ... up to this number.
+        blends: names of the rows whose finished models it blends; none for a row that trains.
+    """
+
+    protocols: tuple[str, ...] = ()
+    seeds: int = 1
+    blends: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,7 +85,11 @@ class Suite:
     seeds: int
     protocols: tuple[str, ...]
     data: tuple[str, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[SuiteRow, ...]
+
+    def row(self, name: str) -> SuiteRow:
+        """By name."""
+        return next(row for row in self.rows if row.name == name)
 
     def experiment(self, row: Row, data: str, protocol: str) -> Experiment:
         """What a row asks for on some data under a protocol."""
@@ -99,7 +126,11 @@ def parse(text: str, name: str, source: str) -> Suite:
     values = parse_toml(text, source)
     check(values, _FILE, source)
     protocols, data = (_texts(values, key, source) for key in ("protocols", "data"))
-    rows = tuple(_row(one, source, data) for one in values.get("rows", []))
+    rounds, seeds = values.get("rounds", 100), values.get("seeds", 1)
+    for key, value in (("rounds", rounds), ("seeds", seeds)):
+        if value < 1:
+            raise SettingError(f"{source}: {key} = {value}: expected a whole number at least 1")
+    rows = tuple(_row(one, source, data, protocols, seeds) for one in values.get("rows", []))
     if not rows:
         raise SettingError(f"{source}: expected [[rows]], one for every method")
     names = [row.name for row in rows]
@@ -108,15 +139,14 @@ def parse(text: str, name: str, source: str) -> Suite:
     for one in protocols:
         protocol_by_name(one)
     _require_known(rows, source)
-    rounds, seeds = values.get("rounds", 100), values.get("seeds", 1)
-    for key, value in (("rounds", rounds), ("seeds", seeds)):
-        if value < 1:
-            raise SettingError(f"{source}: {key} = {value}: expected a whole number at least 1")
+    _require_blends(rows, source)
     return Suite(name, values.get("title", name), values.get("about", ""), rounds, seeds, protocols, data, rows)
 
 
-def _row(values: Any, source: str, data: tuple[str, ...]) -> Row:
+def _row(values: Any, source: str, data: tuple[str, ...], protocols: tuple[str, ...], seeds: int) -> SuiteRow:
     check(values, _ROW, f"{source}: a row")
+    if "blends" in values:
+        values = {"method": Blend.name, **values}
     method = values.get("method")
     for layer in (values, *(one for one in values.get("data", {}).values() if isinstance(one, Mapping))):
         named_by_file(str(layer.get("method", "")), source)
@@ -124,9 +154,31 @@ def _row(values: Any, source: str, data: tuple[str, ...]) -> Row:
         raise SettingError(f"{source}: a row has no method; expected method = 'pfedrec', say")
     plugins = [str(one.get("name", "")) if isinstance(one, Mapping) else str(one) for one in values.get("plugins", [])]
     name = values.get("name", " + ".join([Path(method).stem if method.endswith(".py") else method, *plugins]))
-    row = Row(name, {key: values[key] for key in values if key in LAYER}, values.get("data", {}))
+    mine = _texts(values, "protocols", f"{source}: row {name}") if "protocols" in values else protocols
+    for one in mine:
+        require_known(one, protocols, f"{source}: row {name}: the suite has no protocol {one!r}")
+    own = values.get("seeds", seeds)
+    if not 1 <= own <= seeds:
+        raise SettingError(f"{source}: row {name}: seeds = {own}: expected 1 to {seeds}, the suite's")
+    blends = _texts(values, "blends", f"{source}: row {name}") if "blends" in values else ()
+    layer = {key: values[key] for key in values if key in LAYER}
+    row = SuiteRow(name, layer, values.get("data", {}), protocols=mine, seeds=own, blends=blends)
     row.require_sound(data, "the suite", source)
     return row
+
+
+def _require_blends(rows: Sequence[SuiteRow], source: str) -> None:
+    """A row blends rows that train, under protocols that all of them have."""
+    trains = {row.name: row for row in rows if not row.blends}
+    for row in rows:
+        for name in row.blends:
+            require_known(name, trains, f"{source}: row {row.name}: there is no row {name!r} that trains")
+            lacks = [one for one in row.protocols if one not in trains[name].protocols]
+            if lacks:
+                raise SettingError(
+                    f"{source}: row {row.name} is asked under {lacks[0]}, {name}, which it blends, is not; "
+                    "expected protocols that both have"
+                )
 
 
 def _texts(values: Layer, key: str, source: str) -> tuple[str, ...]:
@@ -136,7 +188,7 @@ def _texts(values: Layer, key: str, source: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _require_known(rows: tuple[Row, ...], source: str) -> None:
+def _require_known(rows: Sequence[Row], source: str) -> None:
     """One error for everything this version does not have."""
     found = lacking(layer for row in rows for layer in (row.experiment, *row.data.values()))
     if found:
@@ -147,23 +199,44 @@ def _require_known(rows: tuple[Row, ...], source: str) -> None:
 
 
 def part_of(suite: Suite, methods: Sequence[str], data: Sequence[str], seeds: int | None = None) -> Suite:
-    """Rows of these names or methods on these datasets, with so many seeds; all of it where nothing is named."""
+    """Rows of these names or methods, and rows they blend, on these datasets, with so many seeds; all where none is."""
     names = {row.name: {row.name, str(row.experiment["method"])} for row in suite.rows}
     every = set().union(*names.values())
     for option, asked, known in (("--method", methods, every), ("--data", data, suite.data)):
         for name in asked:
             require_known(name, known, f"{option} {name}: not in suite {suite.name}")
-    rows = tuple(row for row in suite.rows if not methods or names[row.name] & set(methods))
+    asked_for = [row for row in suite.rows if not methods or names[row.name] & set(methods)]
+    needed = {name for row in asked_for for name in (row.name, *row.blends)}
+    number = seeds or suite.seeds
+    rows = tuple(
+        replace(row, seeds=number if row.seeds == suite.seeds else min(row.seeds, number))
+        for row in suite.rows
+        if row.name in needed
+    )
     chosen = tuple(one for one in suite.data if not data or one in data)
-    return replace(suite, rows=rows, data=chosen, seeds=seeds or suite.seeds)
+    return replace(suite, rows=rows, data=chosen, seeds=number)
 
 
 def plan(suite: Suite, runs: Path, rounds: int | None = None, device: str = "auto") -> list[Planned]:
     """Every run once: by dataset, then by seed, so that what a stopped suite has can be compared."""
     return [
-        Planned(row.name, *task(suite.experiment(row, data, protocol), runs, seed, rounds, device))
+        _planned(suite, row, data, protocol, seed, runs, rounds, device)
         for data, seed, row, protocol in product(suite.data, range(suite.seeds), suite.rows, suite.protocols)
+        if seed < row.seeds and protocol in row.protocols
     ]
+
+
+def _planned(
+    suite: Suite, row: SuiteRow, data: str, protocol: str, seed: int, runs: Path, rounds: int | None, device: str
+) -> Planned:
+    """One run, and those it blends: of the same seed, or of the last that a row with fewer has."""
+    asked, parts = suite.experiment(row, data, protocol), []
+    for name in row.blends:
+        part = suite.row(name)
+        parts.append(_planned(suite, part, data, protocol, min(seed, part.seeds - 1), runs, rounds, device))
+    if parts:
+        asked = blend_beside(asked, [(one.experiment, one.folder.name) for one in parts])
+    return Planned(row.name, *task(asked, runs, seed, rounds, device), parts=tuple(parts))
 
 
 def require_data(planned: Sequence[Planned], data_dir: Path | None) -> None:

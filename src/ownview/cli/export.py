@@ -1,0 +1,27 @@
+"""`ownview export`: a finished model as a folder for a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ownview.cli.options import DataDir
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import Trust
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The new folder.")],
+    data_dir: DataDir = None,
+    trust: Trust = False,
+) -> None:
+    """Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card."""
+    from ownview.pages.export import export  # noqa: PLC0415 - slow to import, and help does without
+
+    done = export(run, out, data_dir=data_dir)
+    console = Console(highlight=False)
+    console.print(f"{done.path}: {done.bytes / 1e6:.1f} MB", soft_wrap=True, markup=False)
+    console.print(done.agreement.sentence(), soft_wrap=True, markup=False)

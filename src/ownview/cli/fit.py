@@ -1,0 +1,100 @@
+"""`ownview fit`: a method trained on everything, to be used and not to be measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ownview.base.errors import SettingError
+from ownview.cli import options
+from ownview.cli.options import folder_of, new_folder, with_privacy, with_settings
+from ownview.cli.progress import progress
+from ownview.cli.run import PresetName, base_experiment, on_command_line, show
+from ownview.cli.trusting import Trust, trusted_if_file
+from ownview.data.columns import parse_columns
+from ownview.runs.experiment import Experiment
+from ownview.runs.fitted import fit_like, fit_of
+from ownview.runs.folder import RunFolder
+from ownview.runs.run import experiment_of, resume, run
+
+Like = Annotated[
+    Path | None,
+    typer.Option("--like", help="A finished run: its method, data, settings and plug-ins, and the round it chose."),
+]
+
+
+def command(
+    context: typer.Context,
+    method: Annotated[
+        str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=trusted_if_file)
+    ] = None,
+    like: Like = None,
+    data: options.Data = "goodbooks",
+    columns: options.Columns = None,
+    rounds: Annotated[
+        int | None, typer.Option("--rounds", help="Rounds of training, where the method needs a choice.", min=1)
+    ] = None,
+    seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal models.")] = 0,
+    privacy: options.Privacy = None,
+    sets: options.Sets = None,
+    plugin: options.Plugins = None,
+    preset_name: PresetName = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for the model; must not exist.")] = None,
+    resume_from: Annotated[Path | None, typer.Option("--resume", help="Finish what was interrupted here.")] = None,
+    engine: options.EngineName = "vector",
+    device: options.Device = "auto",
+    memory: options.Memory = "auto",
+    data_dir: options.DataDir = None,
+    trust: Trust = False,
+    as_json: options.AsJson = False,
+) -> None:
+    """Train a method on everything, nothing held out: for recommending, without a test figure."""
+    given = {name for name in context.params if on_command_line(context, name)}
+    if resume_from is not None:
+        _refuse_beside_resume(given)
+        title, total = f"resuming {resume_from.name}", experiment_of(RunFolder.open(resume_from)).rounds
+        work = partial(resume, resume_from)
+    else:
+        sets = with_privacy(sets, privacy)
+        if like is not None:
+            _refuse_beside_like(given, sets)
+            found = parse_columns(columns) if "columns" in given else None
+            experiment = fit_like(like, data=data if "data" in given else None, columns=found)
+            _require_method(method, experiment, like)
+        else:
+            base = base_experiment(method, data, None, preset_name)
+            base = replace(base, data=data, columns=parse_columns(columns) or {}, seed=seed, settings_tried=0)
+            wrapped = list(dict.fromkeys(plugin or (name for name, _ in base.plugins)))
+            experiment = fit_of(with_settings(base, method or base.method, wrapped, sets), rounds)
+        experiment = replace(experiment, device=device, engine=engine if "engine" in given else experiment.engine)
+        title, total = f"fitting {experiment.label()}", experiment.rounds_needed
+        work = partial(run, experiment, out=out or new_folder(folder_of(experiment)))
+    with progress(title, total, quiet=as_json) as advance:
+        finished = work(memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance(""))
+    show(finished, as_json=as_json)
+
+
+def _require_method(method: str | None, experiment: Experiment, like: Path) -> None:
+    if method is not None and method.lower() != experiment.method.lower():
+        raise SettingError(
+            f"{like}: is a run of {experiment.method}, not of {method}; leave the method out with --like"
+        )
+
+
+def _refuse_beside_like(given: set[str], sets: list[str]) -> None:
+    taken = {"rounds": "--rounds", "seed": "--seed", "plugin": "--plugin", "preset_name": "--preset"}
+    names = [option for name, option in taken.items() if name in given] + [f"--set {pair}" for pair in sets]
+    if names:
+        raise SettingError(f"{', '.join(names)}: not with --like, which takes what the run was measured with")
+
+
+def _refuse_beside_resume(given: set[str]) -> None:
+    allowed = {"resume_from", "memory", "data_dir", "trust", "as_json"}
+    words: dict[str, Any] = {"preset_name": "--preset", "sets": "--set", "method": "METHOD"}
+    names = [words.get(name, f"--{name}") for name in sorted(given - allowed)]
+    if names:
+        raise SettingError(f"{', '.join(names)}: not with --resume, which keeps the settings it began with")

@@ -1,0 +1,33 @@
+"""`ownview page`: a finished model as one HTML file that recommends by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ownview.cli.options import DataDir
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import Trust
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The page.")] = Path("page.html"),
+    title: Annotated[str, typer.Option("--title", help="Of the page; the data's name unless given.")] = "",
+    megabytes: Annotated[
+        float, typer.Option("--megabytes", help="The page has at most; weights that do not fit are left out.")
+    ] = 5.0,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing page.")] = False,
+    data_dir: DataDir = None,
+    trust: Trust = False,
+) -> None:
+    """Make one offline HTML page in which people pick titles and get recommendations, computed in the page itself."""
+    from ownview.pages.page import page  # noqa: PLC0415 - slow to import, and help does without
+
+    done = page(run, out, title=title, megabytes=megabytes, force=force, data_dir=data_dir)
+    console = Console(highlight=False)
+    left = "" if done.kept == 1 else f", the strongest {100 * done.kept:.0f} % of its weights"
+    console.print(f"{done.path}: {done.bytes / 1e6:.1f} MB{left}; open it in a browser", soft_wrap=True, markup=False)
+    console.print(done.agreement.sentence(), soft_wrap=True, markup=False)

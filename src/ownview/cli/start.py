@@ -1,0 +1,117 @@
+"""`ownview start`: one command from a file of interactions to lists, a report and a page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from ownview.cli.figures import figures
+from ownview.cli.options import RUNS, Columns, Memory
+from ownview.cli.progress import progress
+from ownview.cli.terminal import Console
+from ownview.data.columns import parse_columns
+from ownview.data.readers import name_of
+from ownview.start.folder import StartFolder
+
+if TYPE_CHECKING:
+    from ownview.start.steps import Steps
+
+_STEPS = 7
+
+
+def command(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Interactions: a CSV of user, item, timestamp.")],
+    columns: Columns = None,
+    titles: Annotated[
+        Path | None, typer.Option("--titles", help="File with columns item,title, where FILE has no title column.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Folder for everything; runs/start-FILE if not given.")
+    ] = None,
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", help="Compare these instead of what suits the data; may be repeated."),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="Items in everybody's list.", min=1)] = 10,
+    jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
+    memory: Memory = "auto",
+) -> None:
+    """Go from a file of interactions to recommendations: look at it, compare, fit the best, write lists and pages.
+
+    The same command goes on where it was stopped or killed.
+    """
+    from ownview.start.steps import Steps  # noqa: PLC0415 - slow to import, and help does without
+
+    console = Console(highlight=False)
+    place = out or RUNS / f"start-{name_of(file)}"
+    steps = Steps.of(StartFolder(place, file, parse_columns(columns) or {}, titles), method or (), memory)
+    _describe(console, steps)
+    _audit(console, steps)
+    _compare(console, steps, jobs)
+    _use(console, steps, k)
+
+
+def _describe(console: Console, steps: Steps) -> None:
+    data, split = steps.data, steps.split
+    _step(console, 1, f"Read {steps.folder.file.name}")
+    counts = f"{data.num_users:,} users, {data.num_items:,} items, {len(data):,} interactions"
+    order = {"times": "with times", "rows": "in order, without times", "none": "without times"}[split.order]
+    console.print(f"  {counts}, {order}; titles: {'yes' if data.titles else 'none, ids are shown'}", markup=False)
+    for note in split.notes:
+        console.print(f"  note: {note}", markup=False)
+
+
+def _audit(console: Console, steps: Steps) -> None:
+    _step(console, 2, "Audit the question (protocol honest: everybody's latest item is held out, all items are ranked)")
+    findings = steps.audit()
+    for finding in findings:
+        if finding.fires:
+            console.print(f"  [red]![/] {finding.probe}: {escape(finding.sentence)}")
+    sound = sum(not finding.fires for finding in findings)
+    console.print(f"  {sound} of {len(findings)} probes found nothing to warn of (ownview audit)", markup=False)
+
+
+def _compare(console: Console, steps: Steps, jobs: int) -> None:
+    from ownview.start.steps import left_out  # noqa: PLC0415
+
+    tasks = steps.tasks()
+    names = ", ".join(experiment.method for experiment, _ in tasks)
+    _step(console, 3, f"Compare {len(tasks)} methods: {names}")
+    total = sum(experiment.rounds_needed for experiment, _ in tasks)
+    with progress("comparing, rounds", total) as advance:
+        found = steps.compare(tasks, jobs, lambda run, number, metrics: advance(run.name))
+    console.print(figures(found, f"{steps.data.name}: test, seed 0"))
+    console.print(found.legend, markup=False)
+    for line in left_out(steps):
+        console.print(f"  left out: {line}", markup=False)
+
+
+def _use(console: Console, steps: Steps, k: int) -> None:
+    folder, tasks = steps.folder, steps.tasks()
+    best = steps.best(tasks)
+    value = best.result["validation"]["NDCG@10"]
+    label = best.experiment.label()
+    _step(console, 4, f"Fit {label} on everything: it has the highest NDCG@10 on validation, {value:.3f}")
+    with progress("fitting, rounds", int(best.result["chosen_round"])) as advance:
+        model = steps.fit(best, lambda number, metrics: advance(""))
+    _step(console, 5, f"Write {k} items for everybody")
+    users = steps.lists(model, k)
+    console.print(f"  {folder.lists}: lists of {users:,} users", soft_wrap=True, markup=False)
+    _step(console, 6, "Write the report of the comparison")
+    steps.report()
+    console.print(f"  {folder.report}", soft_wrap=True, markup=False)
+    _step(console, 7, "Write the page for people, which computes recommendations by itself")
+    made = steps.page(model)
+    told = f"left out: {made}" if isinstance(made, str) else f"{made.path}: {made.bytes / 1e6:.1f} MB"
+    console.print(f"  {told}", soft_wrap=True, markup=False)
+    user = steps.data.users[0]
+    console.print(f"\nEverything is in {folder.path}. Next:", soft_wrap=True, markup=False)
+    console.print(f"  ownview recommend {folder.model} --user {user}", soft_wrap=True, markup=False)
+    console.print(f'  ownview recommend {folder.model} --history "{steps.data.title(0)}"', soft_wrap=True, markup=False)
+
+
+def _step(console: Console, number: int, what: str) -> None:
+    console.print(f"[bold]{number}/{_STEPS}[/] {escape(what)}", soft_wrap=True)

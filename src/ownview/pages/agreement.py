@@ -1,0 +1,87 @@
+"""How far a portable form recommends what the model does, measured on real histories."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ownview.base.randomness import derive
+from ownview.data.timeline import Timeline
+from ownview.evaluation.ranking import NONE, Ranker
+from ownview.runs.trainers import Trainer
+from ownview.seam.portable import Factors, Linear
+
+SAMPLE = 500
+"""Histories at most: by them a share of lists of ten is known to about a hundredth."""
+
+_K = 10
+
+
+class Agreement(NamedTuple):
+    """A portable form beside the model it comes from.
+
+    overlap: mean share of the model's top ten that the form has in its own
+    users:   whose histories were asked
+    hits:    HR@10 on test of the model and of the form, for those of them that have a right answer; None without any
+    """
+
+    overlap: float
+    users: int
+    hits: tuple[float, float] | None
+
+    def sentence(self) -> str:
+        """For people."""
+        return (
+            f"{100 * self.overlap:.1f} % of its ten recommendations are those of the full model, on average over the "
+            f"histories of {self.users:,} people"
+        )
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        hits = (
+            {} if self.hits is None else {"test_hit_rate_at_10": dict(zip(("model", "here"), self.hits, strict=True))}
+        )
+        return {"top_ten_overlap": self.overlap, "users": self.users, **hits}
+
+
+class HistoryScorer:
+    """Scores by a portable form, from what is known of users.
+
+    Args:
+        form: of the model.
+        known: of everybody.
+    """
+
+    def __init__(self, form: Linear | Factors, known: Timeline) -> None:
+        self.form, self.known = form, known
+
+    def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
+        """[B, C] of `items` for `users`, of all items where `items` is None."""
+        every = torch.stack([self.form.scores(self.known.items.of(user).cpu()) for user in users.tolist()])
+        every = every.to(users.device)
+        return every if items is None else every.gather(1, items)
+
+
+def agreement(form: Linear | Factors, trainer: Trainer, ranker: Ranker) -> Agreement:
+    """Over a sample of the users that the ranker's question is about and that have a history."""
+    question = ranker.question
+    has_some = np.flatnonzero(question.known.items.lengths.cpu().numpy())
+    drawn = np.random.default_rng(derive(0, "agreement")).permutation(has_some)[:SAMPLE]
+    users = np.sort(drawn)
+    asked = replace(ranker, users=torch.from_numpy(users).to(ranker.device))
+    scorers = (trainer.asked(question), HistoryScorer(form, question.known))
+    both = [[{*row} - {NONE} for row in asked.top(one, _K).tolist()] for one in scorers]
+    shares = [len(theirs & ours) / max(len(theirs), 1) for theirs, ours in zip(*both, strict=True)]
+    answers = [{*question.answers(user)} for user in users.tolist()]
+    return Agreement(
+        float(np.mean(shares)), len(users), (_hits(both[0], answers), _hits(both[1], answers)) if any(answers) else None
+    )
+
+
+def _hits(lists: list[set[int]], answers: list[set[int]]) -> float:
+    """Share of those who have a right answer whose list holds one."""
+    return float(np.mean([bool(shown & right) for shown, right in zip(lists, answers, strict=True) if right]))

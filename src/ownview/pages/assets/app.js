@@ -1,0 +1,135 @@
+// The page at work. Picks are positions of items, the latest last; they are kept behind # in the address and nowhere else.
+
+const model = JSON.parse(document.getElementById("model").textContent);
+const { titles, ids, form } = model, m = titles.length;
+const node = Object.fromEntries(["title", "search", "found", "picks", "clear", "order", "start", "status", "recommended", "more", "about"]
+  .map((id) => [id, document.getElementById(id)]));
+const placeOf = new Map(ids.map((id, place) => [id, place]));
+const titleSearch = searcher(titles, model.popularity);
+const SUGGESTED = 12, LISTED = 8, STEP = 10;
+let arrays = null, picks = [], shown = STEP, options = [], active = -1;
+
+function fromAddress() {
+  const text = location.hash.replace(/^#picks=/, "");
+  if (text === location.hash) return [];
+  const read = (one) => { try { return decodeURIComponent(one); } catch { return ""; } };
+  return [...new Set(text.split(",").map((one) => placeOf.get(read(one))).filter((place) => place !== undefined))];
+}
+
+function keep() {
+  const text = picks.map((place) => encodeURIComponent(ids[place])).join(",");
+  history.replaceState(null, "", picks.length ? `#picks=${text}` : "#");
+}
+
+function pick(place) {
+  picks = [...picks.filter((one) => one !== place), place];
+  shown = STEP;
+  keep();
+  draw();
+}
+
+function unpick(place) {
+  const at = picks.indexOf(place);
+  picks = picks.filter((one) => one !== place);
+  keep();
+  draw();
+  const next = node.picks.querySelectorAll("button")[Math.min(at, picks.length - 1)];
+  (next ?? node.search).focus();
+}
+
+function drawPicks() {
+  node.picks.replaceChildren(...picks.map((place, k) => chip(titles[place], k, () => unpick(place))));
+  node.clear.hidden = picks.length === 0;
+  const ordered = form.kind === "linear" && form.terms.some((term) => term.fades !== null || term.most !== null);
+  node.order.textContent = picks.length > 1 && ordered ? "Oldest first: the latest pick counts most." : "";
+  node.start.replaceChildren();
+  if (picks.length) return;
+  const makers = new Set(), begin = [];
+  for (const place of titleSearch.known) {
+    const [name, maker] = parted(titles[place]), kin = maker || name.split(" ").slice(0, 2).join(" ");
+    if (begin.length < SUGGESTED && !makers.has(kin)) begin.push(place);
+    makers.add(kin);
+  }
+  node.start.append(el("p", { class: "small muted" }, "Nothing yet. Search above, or begin with one of these:"),
+    el("ul", { class: "begin" }, begin.map((place) => el("li", {}, el("button", { type: "button", onclick: () => { pick(place); node.search.focus(); } }, named(titles[place]))))));
+}
+
+function drawList() {
+  if (!arrays) return;
+  if (!picks.length) {
+    node.recommended.replaceChildren();
+    node.more.hidden = true;
+    node.status.textContent = "Pick a title, and ten recommendations appear here.";
+    return;
+  }
+  const total = scores(form, arrays, picks, m), listed = best(total, picks, shown);
+  const why = reasons(form, arrays, picks, listed, m);
+  const top = total[listed[0]], low = Math.min(0, ...listed.map((i) => total[i]));
+  const length = (i) => (top > low ? Math.max(0.04, (total[i] - low) / (top - low)) : 1);
+  node.recommended.replaceChildren(...listed.map((i, k) =>
+    recommendation(titles[i], because(form, titles, picks, why[k]), length(i), why[k], () => pick(i))));
+  node.status.textContent = `${listed.length} recommendations from ${picks.length} ${picks.length === 1 ? "pick" : "picks"}.`;
+  node.more.hidden = shown >= 50 || listed.length < shown;
+}
+
+function draw() {
+  drawPicks();
+  drawList();
+}
+
+function offer(found) {
+  options = found;
+  active = found.length ? 0 : -1;
+  const nothing = node.search.value.trim() !== "" && !found.length;
+  node.found.replaceChildren(...(nothing ? [el("li", { class: "none" }, "No title has these words")]
+    : found.map((place, k) => el("li", { id: `option${k}`, role: "option", onpointerdown: (event) => { event.preventDefault(); choose(k); } }, named(titles[place])))));
+  node.found.hidden = !found.length && !nothing;
+  node.search.setAttribute("aria-expanded", String(found.length > 0));
+  mark();
+}
+
+function mark() {
+  [...node.found.children].forEach((one, k) => one.setAttribute("aria-selected", String(k === active)));
+  if (active < 0) node.search.removeAttribute("aria-activedescendant");
+  else {
+    node.search.setAttribute("aria-activedescendant", `option${active}`);
+    node.found.children[active].scrollIntoView({ block: "nearest" });
+  }
+}
+
+function choose(k) {
+  const place = options[k];
+  if (place === undefined) return;
+  node.search.value = "";
+  offer([]);
+  pick(place);
+}
+
+node.search.addEventListener("input", () => offer(titleSearch.find(node.search.value, LISTED)));
+node.search.addEventListener("blur", () => offer([]));
+node.search.addEventListener("keydown", (event) => {
+  const steps = { ArrowDown: 1, ArrowUp: -1 };
+  if (event.key in steps && options.length) {
+    active = (active + steps[event.key] + options.length) % options.length;
+    mark();
+  } else if (event.key === "Enter") choose(active);
+  else if (event.key === "Escape") { node.search.value = ""; offer([]); }
+  else return;
+  event.preventDefault();
+});
+node.clear.addEventListener("click", () => { picks = []; shown = STEP; keep(); draw(); node.search.focus(); });
+node.more.addEventListener("click", () => { shown += STEP; drawList(); });
+addEventListener("hashchange", () => { picks = fromAddress(); shown = STEP; draw(); });
+
+node.title.textContent = model.title;
+node.about.append(facts(model.about, document.documentElement.outerHTML.length));
+picks = fromAddress();
+drawPicks();
+// For programs that look at the page: the scores of all items for positions of items, the latest last.
+globalThis.scoresOf = async (history) => Array.from(scores(form, await ready, history, m));
+const ready = decode(form).then((made) => {
+  arrays = made;
+  node.search.disabled = false;
+  draw();
+  return made;
+}, () => { node.status.textContent = "This browser cannot unpack the model; one of 2023 or later can."; });

@@ -1,0 +1,133 @@
+// Scores from a history, in two forms: a sum over its items, or one vector times item vectors. Positions of items come
+// oldest first, each once. Everything is in double precision.
+
+const dot = (a, from, b, start, count) => {
+  let sum = 0;
+  for (let k = 0; k < count; k += 1) sum += a[from + k] * b[start + k];
+  return sum;
+};
+
+// What the latest items of a history count in a term: [[item, count], ...], oldest first.
+function counted(term, history) {
+  const latest = term.most === null ? history : history.slice(-term.most);
+  const fades = term.fades === null ? Infinity : term.fades;
+  return latest.map((item, place) => [item, Math.exp(-(latest.length - 1 - place) / fades)]);
+}
+
+// Adds count * W[item] to total, for W as compressed rows, or as the product of left [m, r] and right [r, m].
+function addRow(kind, arrays, name, item, count, total) {
+  if (kind === "rows") {
+    const { offsets, columns, values } = arrays[`${name}.rows`];
+    for (let k = offsets[item]; k < offsets[item + 1]; k += 1) total[columns[k]] += count * values[k];
+    return;
+  }
+  const left = arrays[`${name}.left`], right = arrays[`${name}.right`];
+  for (let r = 0; r < left.width; r += 1) {
+    const factor = count * left.values[item * left.width + r], start = r * right.width;
+    for (let i = 0; i < right.width; i += 1) total[i] += factor * right.values[start + i];
+  }
+}
+
+// The solution x of left x = right for a symmetric, positive definite matrix [d, d], by Cholesky's factor.
+function factored(left, d) {
+  const low = Float64Array.from(left);
+  for (let j = 0; j < d; j += 1) {
+    for (let i = j; i < d; i += 1) {
+      const rest = low[i * d + j] - dot(low, i * d, low, j * d, j);
+      low[i * d + j] = i === j ? Math.sqrt(rest) : rest / low[j * d + j];
+    }
+  }
+  return (right) => {
+    const x = Float64Array.from(right);
+    for (let i = 0; i < d; i += 1) x[i] = (x[i] - dot(low, i * d, x, 0, i)) / low[i * d + i];
+    for (let i = d - 1; i >= 0; i -= 1) {
+      for (let k = i + 1; k < d; k += 1) x[i] -= low[k * d + i] * x[k];
+      x[i] /= low[i * d + i];
+    }
+    return x;
+  };
+}
+
+// sum over items of weight_i q_i q_i^T, plus ridge on the diagonal.
+function weighedSquares(items, weights, ridge) {
+  const d = items.width, total = new Float64Array(d * d);
+  for (let i = 0; i < weights.length; i += 1) {
+    if (weights[i] === 0) continue;
+    for (let a = 0; a < d; a += 1) {
+      const factor = weights[i] * items.values[i * d + a];
+      for (let b = 0; b <= a; b += 1) total[a * d + b] += factor * items.values[i * d + b];
+    }
+  }
+  for (let a = 0; a < d; a += 1) {
+    total[a * d + a] += ridge;
+    for (let b = 0; b < a; b += 1) total[b * d + a] = total[a * d + b];
+  }
+  return total;
+}
+
+// Weighed least squares in closed form.
+function ridgeVector(how, items, history, m) {
+  const d = items.width, weights = new Float64Array(m).fill(how.every), right = new Float64Array(d);
+  for (const item of history) {
+    weights[item] += how.seen;
+    for (let k = 0; k < d; k += 1) right[k] += how.target * items.values[item * d + k];
+  }
+  const ridge = how.ridge * (history.length + how.count) ** how.exponent;
+  return factored(weighedSquares(items, weights, ridge), d)(right);
+}
+
+// Cross-entropy of the history against all others, by steps that a bound on the curvature makes safe.
+function logisticVector(how, items, bias, history, m) {
+  const d = items.width, others = m - history.length, seen = new Float64Array(m);
+  for (const item of history) seen[item] = 1;
+  const share = others ? how.negatives * history.length / others : 0;
+  const weights = seen.map((one) => (one ? 1 : share));
+  const solve = factored(weighedSquares(items, weights.map((one) => one / 4), how.ridge), d);
+  const user = new Float64Array(d);
+  for (let step = 0; step < how.steps; step += 1) {
+    const gradient = user.map((value) => how.ridge * value);
+    for (let i = 0; i < m; i += 1) {
+      const score = dot(items.values, i * d, user, 0, d) + bias[i];
+      const error = weights[i] * (1 / (1 + Math.exp(-score)) - seen[i]);
+      for (let k = 0; k < d; k += 1) gradient[k] += error * items.values[i * d + k];
+    }
+    solve(gradient).forEach((change, k) => { user[k] -= change; });
+  }
+  return user;
+}
+
+function scores(form, arrays, history, m) {
+  const total = form.bias ? Float64Array.from(arrays.bias) : new Float64Array(m);
+  if (form.kind === "linear") {
+    form.terms.forEach((term, place) => {
+      for (const [item, count] of counted(term, history)) addRow(term.weights, arrays, `term${place}`, item, count, total);
+    });
+  } else if (history.length) {
+    const { items } = arrays, how = form.fold_in;
+    const user = how.kind === "ridge" ? ridgeVector(how, items, history, m) : logisticVector(how, items, total, history, m);
+    for (let i = 0; i < m; i += 1) total[i] += dot(items.values, i * items.width, user, 0, items.width);
+  }
+  return total;
+}
+
+// How much each item of a history speaks for each of some items: [[share of history item, ...], ...]. In a sum it is what
+// the item adds to the score; between vectors, the cosine of the two.
+function reasons(form, arrays, history, wanted, m) {
+  if (form.kind === "factors") {
+    const { items } = arrays, d = items.width;
+    const length = (i) => Math.sqrt(dot(items.values, i * d, items.values, i * d, d)) || 1;
+    return wanted.map((i) => history.map((j) => dot(items.values, i * d, items.values, j * d, d) / length(i) / length(j)));
+  }
+  const added = history.map(() => new Float64Array(m));
+  form.terms.forEach((term, place) => {
+    const latest = counted(term, history), skipped = history.length - latest.length;
+    latest.forEach(([item, count], k) => addRow(term.weights, arrays, `term${place}`, item, count, added[skipped + k]));
+  });
+  return wanted.map((i) => added.map((one) => one[i]));
+}
+
+// The k best items that are not in the history; of equal ones the first.
+function best(total, history, k) {
+  const mine = new Set(history);
+  return Array.from(total.keys()).filter((i) => !mine.has(i)).sort((a, b) => total[b] - total[a] || a - b).slice(0, k);
+}

@@ -1,0 +1,124 @@
+"""The model card: what an exported model is, in Markdown, for whoever finds the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ownview.base.shown import one_line
+
+
+def card(about: Mapping[str, Any]) -> str:
+    """The text, from what model.json says."""
+    parts = (_head(about), _data(about), _figures(about), _privacy(about), _licence(about), _use(about))
+    return "\n".join(line for part in parts for line in [*part, ""]).rstrip() + "\n"
+
+
+def _head(about: Mapping[str, Any]) -> list[str]:
+    method = about["method"]
+    told = [
+        f"# {_text(method['title'])}, trained on {_text(about['data']['title'])}",
+        "",
+        f"A recommender made with Ownview {about['ownview']}: {_text(method['summary'])} ({_text(method['paper'])}).",
+        f"Method `{method['name']}`, {about['rounds']} round{'s' * (about['rounds'] != 1)}, seed {about['seed']}.",
+        "",
+        "| setting | value |",
+        "| --- | --- |",
+        *(f"| {_text(name)} | {_text(value)} |" for name, value in about["settings"].items()),
+    ]
+    if not about["settings"]:
+        told = told[:4]
+    notes = [f"- {_text(one)}" for one in [*about["left_out"], *about["notes"]]]
+    return [*told, "", _form(about["form"]), *(["", "To know:", "", *notes] if notes else [])]
+
+
+def _form(form: Mapping[str, Any]) -> str:
+    if form["kind"] == "linear":
+        return "Scores are a sum over the items of a history; nothing else about a person is needed."
+    return (
+        "Scores are one vector of the person times a vector of each item; the person's is made of a history "
+        f"({form['fold_in']['kind']} fold-in, see scorer.py)."
+    )
+
+
+def _data(about: Mapping[str, Any]) -> list[str]:
+    data = about["data"]
+    return [
+        "## Data",
+        "",
+        f"{_text(data['title'])}: {data['users']:,} people, {data['items']:,} items, {data['interactions']:,} "
+        f"interactions. Fingerprint `{data['fingerprint'][:16]}`.",
+        *([f"Cite: {_text(data['citation'])}"] if "citation" in data else []),
+        *([f"From: {_text(data['homepage'])}"] if "homepage" in data else []),
+    ]
+
+
+def _figures(about: Mapping[str, Any]) -> list[str]:
+    figures, agreement = about["figures"], about["agreement"]
+    told = ["## Figures", ""]
+    if isinstance(figures, str):
+        told.append(f"No test figure: {_text(figures)}.")
+    else:
+        told += [
+            f"Protocol `{_text(about['protocol'])}`, {figures['users']:,} people asked, 95 % interval over people:",
+            "",
+            "| | test | from | to |",
+            "| --- | --- | --- | --- |",
+        ]
+        for name, one in figures.items():
+            if name != "users":
+                low, high = one["interval_95"]
+                told.append(f"| {name} | {one['value']:.4f} | {low:.4f} | {high:.4f} |")
+    told += ["", f"The model in this folder beside the run's own: {agreement['sentence']}."]
+    if hits := agreement.get("test_hit_rate_at_10"):
+        told.append(
+            f"Over the same people HR@10 on test is {hits['here']:.4f} here and {hits['model']:.4f} in the run."
+        )
+    return told
+
+
+def _privacy(about: Mapping[str, Any]) -> list[str]:
+    privacy = about["privacy"]
+    told = ["## Privacy", ""]
+    if not privacy["federated"]:
+        return [*told, "Not federated: everybody's interactions were in one place when the model was made."]
+    told += ["Federated: one person is one client. In a round a client sends:", ""]
+    told += [f"- {_text(one)}" for one in privacy["leaves_a_device"]]
+    told += ["", "The server needs sums over clients alone; whoever reads one client's message sees more than a sum."]
+    noise = privacy["noise"]
+    said = (
+        "No noise was added: whoever has the model may learn something of single people, most of all from items that "
+        "few had."
+        if noise == "none"
+        else f"Noise on what is sent: `{noise}`."
+    )
+    return [*told, "", said, "Recommending with this folder sends nothing anywhere."]
+
+
+def _licence(about: Mapping[str, Any]) -> list[str]:
+    return [
+        "## Licence",
+        "",
+        f"Terms of the data: {_text(about['data']['terms'])}. Titles and weights come from it; look at the terms "
+        "before passing the folder on. `scorer.py` is part of Ownview (Apache-2.0).",
+    ]
+
+
+def _use(about: Mapping[str, Any]) -> list[str]:
+    return [
+        "## Use",
+        "",
+        "```sh",
+        "python scorer.py ID ID ...     # needs numpy; ids are in items.csv, the latest item last",
+        "```",
+        "",
+        "`model.json` says what the arrays of `model.safetensors` are, and holds their SHA-256.",
+    ]
+
+
+def _text(value: Any) -> str:
+    """On one line, and no markup."""
+    plain = one_line(str(value))
+    for mark in "\\`*_{}[]<>|#":
+        plain = plain.replace(mark, f"\\{mark}")
+    return plain

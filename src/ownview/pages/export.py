@@ -1,0 +1,86 @@
+"""A folder for a device: the model, what items are called, what it is, a scorer and a card.
+
+model.safetensors  arrays, named by `pages.packing`
+items.csv          id and title of every item, by position
+model.json         form, method, settings, data, protocol, figures, privacy, versions, SHA-256 of the other two
+scorer.py          recommends with them; needs numpy
+MODEL_CARD.md      the same for people
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import importlib.resources
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+from safetensors.numpy import save
+
+from ownview.base.files import require_new, write_folder
+from ownview.pages.agreement import Agreement
+from ownview.pages.card import card
+from ownview.pages.packing import pack
+from ownview.pages.taken import Taken
+from ownview.runs.run import Run, open_run
+
+FORMAT = 1
+"""Of the folder; goes up when an older scorer could not read it."""
+
+
+class Exported(NamedTuple):
+    """path: of the folder; bytes: of all its files; agreement: with the run's own model."""
+
+    path: Path
+    bytes: int
+    agreement: Agreement
+
+
+def export(run: Run | str | Path, out: str | Path, *, data_dir: Path | None = None) -> Exported:
+    """Write a finished run's model into a new folder, whole or not at all.
+
+    Args:
+        run: a run or its folder.
+        out: the folder; it must not exist.
+        data_dir: where datasets are.
+
+    Raises:
+        SettingError: the model has no form that a device could score with; says why.
+    """
+    path = Path(out)
+    require_new(path)
+    taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
+    agreed = taken.agreement(taken.form)
+    write_folder(path, lambda folder: _fill(folder, taken, agreed))
+    return Exported(path, sum(file.stat().st_size for file in path.iterdir()), agreed)
+
+
+def _fill(folder: Path, taken: Taken, agreed: Agreement) -> None:
+    form, arrays = pack(taken.form)
+    (folder / "model.safetensors").write_bytes(save(arrays))
+    _write_items(folder / "items.csv", taken)
+    checked = {name: _sha256(folder / name) for name in ("model.safetensors", "items.csv")}
+    about = {
+        "format": FORMAT,
+        "form": form,
+        **taken.facts(),
+        "agreement": {**agreed.plain(), "sentence": agreed.sentence()},
+        "sha256": checked,
+    }
+    text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "model.json").write_text(f"{text}\n", encoding="utf-8")
+    scorer = (importlib.resources.files("ownview.pages") / "scorer.py").read_text(encoding="utf-8")
+    (folder / "scorer.py").write_text(scorer, encoding="utf-8")
+    (folder / "MODEL_CARD.md").write_text(card(about), encoding="utf-8")
+
+
+def _write_items(path: Path, taken: Taken) -> None:
+    with path.open("w", encoding="utf-8", newline="") as out:
+        table = csv.writer(out, lineterminator="\n")
+        table.writerow(("item", "title"))
+        table.writerows(zip(taken.data.items.tolist(), taken.titles, strict=True))
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

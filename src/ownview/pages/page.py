@@ -1,0 +1,110 @@
+"""One HTML file that recommends by itself: a person picks titles, and the page scores, asking nobody."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ownview.base.errors import OutputError, SettingError
+from ownview.base.files import write_text
+from ownview.pages.agreement import Agreement
+from ownview.pages.encoding import encode
+from ownview.pages.taken import Taken
+from ownview.runs.run import Run, open_run
+
+MEGABYTES = 5.0
+"""Of the whole file, unless somebody says otherwise."""
+
+SCRIPTS = ("decode.js", "score.js", "search.js", "view.js", "app.js")
+"""In the order in which they are put together; each only uses what comes before it."""
+
+
+class Page(NamedTuple):
+    """path: of the file; bytes: its size; kept: share of the weights in it; agreement: with the full model."""
+
+    path: Path
+    bytes: int
+    kept: float
+    agreement: Agreement
+
+
+def page(
+    run: Run | str | Path,
+    out: str | Path = "page.html",
+    *,
+    title: str = "",
+    megabytes: float = MEGABYTES,
+    force: bool = False,
+    data_dir: Path | None = None,
+) -> Page:
+    """Write the page of a finished run's model, whole or not at all.
+
+    Args:
+        run: a run or its folder.
+        out: the file.
+        title: of the page; without one it names the data.
+        megabytes: the file has at most; where the model's weights do not fit the strongest are taken.
+        force: whether an existing file is overwritten.
+        data_dir: where datasets are.
+
+    Raises:
+        SettingError: the model has no form that a page could score with, or does not fit; says why.
+    """
+    path = Path(out)
+    if path.is_dir():
+        raise OutputError(f"{path}: is a folder; expected a file such as {path / 'page.html'}")
+    if path.exists() and not force:
+        raise OutputError(f"{path}: already exists; choose another --out, or overwrite it with --force")
+    if not 0 < megabytes <= 1000:
+        raise SettingError(f"setting megabytes={megabytes:g}: expected a number above 0 and at most 1000")
+    taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
+    text, kept, agreed = _made(taken, title, round(megabytes * 1e6))
+    write_text(path, text)
+    return Page(path, path.stat().st_size, kept, agreed)
+
+
+def _made(taken: Taken, title: str, limit: int) -> tuple[str, float, Agreement]:
+    model: dict[str, Any] = {
+        "title": title or f"Recommendations from {taken.facts()['data']['title']}",
+        "ids": [str(one) for one in taken.data.items.tolist()],
+        "titles": taken.titles,
+        "popularity": taken.popularity.tolist(),
+        "about": taken.facts(),
+    }
+    spare = 2_000  # what is said of the agreement, which is measured last
+    encoded = encode(taken.form, limit - len(render(model).encode()) - spare)
+    agreed = taken.agreement(encoded.form)
+    model["form"] = encoded.plain
+    model["about"] |= {"agreement": {**agreed.plain(), "sentence": agreed.sentence()}, "kept": encoded.kept}
+    return render(model), encoded.kept, agreed
+
+
+def render(model: Mapping[str, Any]) -> str:
+    """The page as text."""
+    scripts = "\n".join(_asset(name) for name in SCRIPTS)
+    parts = {
+        "title": escape(str(model["title"])),
+        "style": _asset("style.css"),
+        "model": _as_script(model),
+        "script": f'"use strict";\n(() => {{\n{scripts}\n}})();',
+    }
+    text = _asset("page.html")
+    for name, value in parts.items():  # by hand, because CSS and scripts are full of $ and braces
+        before, mark, after = text.partition(f"<!--{name}-->")
+        assert mark, name
+        text = before + value + after
+    return text
+
+
+def _as_script(model: Mapping[str, Any]) -> str:
+    """JSON that may stand inside a script element: nothing in it can end the element or open a comment."""
+    text = json.dumps(model, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
+
+
+def _asset(name: str) -> str:
+    return (importlib.resources.files("ownview.pages") / "assets" / name).read_text(encoding="utf-8")

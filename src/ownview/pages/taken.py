@@ -1,0 +1,158 @@
+"""What is taken along of a finished run: the form of its model, what items are called, and what there is to tell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ownview.base.errors import SettingError
+from ownview.base.version import __version__
+from ownview.data.catalog import catalog
+from ownview.data.interactions import IntArray, Interactions
+from ownview.evaluation.metrics import HEADLINE
+from ownview.federation.round import Federation
+from ownview.pages.agreement import Agreement, agreement
+from ownview.registry import Model
+from ownview.runs.run import Run
+from ownview.runs.setup import ExperimentSetup
+from ownview.runs.trainers import Trainer
+from ownview.seam.client import Reporting
+from ownview.seam.portable import Factors, Linear, Refusal
+
+
+@dataclass(frozen=True, eq=False)
+class Taken:
+    """A finished run that can be taken along.
+
+    Args:
+        run: the run.
+        setup: its data.
+        trainer: its model, with its values.
+        form: what the model's scores come to.
+    """
+
+    run: Run
+    setup: ExperimentSetup
+    trainer: Trainer
+    form: Linear | Factors
+
+    @classmethod
+    def of(cls, run: Run, data_dir: Path | None = None) -> Taken:
+        """Read the model.
+
+        Raises:
+            SettingError: the model has no form that a device could score with; says why.
+        """
+        at_hand = run.loaded(data_dir)
+        form = at_hand.trainer.portable()
+        if isinstance(form, Refusal):
+            raise SettingError(
+                f"{run.folder.path}: {run.experiment.label()} cannot be taken along: it {form.reason}; "
+                "take one that can, such as fedease"
+            )
+        return cls(run, at_hand.setup, at_hand.trainer, form)
+
+    @property
+    def data(self) -> Interactions:
+        """Users and items that took part."""
+        return self.setup.split.data
+
+    @cached_property
+    def titles(self) -> list[str]:
+        """[m] what people call the items; ids behind titles that several items have."""
+        plain = [self.data.title(item) for item in range(self.data.num_items)]
+        times: dict[str, int] = {}
+        for title in plain:
+            times[title] = times.get(title, 0) + 1
+        ids = self.data.items.tolist()
+        return [title if times[title] == 1 else f"{title} ({one})" for title, one in zip(plain, ids, strict=True)]
+
+    @property
+    def popularity(self) -> IntArray:
+        """[m] training rows of each item."""
+        return np.bincount(self.setup.split.train.values.numpy(), minlength=self.data.num_items)
+
+    def agreement(self, form: Linear | Factors) -> Agreement:
+        """How far a form recommends what the model does."""
+        return agreement(form, self.trainer, self.setup.rankers[1])
+
+    def facts(self) -> dict[str, Any]:
+        """What it is and where it comes from, in plain values."""
+        experiment, result = self.run.experiment, self.run.result
+        model = self.run.model or experiment.model()
+        return {
+            "ownview": __version__,
+            "method": {
+                "name": experiment.label(),
+                "title": _title(model),
+                "summary": model.summary,
+                "paper": model.paper,
+            },
+            "settings": experiment.to_dict()["settings"],
+            "rounds": result["chosen_round"],
+            "seed": experiment.seed,
+            "data": self._data(),
+            "protocol": experiment.protocol.name,
+            "figures": _figures(result),
+            "notes": list(result["notes"]),
+            "left_out": list(self.form.left_out),
+            "privacy": self._privacy(),
+            "made_with": {
+                name: self.run.folder.read_provenance().get(name) for name in ("ownview", "revision", "packages")
+            },
+        }
+
+    def _data(self) -> dict[str, Any]:
+        data, entry = self.data, catalog().get(self.run.experiment.data)
+        about = {
+            "name": self.run.experiment.data_label(),
+            "users": data.num_users,
+            "items": data.num_items,
+            "interactions": len(data),
+            "fingerprint": data.fingerprint(),
+        }
+        if entry is None:
+            return about | {"title": about["name"], "terms": "not known: data of one's own"}
+        return about | {
+            "title": entry.title,
+            "terms": entry.terms,
+            "homepage": entry.homepage,
+            "citation": entry.citation,
+        }
+
+    def _privacy(self) -> dict[str, Any]:
+        federation = self.trainer.federation
+        if federation is None:
+            return {"federated": False, "leaves_a_device": ["everything: the data of all people was in one place"]}
+        return {
+            "federated": True,
+            "leaves_a_device": leaves_a_device(federation),
+            "noise": self.run.experiment.federation.privacy,
+        }
+
+
+def leaves_a_device(federation: Federation) -> list[str]:
+    """What a client of the federation sends, in words."""
+    client = federation.client
+    if isinstance(client.work, Reporting):
+        return [one.what for one in client.work.sends.values()]
+    sent = {"change": "what training changed in", "whole": "the whole of"}
+    named = [f"{sent[param.role.sends]} {name}" for name, param in client.params.items() if param.sends]
+    return [*named, "its number of training samples"]
+
+
+def _title(model: Model) -> str:
+    return str(getattr(model, "title", model.name))
+
+
+def _figures(result: Any) -> dict[str, Any] | str:
+    """Test figures with their interval, or why there are none."""
+    if "test" not in result:
+        return str(result.get("no_test_figure", "no test figure"))
+    return {name: {"value": result["test"][name], "interval_95": result["interval_95"][name]} for name in HEADLINE} | {
+        "users": result["users_ranked"]
+    }

@@ -1,0 +1,71 @@
+"""Models that are trained on everything: what they are asked to do, and what stands in their folder for figures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ownview.base.errors import OwnviewError, SettingError
+from ownview.evaluation.metrics import HEADLINE
+from ownview.evaluation.protocol import on_everything
+from ownview.registry import Model, enough_rounds
+from ownview.runs.experiment import Experiment
+from ownview.runs.folder import RunFolder
+
+NO_TEST_FIGURE = "trained on everything: nothing was held out, so there is no test figure"
+
+
+def fit_of(base: Experiment, rounds: int | None, model: Model | None = None) -> Experiment:
+    """The experiment that trains a method on everything.
+
+    Args:
+        base: method, settings, data and seed; its protocol says how the data is filtered.
+        rounds: how many, as somebody found out elsewhere; None where the method needs no choice.
+        model: where it was made in Python and has no registered name.
+    """
+    enough = enough_rounds(base.model() if model is None else model)
+    if rounds is None and (enough is None or base.federation.clients != "all"):
+        raise SettingError(
+            f"{base.label()} trains round by round, and here nothing is held out to choose the round by: give rounds, "
+            "or take the round that a measured run chose (--like RUN)"
+        )
+    everything, needed = on_everything(base.protocol), rounds or enough or 1
+    return replace(base, protocol=everything, rounds=needed, measure_every=1, inactive="", watch=())
+
+
+def fit_like(
+    path: Path, *, data: str | None = None, columns: Mapping[str, str] | None = None, model: Model | None = None
+) -> Experiment:
+    """The experiment that does on everything what a finished run did: its settings, its plug-ins, its chosen round.
+
+    Args:
+        path: the run's folder.
+        data: other data than the run's.
+        columns: of that data.
+        model: where it was made in Python and has no registered name.
+    """
+    folder = RunFolder.open(path)
+    run = Experiment.from_toml(folder.read_experiment(), str(path / "experiment.toml"))
+    result = folder.read_result()
+    if "no_test_figure" in result:
+        origin = f": {run.like}" if run.like else ""
+        raise SettingError(
+            f"{path}: is itself trained on everything and chose no round; name the run it is like{origin}"
+        )
+    if data is not None:
+        run = replace(run, data=data, columns=columns or {})
+    found = fit_of(run, result["chosen_round"], model)
+    return replace(found, like=str(path.resolve()), device="auto", settings_tried=0)
+
+
+def settings_from(path: str) -> dict[str, Any]:
+    """What to say of the run that settings come from; its folder alone where that can no longer be read."""
+    told: dict[str, Any] = {"run": path}
+    try:
+        result = RunFolder.open(Path(path)).read_result()
+        words = {name: result[name] for name in ("protocol", "chosen_on", "chosen_round", "rounds")}
+        return told | words | {"test": {name: result["test"][name] for name in HEADLINE}}
+    except (OwnviewError, KeyError):
+        return told

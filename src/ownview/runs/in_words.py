@@ -1,0 +1,47 @@
+"""A result in a line, and as a small table for notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+from ownview.base.shown import one_line
+from ownview.evaluation.metrics import HEADLINE
+
+
+def in_words(result: Mapping[str, Any]) -> str:
+    """What was trained on what, and the figures under their protocol and seed, or that there are none."""
+    about = f"{result['method']} on {result['data']}"
+    if "no_test_figure" in result:
+        return one_line(f"{about}, seed {result['seed']}, {_rounds(result['rounds'])}: {result['no_test_figure']}")
+    figures = ", ".join(f"{name} {result['test'][name]:.4f}" for name in HEADLINE)
+    return one_line(f"{about}, protocol {result['protocol']}, seed {result['seed']}: {figures}")
+
+
+def origin(result: Mapping[str, Any]) -> str:
+    """Where the settings of a model come from that was trained on everything; empty where nobody said."""
+    told = result.get("settings_from")
+    if told is None:
+        return ""
+    words = f"settings and rounds as in {told['run']}"
+    if told.get("test"):
+        words += (
+            f", where round {told['chosen_round']} was chosen on {told['chosen_on']} and test HR@10 was "
+            f"{told['test']['HR@10']:.4f} (protocol {told['protocol']})"
+        )
+    return words
+
+
+def as_html(result: Mapping[str, Any], folder: str) -> str:
+    """The line, all figures and the folder."""
+    figures = result.get("test", {})
+    names = "".join(f"<th>{escape(name)}</th>" for name in figures)
+    values = "".join(f"<td>{value:.4f}</td>" for value in figures.values())
+    table = f"<table><tr>{names}</tr><tr>{values}</tr></table>" if figures else ""
+    more = f"<div>{escape(one_line(origin(result)))}</div>" if origin(result) else ""
+    return f"<div>{escape(in_words(result))}</div>{table}{more}<div><code>{escape(one_line(folder))}</code></div>"
+
+
+def _rounds(number: int) -> str:
+    return f"{number} round{'s' if number != 1 else ''}"

@@ -1,0 +1,129 @@
+"""A finished model at hand: read once, then asked as often as anybody likes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from ownview.data.interactions import FloatArray, IntArray, Interactions
+from ownview.data.matching import ItemNames
+from ownview.data.persons import Newcomer
+from ownview.data.splits import Split
+from ownview.evaluation.ranking import NONE, Ranker, Scorer
+from ownview.registry import Model
+from ownview.runs.experiment import Experiment
+from ownview.runs.folder import RunFolder
+from ownview.runs.setup import ExperimentSetup
+from ownview.runs.trainers import Trainer
+from ownview.runs.training import restore
+
+
+class Recommendation(NamedTuple):
+    """One recommended item. `held_out`: the user did interact with it, and the model was not told."""
+
+    item: Any
+    title: str
+    score: float
+    held_out: bool
+
+
+class Lists(NamedTuple):
+    """What some users are recommended.
+
+    users:  [n] positions
+    items:  [n, k] positions, best first; -1 for empty places
+    scores: [n, k] minus infinity there
+    """
+
+    users: IntArray
+    items: IntArray
+    scores: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Recommender:
+    """A model with its values, its users and its items.
+
+    Args:
+        setup: data and questions.
+        trainer: of the model.
+    """
+
+    setup: ExperimentSetup
+    trainer: Trainer
+
+    @classmethod
+    def of(
+        cls, folder: RunFolder, experiment: Experiment, model: Model | None, data: Interactions | None,
+        data_dir: Path | None,
+    ) -> Recommender:  # fmt: skip
+        """Read from a run's folder, for the device that is here, whichever the model was trained on."""
+        here = replace(experiment, device="auto")
+        setup = ExperimentSetup.of(here, data=data, data_dir=data_dir)
+        setup.require_same(folder, here)
+        trainer = setup.trainer(here, model or here.model(), folder.path.parent)
+        restore(trainer, folder.read_tensors("model")[0], folder.path / "model.safetensors")
+        return cls(setup, trainer)
+
+    @property
+    def split(self) -> Split:
+        """The data, as the run has it."""
+        return self.setup.split
+
+    @property
+    def ranker(self) -> Ranker:
+        """Of test: its question says what is known of everybody, and what is not recommended."""
+        return self.setup.rankers[1]
+
+    @cached_property
+    def names(self) -> ItemNames:
+        """What people call the items."""
+        return ItemNames(self.split.data)
+
+    @cached_property
+    def _members(self) -> Scorer:
+        """Scores of everybody the question is about."""
+        return self.trainer.asked(self.ranker.question)
+
+    def lists(self, ids: Sequence[object] | None, k: int) -> Lists:
+        """Of users by id, or of everybody."""
+        question = self.ranker.question
+        users = (
+            np.arange(len(question.relevant))
+            if ids is None
+            else np.array([self.split.position_in(question, one) for one in ids], dtype=np.int64)
+        )
+        return self._asked(self.ranker, self._members, users, k)
+
+    def one(self, user: object, k: int) -> list[Recommendation]:
+        """Of one user, by id."""
+        found = self.lists([user], k)
+        return self._told(found, self.ranker.question.answers(int(found.users[0])))
+
+    def newcomer(self, person: Newcomer, k: int) -> list[Recommendation]:
+        """Of somebody whom the model has never seen."""
+        question, device = person.question(self.split), self.setup.machine.device
+        ids = question.strangers
+        assert ids is not None
+        ranker = replace(self.ranker, question=question, hidden=question.hidden.to(device), sampled=None, ids=ids)
+        return self._told(self._asked(ranker, self.trainer.asked(question), np.zeros(1, dtype=np.int64), k), [])
+
+    def _asked(self, ranker: Ranker, scorer: Scorer, users: IntArray, k: int) -> Lists:
+        if not len(users):
+            return Lists(users, np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0)))
+        asked = replace(ranker, users=torch.from_numpy(users).to(self.setup.machine.device))
+        return Lists(users, *asked.best(scorer, min(k, self.split.num_items)))
+
+    def _told(self, found: Lists, right: list[int]) -> list[Recommendation]:
+        data = self.split.data
+        return [
+            Recommendation(data.items.item(item), data.title(item), score, item in right)
+            for item, score in zip(found.items[0].tolist(), found.scores[0].tolist(), strict=True)
+            if item != NONE
+        ]

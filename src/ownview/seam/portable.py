@@ -1,0 +1,209 @@
+"""What a finished model comes to on a device that has nothing but it: scores from a history, in a form that is a value.
+
+A model that says which form its scores have can be taken along: into a page, onto a telephone, into any language.
+Whoever does that reads the form and never a method's name. There are two forms, `Linear` and `Factors`; a model that
+has neither says why (`Refusal`).
+
+A history is a list of items, oldest first. One that stands in it twice counts once, at its latest place.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class SparseRows(NamedTuple):
+    """A matrix [m, m] of few values: row r has values[offsets[r] : offsets[r + 1]] in the columns of the same places.
+
+    offsets: [m + 1]
+    columns: [c]
+    values:  [c]
+    """
+
+    offsets: Tensor
+    columns: Tensor
+    values: Tensor
+
+
+class LowRank(NamedTuple):
+    """A matrix [m, m] that is left right, with left [m, r] and right [r, m]."""
+
+    left: Tensor
+    right: Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class Term:
+    """sum_k exp(-k / fades) W[h_k], h_k the k-th latest item of a history, k from 0, for k below `most`.
+
+    Args:
+        weights: W [m, m]; a row is what an item of the history says about all items.
+        fades: places after which an item counts 1/e; infinite where all count the same.
+        most: latest items that are looked at; None for all.
+    """
+
+    weights: Tensor | SparseRows | LowRank
+    fades: float = math.inf
+    most: int | None = None
+
+    def counts(self, length: int) -> Tensor:
+        """[l] what the latest l = min(length, most) items of a history count, oldest first."""
+        size = length if self.most is None else min(length, self.most)
+        return torch.exp(-torch.arange(size - 1, -1, -1, dtype=torch.float64) / self.fades)
+
+    def scores(self, history: Tensor) -> Tensor:
+        """[m] in float64; `history` [L] has every item once."""
+        counts = self.counts(len(history))
+        latest = history[len(history) - len(counts) :]
+        if isinstance(self.weights, LowRank):
+            return (counts @ self.weights.left[latest].double()) @ self.weights.right.double()
+        if isinstance(self.weights, SparseRows):
+            return self._sparse(self.weights, latest, counts)
+        return counts @ self.weights[latest].double()
+
+    def _sparse(self, weights: SparseRows, latest: Tensor, counts: Tensor) -> Tensor:
+        found = torch.zeros(len(weights.offsets) - 1, dtype=torch.float64)
+        for item, count in zip(latest.tolist(), counts.tolist(), strict=True):
+            here = slice(int(weights.offsets[item]), int(weights.offsets[item + 1]))
+            found.index_add_(0, weights.columns[here].long(), count * weights.values[here].double())
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """score = bias + sum of terms.
+
+    Args:
+        terms: none where everybody has the same scores.
+        bias: [m] what an item has for everybody; None for 0.
+        left_out: what the model does besides, in sentences.
+    """
+
+    terms: tuple[Term, ...]
+    bias: Tensor | None = None
+    left_out: tuple[str, ...] = ()
+
+    def scores(self, history: Tensor) -> Tensor:
+        """[m] for a history [L], in float64."""
+        once = latest_places(history)
+        found = [term.scores(once) for term in self.terms]
+        return sum(found, start=torch.zeros(1, dtype=torch.float64) if self.bias is None else self.bias.double())
+
+
+@dataclass(frozen=True)
+class Ridge:
+    """u = (seen sum_H q q^T + every sum_all q q^T + w I)^-1 target sum_H q, w = ridge (|H| + count)^exponent.
+
+    The vector with the least weighed squared error, in closed form; 0 for an empty history.
+    """
+
+    seen: float
+    every: float
+    target: float
+    ridge: float
+    count: float = 0.0
+    exponent: float = 0.0
+
+    def vector(self, items: Tensor, bias: Tensor, history: Tensor) -> Tensor:
+        """[d] of a history [l], every item once, for item vectors [m, d]; the bias plays no part."""
+        mine = items[history]
+        weight = self.ridge * (len(history) + self.count) ** self.exponent
+        left = self.seen * mine.T @ mine + self.every * items.T @ items + weight * _identity(items)
+        solved: Tensor = torch.linalg.solve(left, self.target * mine.sum(0))
+        return solved
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """u with little cross-entropy: the items of a history against all others, which weigh `negatives` times as much.
+
+    loss(u) = sum_H softplus(-s) + c sum_others softplus(s) + ridge / 2 |u|^2, s = u . q + bias, c = negatives |H| /
+    (m - |H|), or 0 where there are no others. From u = 0 so many steps u <- u - A^-1 gradient, where
+    A = (sum_H q q^T + c sum_others q q^T) / 4 + ridge I bounds the curvature, so that no step makes the loss greater.
+    """
+
+    negatives: float
+    ridge: float = 1.0
+    steps: int = 10
+
+    def vector(self, items: Tensor, bias: Tensor, history: Tensor) -> Tensor:
+        """[d] of a history [l], every item once, for item vectors [m, d] and a bias [m]."""
+        others = len(items) - len(history)
+        share = self.negatives * len(history) / others if others else 0.0
+        seen = torch.zeros(len(items), dtype=items.dtype)
+        seen[history] = 1
+        weight = torch.where(seen > 0, 1.0, share)
+        bound = (items.T * weight) @ items / 4 + self.ridge * _identity(items)
+        user = torch.zeros(items.shape[1], dtype=items.dtype)
+        for _ in range(self.steps):
+            error = weight * (torch.sigmoid(items @ user + bias) - seen)
+            user = user - torch.linalg.solve(bound, error @ items + self.ridge * user)
+        return user
+
+
+@dataclass(frozen=True, eq=False)
+class Factors:
+    """score = u . q_i + bias_i, u made of the history by the fold-in.
+
+    Args:
+        items: [m, d] the vectors q.
+        fold_in: how a device that comes for the first time finds its vector.
+        bias: [m]; None for 0.
+        left_out: what the model does besides, in sentences.
+    """
+
+    items: Tensor
+    fold_in: Ridge | Logistic
+    bias: Tensor | None = None
+    left_out: tuple[str, ...] = ()
+
+    def scores(self, history: Tensor) -> Tensor:
+        """[m] for a history [L], in float64; the bias alone for an empty one."""
+        items, once = self.items.double(), latest_places(history)
+        bias = torch.zeros(len(items), dtype=torch.float64) if self.bias is None else self.bias.double()
+        return items @ self.fold_in.vector(items, bias, once) + bias if len(once) else bias
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A model that has no such form, and why: half a sentence that goes on from the model's name."""
+
+    reason: str = (
+        "does not say how a device could score with what is shared alone: by a sum over the items of a history, or by "
+        "one vector times shared item vectors"
+    )
+
+
+Portable = Linear | Factors | Refusal
+"""What a model may answer."""
+
+
+_DECIDES = ("scores", "params", "client")
+"""Methods of a model that decide what its scores are."""
+
+
+def overruled(model: type) -> Refusal | None:
+    """A refusal where a class scores otherwise than the class that says what its scores come to."""
+    order = model.__mro__
+
+    def defined(name: str) -> int:
+        return next((place for place, one in enumerate(order) if name in vars(one)), len(order))
+
+    if defined("portable") <= min(map(defined, _DECIDES)):
+        return None
+    return Refusal("scores in a way of its own and does not say what that comes to on a device (write `portable`)")
+
+
+def latest_places(history: Tensor) -> Tensor:
+    """[l] the different items of a history, oldest first, each at its latest place."""
+    kept = list(dict.fromkeys(reversed(history.tolist())))
+    return torch.tensor(kept[::-1], dtype=torch.long)
+
+
+def _identity(items: Tensor) -> Tensor:
+    return torch.eye(items.shape[1], dtype=items.dtype)

@@ -1,0 +1,96 @@
+"""The folder of a start: a copy of the data, the runs of the comparison, the model, lists, report and page."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from ownview.base.errors import DataError, OutputError
+from ownview.base.files import make_folder, write_json
+from ownview.data.catalog import catalog
+from ownview.data.download import sha256_of
+from ownview.data.interactions import Interactions
+from ownview.data.readers import name_of, read
+from ownview.data.storage import INTERACTIONS, ITEMS, store
+
+_FORMAT = 1
+
+
+class StartFolder:
+    """Where a start keeps everything; the same command goes on in it.
+
+    Args:
+        path: of the folder.
+        file: the interactions.
+        columns: the file's own names of columns.
+        titles: a file with item and title, or None.
+    """
+
+    def __init__(self, path: Path, file: Path, columns: dict[str, str], titles: Path | None) -> None:
+        self.path, self.file, self.columns, self.titles = path, file, columns, titles
+        self.runs, self.model = path / "comparison", path / "model"
+        self.lists, self.report, self.page = path / "lists.csv", path / "report.html", path / "page.html"
+
+    @property
+    def data(self) -> Path:
+        """The copy of the data, named after its file."""
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name_of(self.file)).strip("-.") or "data"
+        name = f"{plain}-file" if plain in catalog() else plain
+        return self.path / "data" / name
+
+    def open(self) -> Interactions:
+        """The data: of the file, or of the copy that was made when it was first seen.
+
+        Raises:
+            DataError: the file is not sound, or not there.
+            OutputError: the folder holds something else, or was begun with another file or other columns.
+        """
+        if not self.file.is_file():
+            raise DataError(
+                f"{self.file}: no such file; expected interactions, such as a CSV with user, item, timestamp"
+            )
+        if self._record.is_file():
+            self._require_same(_read(self._record), self._asked())
+            return read(self.data / INTERACTIONS, name=self.data.name, titles=self._own_titles())
+        if self.path.exists() and any(one.name != self.data.parent.name for one in self.path.iterdir()):
+            raise OutputError(f"{self.path}: holds other things; choose another --out")
+        return read(self.file, columns=self.columns or None, name=self.data.name, titles=self.titles)
+
+    def keep(self, data: Interactions) -> None:
+        """Copy the data, so that the file may change or go while others work on it; nothing where it is kept."""
+        if self._record.is_file():
+            return
+        make_folder(self.path)
+        asked = self._asked()
+        about = {"dataset": self.data.name, "file": self.file.name, "sha256": asked["sha256"]}
+        store(data, self.data.name, self.data.parent, about, overwrite=True)
+        write_json(self._record, asked)
+
+    @property
+    def _record(self) -> Path:
+        return self.path / "start.json"
+
+    def _own_titles(self) -> Path | None:
+        kept = self.data / ITEMS
+        return kept if kept.is_file() else None
+
+    def _asked(self) -> dict[str, Any]:
+        titles = None if self.titles is None else sha256_of(self.titles)
+        return {"format": _FORMAT, "sha256": sha256_of(self.file), "titles": titles, "columns": self.columns}
+
+    def _require_same(self, before: dict[str, Any], asked: dict[str, Any]) -> None:
+        words = {"sha256": "another file", "titles": "other titles", "columns": "other columns"}
+        for name, word in words.items():
+            if before.get(name) != asked[name]:
+                raise OutputError(
+                    f"{self.path}: was begun with {word} than {self.file} now has; choose another --out, or remove it"
+                )
+
+
+def _read(record: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(record.read_text(encoding="utf-8")))
+    except (ValueError, TypeError):
+        raise OutputError(f"{record}: is damaged; remove {record.parent}, or choose another --out") from None

@@ -1,0 +1,128 @@
+"""The steps of a start: each is a command of its own, and each is done once, however often the start is begun."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ownview.base.errors import SettingError, TrainingError
+from ownview.base.files import write_text
+from ownview.data.interactions import Interactions
+from ownview.data.splits import Split
+from ownview.evaluation.findings import Finding
+from ownview.evaluation.probes import audit
+from ownview.evaluation.protocol import HONEST
+from ownview.pages.page import Page, page
+from ownview.report.gather import gather, render
+from ownview.runs.audits import findings_of
+from ownview.runs.batch import Task, Told, run_all
+from ownview.runs.experiment import Experiment
+from ownview.runs.fitted import fit_like
+from ownview.runs.folder import RunFolder
+from ownview.runs.frames import write_frame
+from ownview.runs.run import OnRound, Run, open_run, resume, run
+from ownview.runs.table import Comparison
+from ownview.start.folder import StartFolder
+from ownview.start.suited import Selection, Suited, suited
+
+GO_ON = "the same command goes on"
+_CHOSEN_BY = "NDCG@10"
+
+
+@dataclass
+class Steps:
+    """Everything between a file and a page.
+
+    Args:
+        folder: that everything goes into.
+        data: of the file.
+        split: as `honest` asks of it.
+        selection: of methods that suit it.
+        memory: what training may take.
+        failures: by method, why it is not in the comparison.
+    """
+
+    folder: StartFolder
+    data: Interactions
+    split: Split
+    selection: Selection
+    memory: str = "auto"
+    failures: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, folder: StartFolder, methods: Sequence[str], memory: str) -> Steps:
+        """Read the file and choose; nothing is written where the data cannot be asked anything."""
+        data = folder.open()
+        split = HONEST.prepare(data, None)
+        folder.keep(data)
+        chosen = suited(split)
+        if methods:
+            known = {one.method: one for one in chosen.methods}
+            named = tuple(known.get(name, Suited(name, rounds=40)) for name in dict.fromkeys(methods))
+            chosen = Selection(named, ())
+        return cls(folder, data, split, chosen, memory)
+
+    def audit(self) -> list[Finding]:
+        """What `honest` gives away on this data."""
+        return audit(self.split, HONEST)
+
+    def tasks(self) -> list[Task]:
+        """A run a method."""
+        made = []
+        for one in self.selection.methods:
+            experiment = Experiment(
+                one.method, data=str(self.folder.data.resolve()), settings=one.settings, rounds=one.rounds
+            )
+            experiment.model()
+            made.append((experiment, self.folder.runs / one.method))
+        return made
+
+    def compare(self, tasks: Sequence[Task], jobs: int, on_round: Told) -> Comparison:
+        """Train and measure what suits; a method that cannot be trained here is left out, and says why."""
+
+        def failed(folder: Path, reason: str) -> None:
+            self.failures[folder.name] = reason
+
+        runs = run_all(
+            tasks, jobs=jobs, memory=self.memory, data_dir=None, on_round=on_round, on_failure=failed, go_on=GO_ON
+        )
+        if not runs:
+            reasons = "; ".join(f"{name}: {reason}" for name, reason in self.failures.items())
+            raise TrainingError(f"no method could be trained: {reasons}")
+        return Comparison.of(runs, findings_of(runs, probe=True))
+
+    def best(self, tasks: Sequence[Task]) -> Run:
+        """The run with the highest NDCG@10 on validation; the first among equals."""
+        runs = [open_run(folder) for _, folder in tasks if folder.name not in self.failures]
+        return max(runs, key=lambda one: float(one.result["validation"][_CHOSEN_BY]))
+
+    def fit(self, best: Run, on_round: OnRound) -> Run:
+        """The best method trained on everything; goes on where it was stopped."""
+        place = self.folder.model
+        if place.exists():
+            return resume(place, memory=self.memory, on_round=on_round)
+        return run(fit_like(best.folder.path), out=place, memory=self.memory, on_round=on_round)
+
+    def lists(self, model: Run, k: int) -> int:
+        """k items for everybody, as a file; the number of users."""
+        frame = model.recommend_many(None, k)
+        write_frame(frame, self.folder.lists)
+        return int(frame["user"].n_unique())
+
+    def report(self) -> None:
+        """The comparison as a page."""
+        folders = [path for path in sorted(self.folder.runs.iterdir()) if RunFolder(path).finished]
+        write_text(self.folder.report, render(gather(folders, title=self.data.name)))
+
+    def page(self, model: Run) -> Page | str:
+        """The page for people, or why this model has none."""
+        try:
+            return page(model, self.folder.page, force=True)
+        except SettingError as error:
+            return str(error)
+
+
+def left_out(steps: Steps) -> list[str]:
+    """Methods that are not in the table, and why."""
+    return [*steps.selection.left_out, *(f"{name}: {reason}" for name, reason in steps.failures.items())]

@@ -1,0 +1,68 @@
+"""Which methods suit some data, and with which settings: a rule, so that nobody has to choose before a first table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ownview.config.settings import Value
+from ownview.data.splits import Split
+
+_FULL_FORM = 4_000
+"""Items up to which FedNext holds items by items for three scales: 4,000 are about 6 GB while it solves."""
+
+_RANK = 512
+_TRAINED_ROWS = 300_000
+"""Interactions up to which a method that trains in rounds ends within minutes on two cores."""
+
+_ROUNDS = 40
+
+
+@dataclass(frozen=True)
+class Suited:
+    """A method to compare.
+
+    Args:
+        method: its name.
+        settings: that differ from its defaults on such data.
+        rounds: of training; methods that need fewer take fewer.
+    """
+
+    method: str
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    rounds: int = 1
+
+
+@dataclass(frozen=True)
+class Selection:
+    """methods: to compare; left_out: of the others, why, a sentence each."""
+
+    methods: tuple[Suited, ...]
+    left_out: tuple[str, ...]
+
+
+def suited(split: Split) -> Selection:
+    """Counts, closed forms, and one published system that trains.
+
+    Without times and without an order nothing can be known of what comes next; many items take the rank form; much data
+    leaves out what trains for hours.
+    """
+    methods, left_out = [Suited("popularity")], []
+    ordered = split.order != "none"
+    if ordered:
+        methods.append(Suited("markov"))
+    methods += [Suited("ease"), Suited("fedease")]
+    if not ordered:
+        left_out.append("markov and fednext: the file has no times, so nothing is known of what came after what")
+    elif split.num_items <= _FULL_FORM:
+        methods.append(Suited("fednext", rounds=10))
+    else:
+        form: dict[str, Value] = {"rank": _RANK, "scales": (1.0, 4.0, 20.0), "horizon": 2.0}
+        methods.append(Suited("fednext", form, rounds=10))
+    if len(split.data) <= _TRAINED_ROWS:
+        methods.append(Suited("pfedrec", rounds=_ROUNDS))
+    else:
+        left_out.append(
+            f"pfedrec: trains for long on more than {_TRAINED_ROWS:,} interactions; add it by --method pfedrec"
+        )
+    return Selection(tuple(methods), tuple(left_out))

@@ -1,0 +1,124 @@
+"""`ownview start`: from a file to lists, report and page; stopped anywhere it goes on and ends the same."""
+
+from __future__ import annotations
+
+import csv
+import signal
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from ownview.data.interactions import Interactions
+from ownview.evaluation.protocol import HONEST
+from ownview.runs.folder import RunFolder
+from ownview.start.suited import suited
+from tests.outcome import Outcome, signalled
+
+PLACE = Path("runs/start-shop")
+QUICK = ("start", "shop.csv", "--method", "popularity", "--method", "fedease", "-k", "3")
+
+
+@pytest.fixture(autouse=True)
+def _shop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Two tastes, titles in the file itself, one title with a quotation mark."""
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(3)
+    with Path("shop.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        rows.writerow(["user", "item", "title", "timestamp"])
+        for user in range(40):
+            mine = draw.permutation(12)[:7] + 12 * (user % 2)
+            for place, item in enumerate(mine.tolist()):
+                rows.writerow([f"u{user}", item, f'The "{item}" <b>', 1_700_000_000 + 90_000 * place + user])
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """What a person takes away; times of day and durations stand elsewhere."""
+    wanted = [folder / "lists.csv", *folder.glob("comparison/*/users.csv"), *folder.glob("data/*/*.gz")]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in wanted}
+
+
+def test_a_file_becomes_lists_report_and_page(ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview(*QUICK)
+    assert outcome.code == 0, outcome.err
+    for step in range(1, 8):
+        assert f"{step}/7 " in outcome.out
+    lists = pl.read_csv(PLACE / "lists.csv")
+    assert lists.columns == ["user", "rank", "item", "title", "score"]
+    assert lists["user"].n_unique() == 40
+    own = lists.with_columns(pl.col("user").str.slice(1).cast(pl.Int64) % 2 == pl.col("item") // 12)["user"]
+    assert own.mean() > 0.8, "a list is of its user's taste"
+    assert "The \\u0022" in (page := (PLACE / "page.html").read_text()) or "The &quot;" in page or 'The \\"' in page
+    assert "<b>" not in page.partition("<body")[2].replace("<body", ""), "titles are not markup"
+    assert "fedease" in (PLACE / "report.html").read_text()
+    assert ownview("recommend", str(PLACE / "model"), "--history", 'The "1" <b>', "-k", "2").code == 0
+
+
+def test_the_same_command_goes_on_and_ends_the_same(ownview: Callable[..., Outcome]) -> None:
+    assert ownview(*QUICK).code == 0
+    whole = files(PLACE)
+    for times in (1, 2):
+        with signalled(signal.SIGINT, RunFolder, "append_round", times=times):
+            stopped = ownview(*QUICK, "--out", f"again{times}")
+        assert stopped.code != 0
+        assert stopped.err.count("\n") == 1
+        assert ownview(*QUICK, "--out", f"again{times}").code == 0
+        assert files(Path(f"again{times}")) == whole
+
+
+def test_other_data_in_the_same_folder_is_refused(ownview: Callable[..., Outcome]) -> None:
+    assert ownview(*QUICK).code == 0
+    with Path("shop.csv").open("a") as file:
+        file.write("u0,23,late,1800000000\n")
+    outcome = ownview(*QUICK)
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert "was begun with another file" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("text", "fact"),
+    [
+        ("user,item\nu1,a\n", "no user has 3 interactions"),
+        ("user;item;timestamp\nu1;a;never\n", "timestamp"),
+        ("", "empty"),
+    ],
+)
+def test_data_that_cannot_be_asked_leaves_nothing(ownview: Callable[..., Outcome], text: str, fact: str) -> None:
+    Path("bad.csv").write_text(text)
+    outcome = ownview("start", "bad.csv")
+    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
+    assert fact in outcome.err
+    assert not Path("runs").exists()
+
+
+def test_a_folder_of_other_things_is_left_alone(ownview: Callable[..., Outcome]) -> None:
+    Path("mine").mkdir()
+    Path("mine/letter.txt").write_text("hello")
+    outcome = ownview(*QUICK, "--out", "mine")
+    assert outcome.code == 2
+    assert "mine: holds other things" in outcome.err
+    assert [path.name for path in Path("mine").iterdir()] == ["letter.txt"]
+
+
+def world(items: int, *, times: bool) -> Interactions:
+    draw = np.random.default_rng(0)
+    users = np.repeat(np.arange(items // 2), 4)
+    item = np.concatenate([np.arange(items), draw.integers(0, items, len(users) - items)])
+    stamp = np.arange(len(users)) * 1000 if times else None
+    return Interactions.from_rows("made", users, item, timestamp=stamp)
+
+
+def test_what_suits_depends_on_times_and_on_the_number_of_items() -> None:
+    def chosen(data: Interactions) -> dict[str, object]:
+        return {one.method: one.settings.get("rank", 0) for one in suited(HONEST.prepare(data, None)).methods}
+
+    few = world(40, times=True)
+    assert chosen(few) == {"popularity": 0, "markov": 0, "ease": 0, "fedease": 0, "fednext": 0, "pfedrec": 0}
+    assert chosen(world(5000, times=True))["fednext"] == 512
+    untimed = suited(HONEST.prepare(replace(few, timestamp=None), None))
+    assert [one.method for one in untimed.methods] == ["popularity", "ease", "fedease", "pfedrec"]
+    assert any("no times" in line for line in untimed.left_out)

@@ -1,0 +1,50 @@
+"""The pages hang together: links lead somewhere, the site lists what is there, the README begins at the start."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+_CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    text = _CODE.sub("", page.read_text(encoding="utf-8"))
+    for address in re.findall(r"\]\(([^)\s]+)\)", text):
+        if not address.startswith(("http://", "https://", "#")):
+            found = page.parent / address.partition("#")[0]
+            assert found.exists(), f"{page.name}: {address}"
+            assert page.parent == ROOT or found.resolve().is_relative_to(ROOT / "docs"), f"{address} is not in the site"
+
+
+def _listed(entries: list[Any]) -> Iterator[str]:
+    for entry in entries:
+        for where in entry.values():
+            yield from [where] if isinstance(where, str) else _listed(where)
+
+
+def test_the_site_lists_pages_that_are_there_and_every_method() -> None:
+    nav = tomllib.loads((ROOT / "zensical.toml").read_text(encoding="utf-8"))["project"]["nav"]
+    listed = list(_listed(nav))
+    assert len(listed) == len(set(listed))
+    assert all((ROOT / "docs" / name).is_file() for name in listed)
+    methods = {f"methods/{path.name}" for path in (ROOT / "docs" / "methods").glob("*.md")}
+    assert methods <= set(listed), "a new page of a method is one line of nav in zensical.toml"
+
+
+def test_the_readme_says_what_for_whom_and_how_to_start_on_its_first_screen() -> None:
+    first = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:30]
+    text = "\n".join(first)
+    assert "Python library" in text
+    for words in ("You have ratings", "You do research", "You have an idea", "make demo", "pip install"):
+        assert words in text
+    titles = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")]
+    assert titles.index("## Words") < titles.index("## Use it") < titles.index("## How it is measured")
