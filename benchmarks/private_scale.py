@@ -63,7 +63,7 @@ class Chains:
     def drawn(cls, users: int, seed: int) -> Chains:
         """A world of so many users."""
         random = np.random.default_rng(seed)
-        popularity = np.arange(1, ITEMS + 1) ** -0.8
+        popularity = np.arange(1, ITEMS + 1, dtype=np.float64) ** np.float64(-0.8)
         group = random.integers(0, GROUPS, ITEMS)
         homes = random.integers(0, GROUPS, (users, HOMES))
         items = np.full((users, LENGTH + 2), -1, dtype=np.int64)
@@ -124,7 +124,7 @@ def _scored(split: Split, privacy: str, seed: int, users: Tensor, answers: Tenso
     for number in range(1, (enough_rounds(method, accounted=privacy != "none") or 1) + 1):
         one.round(number)
     found = []
-    for part, right in zip(users.split(500), answers.split(500), strict=True):
+    for part, right in zip(torch.split(users, 500), torch.split(answers, 500), strict=True):
         scores = scorer_of(one).scores(part, None).clone()
         for row, user in enumerate(part.tolist()):
             known = split.train.of(user)
