@@ -101,7 +101,7 @@ app = typer.Typer(
     cls=_LoadedWhenCalled,
     no_args_is_help=True,
     help="Personalised federated recommendation: one user is one client, measured honestly.",
-    **_STYLE,
+    **{**_STYLE, "add_completion": True},
 )
 
 
