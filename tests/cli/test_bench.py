@@ -219,7 +219,7 @@ def test_bad_suites_and_names(
 
 
 def test_a_suite_must_be_named_and_known(ownview: Callable[..., Outcome]) -> None:
-    assert "name a suite: best, large, papers, quick, sequential" in ownview("bench").err
+    assert "name a suite: best, large, papers, private, quick, sequential" in ownview("bench").err
     assert ownview("bench", "quik").err == "ownview: unknown suite 'quik'; did you mean 'quick'?\n"
     assert ownview("bench", "none.toml").err == "ownview: none.toml: no such suite file\n"
 

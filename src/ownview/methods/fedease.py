@@ -92,8 +92,9 @@ class FedEASE(ReportingMethod):
         return super().client(world) if private is None else private.client()
 
     def _private(self, world: World) -> PrivatePairs | None:
-        plan = world.protection
-        return None if plan is None else PrivatePairs(self.regularization, self.nearness, self.recency, world, plan)
+        plan, timeless = world.protection, world.order == "none"
+        near, recent = (math.inf, math.inf) if timeless else (self.nearness, self.recency)
+        return None if plan is None else PrivatePairs(self.regularization, near, recent, world, plan)
 
     def sends(self, world: World) -> dict[str, Summand]:
         """K_u, m x m."""
@@ -125,6 +126,9 @@ class FedEASE(ReportingMethod):
 
     def portable(self, received: Params, world: World) -> Portable:
         """Exactly what a client scores by."""
+        private = self._private(world)
+        if private is not None:
+            return private.portable(received)
         return Linear((Term(received["weights"], math.inf if world.order == "none" else self.recency),))
 
     def server(self, world: World) -> Server:

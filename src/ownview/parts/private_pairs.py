@@ -16,6 +16,7 @@ from torch import Tensor
 from ownview.parts.next_settings import column
 from ownview.parts.places import faded, latest, nearness, numbers_held, reach, weighed_rows
 from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
+from ownview.seam.portable import Linear, Term
 from ownview.seam.protection import Protection
 from ownview.seam.roles import Param, received, timeline
 from ownview.seam.server import Arrived, Server, Sums
@@ -28,19 +29,25 @@ _ALL = 2**31
 _POPULARITY, _NEARNESS = 1, 2
 _USERS_PER_ITEM = 5.0
 _FEWEST, _MOST = 100, 4096
+_FAR_BEHIND = 1000.0
 _MARGIN = 1.1
 """Eigenvalues must be above the edge of the noise by so much."""
 _DIAGONAL = 0.05
 """1 - B_ii is at least this: noise can make it anything, and a ridge regression without noise keeps it above."""
 
 
-def items_kept(world: World, plan: Protection) -> int:
+def items_kept(world: World, plan: Protection, share: float = RELEASES[1]) -> int:
     """K = n / (5 sigma), from 100 to 4096 and at most m; sigma the noise of the whole budget in a sum of norm 1 each.
 
     An eigenvalue of the sum grows with n / K for K items alike, and the edge of the noise with sigma sqrt K; more items
     are worth their noise as long as users are many. Found on generated worlds and on validation of goodbooks.
+
+    Args:
+        world: n and m.
+        plan: the budget.
+        share: of it that the release of nearness takes.
     """
-    sigma = plan.in_sum(_NEARNESS) * math.sqrt(RELEASES[_NEARNESS - 1])
+    sigma = plan.in_sum(_NEARNESS) * math.sqrt(share)
     wanted = round(world.num_clients / (_USERS_PER_ITEM * sigma))
     return min(max(wanted, _FEWEST), _MOST, world.num_items)
 
@@ -58,6 +65,7 @@ class PrivatePairs:
         recency: likewise.
         world: number of clients and items, and the budget.
         plan: the budget.
+        share: of it that the release of nearness takes.
     """
 
     regularization: float
@@ -65,19 +73,25 @@ class PrivatePairs:
     recency: float
     world: World
     plan: Protection
+    share: float = RELEASES[1]
 
     @property
     def kept(self) -> int:
         """K."""
-        return items_kept(self.world, self.plan)
+        return items_kept(self.world, self.plan, self.share)
+
+    @property
+    def edge(self) -> float:
+        """Eigenvalues of the sum of nearness below it are taken for noise."""
+        return _MARGIN * 2 * self.plan.in_sum(_NEARNESS) * math.sqrt(self.kept / 2)
 
     def client(self) -> Client:
         """The client's half."""
-        work = Reporting(self._sends(), self.report, working=self._working)
-        return Client(self._params(), work, self.scores, whole_rows=True)
+        work = Reporting(self.sends(), self.report, working=self._working)
+        return Client(self.params(), work, self.scores, whole_rows=True)
 
-    def _params(self) -> dict[str, Param]:
-        """place: of every item among the K, from 1; 0 for all others."""
+    def params(self) -> dict[str, Param]:
+        """What a client has; place: of every item among the K, from 1; 0 for all others."""
         m, kept = self.world.num_items, self.kept
         return {
             "past": timeline(),
@@ -86,7 +100,8 @@ class PrivatePairs:
             "weights": received(kept, kept),
         }
 
-    def _sends(self) -> dict[str, Summand]:
+    def sends(self) -> dict[str, Summand]:
+        """What leaves a client."""
         return {
             "popular": Summand((self.world.num_items,), "which items it has, as a vector of norm 1, once"),
             "pairs": Summand(
@@ -106,7 +121,7 @@ class PrivatePairs:
         if context.round == _POPULARITY:
             share = places.mask / places.mask.sum().clamp(min=1).sqrt()
             return {"popular": column(places, share), "pairs": nothing}, {}
-        place, inside = _places(p, places.rows)
+        place, inside = kept_places(p, places.rows)
         inside = inside * places.mask
         near = nearness(places, self.nearness) * inside[:, None] * inside
         norm = near.square().sum().sqrt()
@@ -120,18 +135,20 @@ class PrivatePairs:
             place = torch.zeros_like(popular)
             place[best] = torch.arange(1, self.kept + 1, dtype=popular.dtype, device=popular.device)
             return {"popular": popular, "place": place}
-        edge = _MARGIN * 2 * self.plan.in_sum(_NEARNESS) * math.sqrt(self.kept / 2)
-        return {"weights": weights_above(sums["pairs"], self.regularization, edge)}
+        return {"weights": weights_above(sums["pairs"], self.regularization, self.edge)}
 
     def scores(self, p: Params) -> Tensor:
         """[m] by what the client had last."""
         places = latest(p, "past", reach(self.recency))
-        place, inside = _places(p, places.rows)
-        within = weighed_rows(faded(places, self.recency) * inside, place, p["weights"])
-        popular = p["popular"] / p["popular"].abs().max().clamp(min=1e-12)
-        here, kept = _places(p, torch.arange(len(popular), device=popular.device))
-        # Popularity decides among what is equal: everything, for a client without any of the items that are kept.
-        return torch.where(kept > 0, within[here] + 1e-6 * popular, within.min() - 2 + popular)
+        place, inside = kept_places(p, places.rows)
+        return behind_by_popularity(p, weighed_rows(faded(places, self.recency) * inside, place, p["weights"]))
+
+    def portable(self, received: Params) -> Linear:
+        """What a client scores by: B in the rows and columns of the K."""
+        m, kept = self.world.num_items, kept_items(received)
+        weights = received["weights"].new_zeros(m, m)
+        weights[kept[:, None], kept] = received["weights"]
+        return Linear((Term(weights, self.recency),), bias=bias_of(received))
 
     def server(self) -> Server:
         """Eigenvectors stand twice while they are multiplied out, in float64."""
@@ -139,7 +156,28 @@ class PrivatePairs:
         return Server(Sums(self.combine, working=8 * self.kept**2, advice=advice))
 
 
-def _places(p: Params, rows: Tensor) -> tuple[Tensor, Tensor]:
+def behind_by_popularity(p: Params, within: Tensor) -> Tensor:
+    """[m] scores of all items from those of the K: the others come behind them, by popularity."""
+    popular = p["popular"] / p["popular"].abs().max().clamp(min=1e-12)
+    here, kept = kept_places(p, torch.arange(len(popular), device=popular.device))
+    # Popularity decides among what is equal: everything, for a client without any of the items that are kept.
+    return torch.where(kept > 0, within[here] + 1e-6 * popular, within.min() - 2 + popular)
+
+
+def kept_items(p: Params) -> Tensor:
+    """[K] the items that are kept, by place."""
+    found = p["place"].round().long()
+    order = found.argsort()
+    return order[found[order] > 0]
+
+
+def bias_of(p: Params) -> Tensor:
+    """[m] what `behind_by_popularity` adds to scores, the same for everybody: no score of the K is below -1000."""
+    popular = p["popular"] / p["popular"].abs().max().clamp(min=1e-12)
+    return torch.where(p["place"] > 0, 1e-6 * popular, popular - _FAR_BEHIND)
+
+
+def kept_places(p: Params, rows: Tensor) -> tuple[Tensor, Tensor]:
     """Places [l] of items among the K, from 0, and 1 where they are among them."""
     found = p["place"][rows].round().long()
     return (found - 1).clamp(min=0), (found > 0).to(p["place"].dtype)
