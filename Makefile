@@ -8,11 +8,12 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 .PHONY: demo test rounding browser docs picture lint types check bench clean
 
-demo: .venv/.core  ## the main job: the flaw of published figures, then what wins honestly, and five books for one reader
+demo: .venv/.core  ## the main job: the flaw of published figures, what wins honestly, five books for one reader, a page for people
 	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper \
 		--rounds 30 --jobs 2 --out runs/demo --resume
 	$(BIN)/ownview compare popularity markov ease fedease fednext --jobs 2 --out runs/demo-honest --resume
 	$(BIN)/ownview recommend runs/demo-honest/fedease-honest-seed0 --user 58 -k 5
+	$(BIN)/ownview page runs/demo-honest/fedease-honest-seed0 -o runs/books.html --title "Books you may like" --force
 
 test: .venv/.test  ## unit, property and conformance tests; real-data tests where the data is
 	$(BIN)/python -m pytest -n 2
@@ -24,7 +25,7 @@ rounding: .venv/.test  ## what compares engines or asks for learning, with the r
 			$(BIN)/python -m pytest -q -n 2 tests/test_conformance.py -k "learns or equals"; \
 	done
 
-browser: .venv/.test  ## the report in headless Chromium; skipped with the reason where there is none
+browser: .venv/.test  ## the report and the page for people in headless Chromium; skipped with the reason where there is none
 	$(BIN)/python -m pytest -n 0 -m browser tests/browser
 
 docs: .venv/.docs  ## the documentation site in site/; fails where a link leads nowhere

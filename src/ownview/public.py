@@ -59,6 +59,8 @@ from ownview.plugins.plgc import PLGC as PLGC
 from ownview.runs.api import compare as compare
 from ownview.runs.api import fit as fit
 from ownview.runs.api import run as run
+from ownview.runs.attacking import Attacked as Attacked
+from ownview.runs.attacking import attack as attack
 from ownview.runs.experiment import Experiment as Experiment
 from ownview.runs.loggers import Logger as Logger
 from ownview.runs.loggers import TensorBoard as TensorBoard
@@ -89,6 +91,15 @@ from ownview.seam.mixing import Mixing as Mixing
 from ownview.seam.optimizers import Adam as Adam
 from ownview.seam.optimizers import Sgd as Sgd
 from ownview.seam.plugin import Plugin as Plugin
+from ownview.seam.portable import Factors as Factors
+from ownview.seam.portable import Linear as Linear
+from ownview.seam.portable import Logistic as Logistic
+from ownview.seam.portable import LowRank as LowRank
+from ownview.seam.portable import Portable as Portable
+from ownview.seam.portable import Refusal as Refusal
+from ownview.seam.portable import Ridge as Ridge
+from ownview.seam.portable import SparseRows as SparseRows
+from ownview.seam.portable import Term as Term
 from ownview.seam.roles import Param as Param
 from ownview.seam.roles import chance as chance
 from ownview.seam.roles import fresh as fresh

@@ -81,15 +81,20 @@ def parts_of(blend: Blend) -> list[Model]:
     return found
 
 
-def enough_rounds(model: Model) -> int | None:
-    """Rounds after which nothing changes any more if everybody takes part; None where every round matters."""
+def enough_rounds(model: Model, *, accounted: bool = False) -> int | None:
+    """Rounds after which nothing changes any more if everybody takes part; None where every round matters.
+
+    Args:
+        model: any.
+        accounted: whether what leaves clients is under a budget, for which some methods have a form of their own.
+    """
     if isinstance(model, Blend):
         named = zip(model.parts, parts_of(model), strict=True)
         each = [1 if Part.read(text).folder else enough_rounds(part) for text, part in named]
         known = [one for one in each if one is not None]
         return max(known) if len(known) == len(each) else None
     if isinstance(model, Federated):
-        return model.enough
+        return len(model.releases) if accounted and model.releases else model.enough
     return 1 if isinstance(model, OneShot) else None
 
 

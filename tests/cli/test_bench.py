@@ -115,6 +115,8 @@ def test_parts_of_a_suite(ownview: Callable[..., Outcome]) -> None:
     ]
     by_method = json.loads(ownview(*BENCH, "--list", "--json", "--method", "fedmf").out)["runs"]
     assert [one["method"] for one in by_method] == ["fedmf (small)"] * 4
+    under = json.loads(ownview(*BENCH, "--list", "--json", "--protocol", "paper").out)["runs"]
+    assert {one["protocol"] for one in under} == {"paper"}
     assert not any(one["finished"] for one in listed)
     told = ownview(*BENCH, "--list", "--method", "fedmf (small)", "--rounds", "2").out.splitlines()
     assert [line.split()[-1] for line in told[1:]] == [one["run"].rpartition("-")[2] for one in listed]
@@ -217,7 +219,7 @@ def test_bad_suites_and_names(
 
 
 def test_a_suite_must_be_named_and_known(ownview: Callable[..., Outcome]) -> None:
-    assert "name a suite: best, large, papers, quick, sequential" in ownview("bench").err
+    assert "name a suite: best, large, papers, private, quick, sequential" in ownview("bench").err
     assert ownview("bench", "quik").err == "ownview: unknown suite 'quik'; did you mean 'quick'?\n"
     assert ownview("bench", "none.toml").err == "ownview: none.toml: no such suite file\n"
 

@@ -80,7 +80,8 @@ def test_run_tells_a_person_what_was_measured_and_how(world: Path, ownview: Call
     outcome = ownview("run", "fedmf", "--data", world, *QUICK)
     assert (outcome.code, outcome.err) == (0, "")
     assert re.match(
-        r"fedmf on world, protocol honest, seed 0: test at round [123] of 3 \(chosen on validation\), "
+        r"fedmf \(local_epochs=1, embedding_size=4\) on world, protocol honest, seed 0: "
+        r"test at round [123] of 3 \(chosen on validation\), "
         r"20 users ranked among all items",
         outcome.words,
     )
@@ -290,7 +291,9 @@ def test_ls_runs_lists_finished_unfinished_and_unreadable_ones(world: Path, ownv
     assert found["b"]["HR@10"] == round(json.loads(Path("runs/b/result.json").read_text())["test"]["HR@10"], 4)
     assert (found["deep/c"]["rounds"], found["deep/c"]["HR@10"]) == ("3 of 3", None)
     table = ownview("ls", "runs").out.splitlines()
-    assert table[0].split() == ["name", "method", "data", "protocol", "seed", "rounds", "HR@10"]
+    assert table[0].split() == ["began", "protocol", "rounds", "HR@10", "run"]
+    assert [line.split()[-1] for line in table[2:]] == ["b", "deep/c"], "paths are whole"
+    assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d  honest", line) for line in table[2:])
 
 
 def test_doctor_reports_versions_devices_and_data(ownview: Callable[..., Outcome]) -> None:
@@ -308,7 +311,7 @@ def test_version_is_the_packages(ownview: Callable[..., Outcome]) -> None:
     assert ownview("--version") == Outcome(0, f"{__version__}\n", "")
 
 
-COMMANDS = ["", "run", "compare", "recommend", "ls", "doctor"]
+COMMANDS = ["", "run", "compare", "attack", "recommend", "ls", "doctor"]
 COMMANDS += ["data", "data ls", "data describe", "data fetch", "data import"]
 
 

@@ -7,8 +7,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ownview.report.gather import gather
+from ownview.report.gather import gather, render
 from ownview.runs.audits import findings_of
+from ownview.runs.exposure import exposures
 from ownview.runs.run import open_run
 
 
@@ -55,3 +56,14 @@ def test_findings_that_fire_come_first(runs: Path) -> None:
     fires = [one["fires"] for one in protocol["findings"]]
     assert fires == sorted(fires, reverse=True)
     assert fires[0]
+
+
+def test_what_one_upload_gives_away_stands_on_the_page_where_a_comparison_looked(runs: Path, tmp_path: Path) -> None:
+    federated = next(path.parent for path in sorted(runs.glob("*/cost.json")))
+    copy = shutil.copytree(federated, tmp_path / "one")
+    assert gather([copy])["datasets"][0]["attacks"] == []
+    label = open_run(copy).experiment.label()
+    finding = exposures([open_run(copy)], probe=True)[label]
+    (shown,) = gather([copy])["datasets"][0]["attacks"]
+    assert (shown["sentence"], shown["fires"], shown["privacy"]) == (finding.sentence, finding.fires, "none")
+    assert finding.sentence in render(gather([copy]))

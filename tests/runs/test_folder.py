@@ -101,7 +101,8 @@ class TestWriteWhole:
 def test_finished_folder_holds_what_its_documentation_lists(method: str, world: Path, tmp_path: Path) -> None:
     run(experiment_of(method, world), out=tmp_path / "run")
     documented = set(re.findall(r"^([a-z]+\.[a-z]+)  ", folder_module.__doc__ or "", re.MULTILINE))
-    gone = {"checkpoint.safetensors", "audit.json", *(["cost.json"] if method == "popularity" else [])}
+    gone = {"checkpoint.safetensors", "audit.json", "attack.json", "privacy.json"}
+    gone |= {"cost.json"} if method == "popularity" else set()
     assert {path.name for path in (tmp_path / "run").iterdir()} == documented - gone
     assert documented > {"result.json", "rounds.jsonl", "users.csv", "cost.json"}
 

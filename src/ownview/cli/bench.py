@@ -46,6 +46,9 @@ def command(
     data: Annotated[
         list[str] | None, typer.Option("--data", help="A dataset of the suite; may be repeated. All if not given.")
     ] = None,
+    protocol: Annotated[
+        list[str] | None, typer.Option("--protocol", help="A protocol of the suite; may be repeated. All if not given.")
+    ] = None,
     seeds: Annotated[int | None, typer.Option("--seeds", help="Instead of the suite's number.", min=1)] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Instead of the suite's.", min=1)] = None,
     out: Annotated[
@@ -73,7 +76,7 @@ def command(
         raise SettingError(f"name a suite: {', '.join(one.name for one in suites())}; see ownview bench --list")
     declared = load_suite(suite)
     folder = out or RUNS / "bench" / declared.name
-    planned = plan(part_of(declared, method or (), data or (), seeds), folder / "runs", rounds, device)
+    planned = plan(part_of(declared, method or (), data or (), seeds, protocol or ()), folder / "runs", rounds, device)
     if listing:
         _list_runs(planned, as_json)
         return

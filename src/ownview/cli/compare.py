@@ -20,6 +20,7 @@ from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import Task, run_all
 from ownview.runs.experiment import Experiment
+from ownview.runs.exposure import exposures
 from ownview.runs.table import Comparison, counted
 
 
@@ -66,7 +67,10 @@ def command(
         runs = run_all(
             tasks, jobs=jobs, memory=memory, data_dir=data_dir, on_round=lambda run, number, metrics: advance(run.name)
         )
-    comparison = Comparison.of(runs, findings_of(runs, probe=True, data_dir=data_dir))
+    comparison = replace(
+        Comparison.of(runs, findings_of(runs, probe=True, data_dir=data_dir)),
+        exposed=exposures(runs, probe=True, data_dir=data_dir),
+    )
     if as_json:
         print_json({**comparison.to_dict(), "folder": str(folder)})
         return

@@ -25,3 +25,5 @@ def command(
     console = Console(highlight=False)
     console.print(f"{done.path}: {done.bytes / 1e6:.1f} MB", soft_wrap=True, markup=False)
     console.print(done.agreement.sentence(), soft_wrap=True, markup=False)
+    for sentence in done.left_out:
+        console.print(f"note: {sentence}", soft_wrap=True, markup=False)

@@ -7,7 +7,7 @@ from rich.table import Column, Table
 
 from ownview.cli.terminal import Console
 from ownview.evaluation.comparison import Cell
-from ownview.runs.table import Comparison
+from ownview.runs.table import Comparison, grouped
 
 
 def figures(found: Comparison, title: str, *, over_seeds: bool = False) -> Table:
@@ -33,6 +33,9 @@ def warn(console: Console, found: Comparison) -> None:
     for protocol in found.ranked:
         for finding in found.warnings(protocol):
             console.print(f"[red]![/] {escape(protocol)}, {finding.probe}: {escape(finding.sentence)}")
+    for sentence, methods in grouped((one.sentence, method) for method, one in found.exposed.items()).items():
+        if found.exposed[methods[0]].fires:
+            console.print(f"[red]![/] {escape(', '.join(methods))}: {escape(sentence)}")
 
 
 def _text(cell: Cell, over_seeds: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +27,7 @@ from ownview.seam.method import Federated
 from ownview.seam.roles import REPORTED
 from ownview.seam.training import ANY_WORLD
 
-_RUN_COLUMNS = ("name", "method", "data", "protocol", "seed", "rounds", "HR@10")
+_RUN_COLUMNS = ("name", "method", "data", "began", "protocol", "seed", "rounds", "HR@10")
 
 
 class Kind(StrEnum):
@@ -61,14 +62,33 @@ def command(
     if not rows:
         typer.echo(f"no {kind.value} here" + (f" (looked in {folder})" if kind is Kind.RUNS else ""))
         return
+    if kind is Kind.RUNS:
+        _show_runs(rows)
+        return
     table = Table(box=None, pad_edge=False)
     for column in rows[0]:
-        wraps = column in ("name", "method") if kind is Kind.RUNS else column != "name"
         least = 12 if column == "name" else None
-        table.add_column(column.replace("_", " "), no_wrap=not wraps, overflow="fold", min_width=least)
+        table.add_column(column.replace("_", " "), no_wrap=column == "name", overflow="fold", min_width=least)
     for row in rows:
         table.add_row(*("" if value is None else escape(str(value)) for value in row.values()))
     Console(highlight=False).print(table)
+
+
+def _show_runs(rows: list[dict[str, Any]]) -> None:
+    """A line each; the path comes last and is never broken, so that it can be taken as it is."""
+    columns = [name for name in _RUN_COLUMNS if name not in ("name", "method", "data", "seed")]
+    texts = [{name: "" if row[name] is None else str(row[name]) for name in _RUN_COLUMNS} for row in rows]
+    wide = {name: max(len(name), *(len(one[name]) for one in texts)) for name in columns}
+    console = Console(highlight=False)
+
+    def line(cells: dict[str, str], last: str) -> None:
+        told = "  ".join(f"{cells[name]:<{wide[name]}}" for name in columns)
+        console.print(f"{told}  {last}", soft_wrap=True, markup=False)
+
+    line({name: name for name in columns}, "run")
+    for one in texts:
+        broken = one["method"].startswith("unreadable")
+        line(one, f"{one['name']}  {one['method']}" if broken else one["name"])
 
 
 def _methods() -> list[dict[str, Any]]:
@@ -125,8 +145,9 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
         except OwnviewError as error:
             rows.append(dict.fromkeys(_RUN_COLUMNS) | {"name": name, "method": f"unreadable: {error}"})
             continue
+        began = datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
         told = (
-            name, experiment.label(), experiment.data_label(), experiment.protocol.name, experiment.seed,
+            name, experiment.label(), experiment.data_label(), began, experiment.protocol.name, experiment.seed,
             f"{len(rounds)} of {experiment.rounds}", _figure(done),
         )  # fmt: skip
         rows.append(dict(zip(_RUN_COLUMNS, told, strict=True)))

@@ -63,6 +63,10 @@ COMMANDS = {
         "audit",
         "Probe a protocol on some data: leaks, repeated pairs, time, selection, and whether its ranking is sane.",
     ),
+    "attack": Command(
+        "attack",
+        "Attack a method as its server could: read users' items from uploads and sums, and audit what noise promises.",
+    ),
     "report": Command("report", "Make one self-contained HTML page of finished runs: tables, curves, lists, pictures."),
     "fit": Command("fit", "Train a method on everything, nothing held out: for recommending, without a test figure."),
     "recommend": Command(
@@ -101,7 +105,7 @@ app = typer.Typer(
     cls=_LoadedWhenCalled,
     no_args_is_help=True,
     help="Personalised federated recommendation: one user is one client, measured honestly.",
-    **_STYLE,
+    **{**_STYLE, "add_completion": True},
 )
 
 

@@ -36,7 +36,10 @@ Sets = Annotated[
 ]
 Privacy = Annotated[
     str | None,
-    typer.Option("--privacy", help="Noise on uploads: laplace:0.5, or gaussian:clip=0.1,noise=1 (clipped first)."),
+    typer.Option(
+        "--privacy",
+        help="A budget: central:epsilon=8 (docs/privacy.md). Noise alone: laplace:0.5, gaussian:clip=0.1,noise=1.",
+    ),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 EngineName = Annotated[str, typer.Option("--engine", help="vector, or loop for one client at a time.")]

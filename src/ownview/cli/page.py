@@ -31,3 +31,5 @@ def command(
     left = "" if done.kept == 1 else f", the strongest {100 * done.kept:.0f} % of its weights"
     console.print(f"{done.path}: {done.bytes / 1e6:.1f} MB{left}; open it in a browser", soft_wrap=True, markup=False)
     console.print(done.agreement.sentence(), soft_wrap=True, markup=False)
+    for sentence in done.left_out:
+        console.print(f"note: {sentence}", soft_wrap=True, markup=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -110,12 +111,17 @@ class Lines:
         Console(stderr=True, highlight=False).print(line, soft_wrap=True, markup=False)
 
 
+def _lines_wanted() -> bool:
+    """Whoever keeps what comes out may do without: OWNVIEW_PROGRESS=off."""
+    return os.environ.get("OWNVIEW_PROGRESS", "") != "off"
+
+
 @contextmanager
 def progress(title: str, total: int, *, quiet: bool = False) -> Iterator[Advance]:
     """A bar over `total` units on a terminal, a line now and then elsewhere; nothing where `quiet` is set."""
     with bars(quiet=quiet) as bar:
         if bar is None:
-            yield (lambda words: None) if quiet else Lines(title, total).advance
+            yield (lambda words: None) if quiet or not _lines_wanted() else Lines(title, total).advance
             return
         task = bar.add_task(title, total=total, words="")
         yield lambda words: bar.update(task, advance=1, words=words)
@@ -170,7 +176,7 @@ class Board:
 def live(title: str, planned: Sequence[Planned], jobs: int, *, quiet: bool = False) -> Iterator[Told]:
     """Show the board on stderr, a line now and then where that is no terminal; nothing where `quiet` is set."""
     console = Console(stderr=True)
-    if quiet:
+    if quiet or not (console.is_terminal or _lines_wanted()):
         yield lambda folder, number, metrics: None
         return
     if not console.is_terminal:

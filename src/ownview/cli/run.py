@@ -25,6 +25,7 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
+from ownview.runs.otherwise import otherwise
 from ownview.runs.run import Run, experiment_of, resume, run
 
 Config = Annotated[Path | None, typer.Option("--config", help="An experiment as a TOML file; options override it.")]
@@ -81,7 +82,7 @@ def command(
         asked["protocol"] = protocol_by_name(protocol)
     if resume_from is not None:
         _refuse(given & {"config", "out", "plugin", "columns", "preset_name"}, sets)
-        title, total = f"resuming {resume_from.name}", experiment_of(RunFolder.open(resume_from)).rounds
+        title, total = f"resuming {resume_from.name}, rounds", experiment_of(RunFolder.open(resume_from)).rounds
         work = partial(resume, resume_from, asked=_comparable(asked, method))
     else:
         base = replace(base_experiment(method, asked.get("data", data), config, preset_name), **asked)
@@ -89,7 +90,7 @@ def command(
         if sets or plugin or (method or base.method).lower() != base.method.lower():
             base = replace(base, settings_tried=0)  # what a file says of its settings is not true of others
         experiment = with_settings(base, method or base.method, wrapped, sets)
-        title, total = experiment.label(), experiment.rounds_needed
+        title, total = f"{experiment.label()}, rounds", experiment.rounds_needed
         work = partial(run, experiment, out=out or new_folder(folder_of(experiment)))
     with progress(title, total, quiet=as_json) as advance:
         finished = work(memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance(_words(metrics)))
@@ -108,12 +109,14 @@ def show(finished: Run, *, as_json: bool) -> None:
     console = Console(highlight=False)
     among = finished.experiment.protocol.candidates
     console.print(
-        f"[bold]{escape(result['method'])}[/] on {escape(result['data'])}, "
+        f"[bold]{escape(result['method'])}[/]{escape(_otherwise(finished))} on {escape(result['data'])}, "
         f"protocol [bold]{escape(result['protocol'])}[/], "
         f"seed {result['seed']}: test at round {result['chosen_round']} of {result['rounds']} "
         f"(chosen on {result['chosen_on']}), "
         f"{result['users_ranked']:,} users ranked among {f'{among + 1}' if among else 'all'} items"
     )
+    if "privacy" in result:
+        console.print(f"  [bold]{escape(result['privacy']['headline'])}[/]", soft_wrap=True)
     shown = [f"{name} {value:.4f}" for name, value in result["test"].items()]
     for start in range(0, len(shown), 4):
         console.print("  " + "   ".join(f"{cell:<18}" for cell in shown[start : start + 4]).rstrip())
@@ -122,9 +125,15 @@ def show(finished: Run, *, as_json: bool) -> None:
     _show_groups(console, result)
     if (result.get("cost") or {}).get("seconds"):
         console.print(_cost(result), soft_wrap=True, markup=False)
-    for note in result["notes"]:
+    for note in (one for one in result["notes"] if one != result.get("privacy", {}).get("headline")):
         console.print(f"  note: {note}", markup=False)
     console.print(f"  {result['seconds']:.1f} s, everything in {result['folder']}", soft_wrap=True, markup=False)
+
+
+def _otherwise(finished: Run) -> str:
+    """In brackets, what is not as it is without options: plug-ins, settings, the federation's; empty where all is."""
+    told = otherwise(finished.experiment)
+    return f" ({', '.join(told)})" if told else ""
 
 
 def _show_groups(console: Console, result: dict[str, Any]) -> None:

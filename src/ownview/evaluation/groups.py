@@ -55,19 +55,24 @@ class ActivityRange(NamedTuple):
 
 
 def quarters(interactions: IntArray) -> list[IntArray]:
-    """Cut k >= 1 users into four groups by activity, the least active first.
+    """Cut k >= 1 users into up to four groups by activity, the least active first.
 
-    Groups are cut by rank, users of equal activity in order of position, so sizes differ by one at most, and users of
-    equal activity may fall into neighbouring groups. Fewer than four users are a group each.
+    Users of equal activity are in one group: each of the three cuts is the change of activity nearest to a quarter of
+    the users, the earlier of two that are as near. Where activity changes less often there are fewer groups.
 
     Args:
         interactions: [k] of each user, by position.
 
     Returns:
-        places in `interactions`, the busiest of a group last.
+        places in `interactions`, by activity and then by position.
     """
     order = np.argsort(interactions, kind="stable")
-    return np.array_split(order, min(_GROUPS, len(order)))
+    changes = np.flatnonzero(np.diff(interactions[order])) + 1
+    if not len(changes):
+        return [order]
+    wanted = len(order) * np.arange(1, _GROUPS) / _GROUPS
+    cuts = changes[np.abs(changes[None, :] - wanted[:, None]).argmin(axis=1)]
+    return np.split(order, np.unique(cuts))
 
 
 def by_activity(interactions: IntArray, values: Mapping[str, FloatArray]) -> list[dict[str, Any]]:

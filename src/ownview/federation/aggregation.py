@@ -54,6 +54,7 @@ class MeanPartial(Partial):
         by_row: names of tables averaged over the clients that touched a row.
         weigh: gives the rows of `tables` weights of their own, which take the place of the clients'.
         tables: names of what is averaged and has rows.
+        divisor: what sums are divided by in place of the clients' weights; None for those.
     """
 
     def __init__(
@@ -65,7 +66,9 @@ class MeanPartial(Partial):
         by_row: frozenset[str] = frozenset(),
         weigh: RowWeights | None = None,
         tables: frozenset[str] = frozenset(),
+        divisor: float | None = None,
     ) -> None:
+        self.divisor = divisor
         self.shared, self.weighting, self.personal, self.by_row, self.weigh = shared, weighting, personal, by_row, weigh
         self.own_weights = tables if weigh is not None else frozenset()
         self.sums = {name: torch.zeros_like(value) for name, value in shared.items()}
@@ -109,7 +112,9 @@ class MeanPartial(Partial):
                 total.add_(counted.sum(0))
 
     def mean(self) -> Params:
-        """The mean change; zero where nobody took part."""
+        """The mean change; zero where nobody took part, unless sums are divided by a fixed number."""
+        if self.divisor is not None:
+            return {name: total / self.divisor for name, total in self.sums.items()}
         if not bool(self.weight):
             return self.sums
         return {name: total / self._divisor(name, total) for name, total in self.sums.items()}

@@ -69,19 +69,20 @@ class Upload:
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
     def norms(self) -> Tensor:
-        """[B] Euclidean norm of all changes and written-out summands; 0 where a client sends nothing."""
+        """[B] Euclidean norm of all changes and summands, float64; 0 where a client sends nothing."""
         parts = [_squares(change * wide(self.touched, change)) for change in self.rows.values()]
-        parts += [_squares(change) for change in (*self.whole.values(), *self.written_out().values())]
+        parts += [_squares(change) for change in self.whole.values()]
+        parts += [_squares_of_summand(one) for one in self.sums.values()]
         if not parts:
-            return torch.zeros(len(self.clients), device=self.clients.device)
+            return torch.zeros(len(self.clients), dtype=torch.float64, device=self.clients.device)
         return torch.stack(parts).sum(0).sqrt()
 
     def scaled(self, factors: Tensor) -> Upload:
         """Every client's changes and summands times its factor [B]."""
-        rows, whole, sums = (
-            {name: value * wide(factors, value) for name, value in part.items()}
-            for part in (self.rows, self.whole, self.written_out())
+        rows, whole = (
+            {name: _times(value, factors) for name, value in part.items()} for part in (self.rows, self.whole)
         )
+        sums = {name: _scaled(one, factors) for name, one in self.sums.items()}
         return replace(self, rows=rows, whole=whole, sums=sums)
 
     def spread(self, num_items: int) -> Upload:
@@ -138,7 +139,27 @@ def add_cells(matrix: Tensor, patch: Patch) -> None:
 
 
 def _squares(change: Tensor) -> Tensor:
-    return change.reshape(len(change), -1).square().sum(1)
+    """[B] in float64: what is bounded by them must be so to the last digits."""
+    norms: Tensor = torch.linalg.vector_norm(change.reshape(len(change), -1), dim=1, dtype=torch.float64)
+    return norms.square()
+
+
+def _squares_of_summand(one: Sent) -> Tensor:
+    """[B] of all its numbers, without writing them out."""
+    if isinstance(one, Product):  # |L^T R|^2 = sum of (L L^T) * (R R^T)
+        left, right = (side.double() @ side.double().mT for side in one)
+        return (left * right).sum((1, 2)).clamp(min=0)
+    return _squares(one.values if isinstance(one, Patch) else one)
+
+
+def _scaled(one: Sent, factors: Tensor) -> Sent:
+    if isinstance(one, Product):
+        return Product(_times(one.left, factors), one.right)
+    return one._replace(values=_times(one.values, factors)) if isinstance(one, Patch) else _times(one, factors)
+
+
+def _times(values: Tensor, factors: Tensor) -> Tensor:
+    return values * wide(factors, values).to(values.dtype)
 
 
 def wide(tensor: Tensor, like: Tensor) -> Tensor:

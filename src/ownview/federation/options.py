@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -13,6 +13,7 @@ from ownview.base.randomness import bits, derive, unit
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import Settings, setting
 from ownview.federation.transforms import transforms
+from ownview.privacy.budget import budget
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,11 @@ class FederationOptions(Settings):
     server_momentum: float = setting(
         0.9, "momentum, or Adam's first decay", low=0, high=0.9999, search=Between(0.0, 0.99)
     )
-    privacy: str = setting("none", "noise on uploads: none, laplace:SCALE or gaussian:clip=C,noise=Z")
+    privacy: str = setting(
+        "none",
+        "none; a budget that is accounted for: central:epsilon=E, distributed:epsilon=E or local:epsilon=E, with "
+        "delta=D, clip=C or clip=adaptive; or noise without an epsilon: laplace:SCALE, gaussian:clip=C,noise=Z",
+    )
 
     def __post_init__(self) -> None:
         given: object = self.clients
@@ -54,7 +59,13 @@ class FederationOptions(Settings):
             object.__setattr__(self, "clients", str(given))
         super().__post_init__()
         participation(self.clients)
-        transforms(self.privacy)
+        if budget(self.privacy) is None:
+            transforms(self.privacy)
+
+    def for_rounds(self, rounds: int) -> FederationOptions:
+        """With a budget for so many rounds, where there is a budget."""
+        asked = budget(self.privacy)
+        return self if asked is None else replace(self, privacy=str(asked.for_rounds(rounds)))
 
 
 @dataclass(frozen=True)

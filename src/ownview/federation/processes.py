@@ -27,6 +27,7 @@ from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
 from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
+from ownview.federation.protected import BOUND
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
@@ -98,7 +99,7 @@ class Device:
         self._save()
         if not len(upload.clients):
             return b""
-        return self.terms.post.write_upload(self.terms.sent(upload, number), number)
+        return self.terms.post.write_upload(self.terms.sent(upload, number, download.values.get(BOUND)), number)
 
     def receive(self, message: bytes, took_part: bool) -> None:
         """Take what the server has after a round; who took part works on it where the method has it so."""

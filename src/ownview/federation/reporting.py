@@ -105,7 +105,7 @@ class ReportingWork:
 
     @torch.no_grad()
     def do(self, samples: Reported, download: Download) -> Upload:
-        """A block reports; who has nothing to send is left out."""
+        """A block reports; who has nothing to send is left out, unless that would tell something of it."""
         home, context = self.home, Context(download.round)
         values, axes = self.values(download, samples.clients, received=not self.work.receives_after)
 
@@ -120,7 +120,7 @@ class ReportingWork:
         nothing = samples.clients.new_zeros(len(identities), 0)
         shapes = {name: one.shape for name, one in self.work.sends.items()}
         upload = Upload(identities, sizes, nothing, nothing.bool(), sums=sent, shapes=shapes)
-        return _speaking(upload)
+        return upload if home.world.protection is not None else _speaking(upload)
 
     @torch.no_grad()
     def after_round(self, download: Download, clients: Tensor) -> None:

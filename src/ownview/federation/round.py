@@ -19,10 +19,12 @@ from ownview.federation.clients import Axes
 from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.post import Post
+from ownview.federation.protected import BOUND
 from ownview.federation.reporting import reporting
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
+from ownview.privacy.planning import planned
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.server import Sums
@@ -73,7 +75,8 @@ class Federation:
         self, method: Federated, split: Split, excluded: Ragged, options: FederationOptions, seed: int, machine: Machine
     ) -> None:
         self.method, self.split, self.options, self.seed, self.machine = method, split, options, seed, machine
-        self.world = World(split.num_users, split.num_items, split.order)
+        plan = planned(options, split.num_users, method.releases)
+        self.world = World(split.num_users, split.num_items, split.order, plan)
         self.terms = Terms.of(method, self.world, options, seed, machine)
         self.client = self.terms.client
         self._require_memory()
@@ -109,7 +112,7 @@ class Federation:
                 download = self.server.download(number, block, for_training=True)
                 upload = self.work.do(samples, download)
                 clock.lap("train")
-                self._send(upload, number, total, traffic)
+                self._send(upload, download, total, traffic)
                 traffic.downloaded(download, len(block))
                 clock.lap("server")
         loss = self.work.loss(number)
@@ -127,15 +130,16 @@ class Federation:
         """Who takes part in a round."""
         return self.server.choose(number)
 
-    def _send(self, upload: Upload, number: int, total: MeanPartial | SumPartial, traffic: Traffic) -> None:
-        """Clients upload, and the server takes what arrives."""
+    def _send(self, upload: Upload, download: Download, total: MeanPartial | SumPartial, traffic: Traffic) -> None:
+        """Clients upload what came of a download, and the server takes what arrives."""
         if isinstance(total, SumPartial):
             require_declared(upload, reporting(self.client).sends)
         # Noise writes summands out, which may be items by items: one client at a time then.
-        one_by_one = self.terms.transform is not None and isinstance(total, SumPartial)
+        transform = self.terms.transform
+        one_by_one = transform is not None and transform.writes_out and isinstance(total, SumPartial)
         parts = [upload.one(k) for k in range(len(upload.clients))] if one_by_one else [upload]
         for part in parts:
-            sent = self.terms.sent(part, number)
+            sent = self.terms.sent(part, download.round, download.values.get(BOUND))
             traffic.uploaded(sent)
             total.add(sent)
             self.server.take(sent)

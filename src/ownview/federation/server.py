@@ -13,6 +13,7 @@ from ownview.base.randomness import bits, derive, unit
 from ownview.federation.aggregation import MeanPartial, SumPartial
 from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions, participants, participation
+from ownview.federation.protected import BOUND, next_bound, without_bound
 from ownview.federation.reporting import not_finite, reporting
 from ownview.federation.terms import Terms
 from ownview.seam.cohorts import Seen
@@ -181,7 +182,8 @@ class AggregationServer:
             if name in terms.mixed and terms.server.mixing is not None:
                 key = derive(terms.seed, "mixing")
                 self.mixtures[name] = Mixtures(terms.server.mixing, start, terms.world.num_clients, key)
-        self.optimizer = ServerOptimizer(terms.options, {name: self.shared[name] for name in terms.averaged})
+        averaged = {name: self.shared[name] for name in terms.averaged}
+        self.optimizer = ServerOptimizer(terms.options, without_bound(averaged))
         self.seen = self._seen(0)
 
     def choose(self, number: int) -> Tensor:
@@ -235,7 +237,9 @@ class AggregationServer:
         personal = frozenset(name for name in terms.averaged if terms.client.params[name].role is PERSONAL)
         weigh = combine.weigh if isinstance(combine, RowMean) else None
         averaged = {name: self.shared[name] for name in self.shared if name in terms.averaged}
-        return MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables)
+        plan = terms.world.protection
+        divisor = None if plan is None else plan.clients
+        return MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor)
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""
@@ -250,11 +254,14 @@ class AggregationServer:
     def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
         """Combine what has arrived from the clients of the round."""
         if self.terms.transform is not None:
-            self.terms.transform.on_server(total)
+            self.terms.transform.on_server(total, self.terms.summing(number, self.shared.get(BOUND)))
         if isinstance(total, SumPartial):
-            self._combine(number, total, len(cohort))
+            plan = self.terms.world.protection
+            self._combine(number, total, len(cohort) if plan is None else round(plan.clients))
             return
         mean = total.mean()
+        if BOUND in mean:
+            self.shared = {**self.shared, BOUND: next_bound(self.shared[BOUND], mean.pop(BOUND))}
         self.shared = {**self.shared, **self.optimizer.apply({name: self.shared[name] for name in mean}, mean)}
         for name, mixtures in self.mixtures.items():
             mixtures.mix(self.reported)

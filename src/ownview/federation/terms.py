@@ -18,12 +18,14 @@ from ownview.federation.clients import Clients
 from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.post import Post
+from ownview.federation.protected import BOUND, Protected, with_bound
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.soundness import names_moved, require_sound
 from ownview.federation.timelines import Timelines
 from ownview.federation.training import TrainingWork
-from ownview.federation.transforms import Sending, Transform, transforms
+from ownview.federation.transforms import Sending, Summing, Transform, transforms
 from ownview.federation.work import Household, Work
+from ownview.privacy.budget import budget
 from ownview.seam.client import Client, Reporting
 from ownview.seam.method import Federated
 from ownview.seam.roles import PERSONAL, REPORTED
@@ -58,15 +60,21 @@ class Terms:
     @classmethod
     def of(cls, method: Federated, world: World, options: FederationOptions, seed: int, machine: Machine) -> Terms:
         """Checked: what makes no sense is refused with the reason."""
+        if (budget(options.privacy) is None) != (world.protection is None):
+            raise SettingError(f"federation setting privacy={options.privacy!r} is not what the world was planned with")
         client, server = require_sound(method, world)
         server = _with_options(method.name, server, options, client)
-        terms = cls(method.name, client, server, world, options, seed, machine)
+        if world.protection is not None:
+            server = _uniform(method.name, server, options)
+        terms = cls(method.name, with_bound(client, world.protection), server, world, options, seed, machine)
         if options.row_mean == "touched" and not terms.tables:
             raise SettingError(
                 f"federation setting row_mean='touched': the server averages no item table of {method.name}; "
                 "expected method or all"
             )
         why = terms.transform.refusal(client, server) if terms.transform is not None else None
+        if world.protection is not None and not (why or terms.averaged or isinstance(server.combine, Sums)):
+            why = "nothing leaves its clients, so there is nothing to protect"
         if why:
             raise SettingError(
                 f"federation setting privacy={options.privacy!r} makes no sense for {method.name}: {why}"
@@ -84,7 +92,8 @@ class Terms:
         """Names of what clients send and the server averages."""
         moved = names_moved(self.client)
         sent = (name for name, param in self.client.params.items() if param.sends and param.role is not REPORTED)
-        return frozenset(name for name in sent if name in moved) - self.mixed
+        bound = frozenset({BOUND} if BOUND in self.client.params else ())
+        return (frozenset(name for name in sent if name in moved) - self.mixed) | bound
 
     @property
     def tables(self) -> frozenset[str]:
@@ -105,6 +114,8 @@ class Terms:
     @cached_property
     def transform(self) -> Transform | None:
         """Of uploads; None for none."""
+        if self.world.protection is not None:
+            return Protected.by(self.world.protection, self.client)
         own_noise = self.server.combine.noise if isinstance(self.server.combine, Sums) else "none"
         return transforms(self.options.privacy if self.options.privacy != "none" else own_noise)
 
@@ -130,18 +141,22 @@ class Terms:
 
     def sizes(self, upload: Upload) -> Tensor:
         """[B] bytes of the messages in which these clients' uploads leave; noise makes everything whole."""
-        if self.transform is None or not len(upload.clients):
-            return self.post.upload_sizes(upload)
+        if self.transform is None or not self.transform.writes_out or not len(upload.clients):
+            return self.post.upload_sizes(self.sent(upload, 1))
         size = self.post.upload_sizes(self.sent(upload.one(0), 1))
         return size.expand(len(upload.clients))
 
-    def sent(self, upload: Upload, number: int) -> Upload:
-        """Uploads as they leave their clients."""
+    def sent(self, upload: Upload, number: int, bound: Tensor | None = None) -> Upload:
+        """Uploads as they leave their clients in round `number`; `bound` where the server has told one."""
         if self.transform is None:
             return upload
         weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
         key = derive(self.seed, "privacy", number)
-        return self.transform.on_client(upload, Sending(key, weights, self.world.num_items))
+        return self.transform.on_client(upload, Sending(key, weights, self.world.num_items, number, bound))
+
+    def summing(self, number: int, bound: Tensor | None) -> Summing:
+        """What the server's half of the transform knows of round `number`."""
+        return Summing(derive(self.seed, "privacy of sums", number), number, bound)
 
 
 def work_of(home: Household) -> Work:
@@ -171,3 +186,14 @@ def _with_options(method: str, server: Server, options: FederationOptions, clien
     if options.row_mean != "method":
         return replace(server, combine=Mean(weighting, options.row_mean))
     return replace(server, combine=replace(combine, weighting=weighting) if isinstance(combine, Mean) else combine)
+
+
+def _uniform(method: str, server: Server, options: FederationOptions) -> Server:
+    """The server with clients of equal weight: weights by samples would tell how many a client has, in clear."""
+    if options.weighting == "samples":
+        raise SettingError(
+            f"federation setting weighting='samples': under privacy={options.privacy!r} clients of {method} count the "
+            "same, because the number of a client's samples would leave in clear; expected method or uniform"
+        )
+    combine = server.combine
+    return replace(server, combine=replace(combine, weighting="uniform")) if isinstance(combine, Mean) else server

@@ -14,11 +14,14 @@ from ownview.base.errors import SettingError, suggestion
 from ownview.base.randomness import bits, derive, unit
 from ownview.federation.aggregation import Partial
 from ownview.federation.messages import Upload, wide
+from ownview.privacy.budget import EXPECTED as BUDGETS
 from ownview.seam.client import Client
+from ownview.seam.protection import MODES
 from ownview.seam.server import RowMean, Server
 
 _EXPECTED = (
-    "expected none, laplace:SCALE such as laplace:0.5, or gaussian:clip=C,noise=Z such as gaussian:clip=0.1,noise=1"
+    "expected none, laplace:SCALE such as laplace:0.5, gaussian:clip=C,noise=Z such as gaussian:clip=0.1,noise=1, or "
+    f"{BUDGETS}"
 )
 
 _PART = 1 << 16
@@ -36,15 +39,39 @@ class Sending:
         key: random number of the round.
         weights: [B] how much each client counts in the server's sum.
         num_items: m.
+        number: of the round, from 1.
+        bound: [] C as the server says it is in this round; None where it is agreed on for all.
     """
 
     key: int
     weights: Tensor
     num_items: int
+    number: int = 1
+    bound: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Summing:
+    """What the server's half of a transform may know besides the sums.
+
+    Args:
+        key: random number of the round.
+        number: of the round, from 1.
+        bound: [] C as clients were told; None where it is agreed on for all.
+    """
+
+    key: int
+    number: int
+    bound: Tensor | None = None
 
 
 class Transform(ABC):
     """Something done to uploads on their way: one half at the client, one at the server."""
+
+    @property
+    def writes_out(self) -> bool:
+        """Whether clients send every number of what they send, zeros included."""
+        return True
 
     def refusal(self, client: Client, server: Server) -> str | None:
         """Why it makes no sense for this method; None where it does."""
@@ -54,7 +81,7 @@ class Transform(ABC):
     def on_client(self, upload: Upload, sending: Sending) -> Upload:
         """The uploads of B clients as they leave, each transformed for itself."""
 
-    def on_server(self, partial: Partial) -> None:
+    def on_server(self, partial: Partial, summing: Summing) -> None:
         """What the server does to the sum before it is used; nothing, where the client has done everything."""
         return
 
@@ -114,12 +141,17 @@ class Noise(Transform):
 
     def noisy(self, change: Tensor, key: int, clients: Tensor, factors: Tensor | None = None) -> Tensor:
         """Values [B, ...] of `clients` [B] with noise of their own; `key` is of the round and the values' name."""
-        places = torch.arange(change[0].numel() if len(change) else 0, device=change.device)
-        # On a CPU in parts that stay in its caches: nearly three times as fast, and the same numbers.
-        parts = torch.split(places, _PART) if change.device.type == "cpu" else (places,)
-        drawn = [self.draw(unit(bits(key, clients[:, None], part)), self.scale).to(change.dtype) for part in parts]
-        noise = torch.cat(drawn, dim=1).reshape(change.shape)
+        noise = drawn(change, key, clients, self.draw, self.scale)
         return change + (noise if factors is None else noise * wide(factors.to(noise.dtype), noise))
+
+
+def drawn(like: Tensor, key: int, clients: Tensor, draw: Draw, scale: float) -> Tensor:
+    """Noise as large as `like` [B, ...], of each of `clients` [B] its own; `key` is of the round and what it is for."""
+    places = torch.arange(like[0].numel() if len(like) else 0, device=like.device)
+    # On a CPU in parts that stay in its caches: nearly three times as fast, and the same numbers.
+    parts = torch.split(places, _PART) if like.device.type == "cpu" else (places,)
+    noise = [draw(unit(bits(key, clients[:, None], part)), scale).to(like.dtype) for part in parts]
+    return torch.cat(noise, dim=1).reshape(like.shape)
 
 
 @dataclass(frozen=True)
@@ -138,10 +170,10 @@ class Chain(Transform):
             upload = part.on_client(upload, sending)
         return upload
 
-    def on_server(self, partial: Partial) -> None:
+    def on_server(self, partial: Partial, summing: Summing) -> None:
         """In reverse order."""
         for part in reversed(self.parts):
-            part.on_server(partial)
+            part.on_server(partial, summing)
 
 
 def transforms(text: str) -> Transform | None:
@@ -159,7 +191,7 @@ def transforms(text: str) -> Transform | None:
     if kind == "gaussian":
         named = _named(given, text)
         return Chain((Clip(named["clip"]), Noise(named["noise"] * named["clip"], gaussian, weighted=True)))
-    near = suggestion(kind, ("none", "laplace", "gaussian"))
+    near = suggestion(kind, ("none", "laplace", "gaussian", *MODES))
     raise SettingError(f"federation setting privacy={text!r}: {_EXPECTED}{near if 'did you mean' in near else ''}")
 
 

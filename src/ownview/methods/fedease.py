@@ -19,6 +19,7 @@ from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.places import faded, latest, nearness, numbers_held, reach, weighed_rows
 from ownview.parts.positive_definite import ease_weights
+from ownview.parts.private_pairs import RELEASES, PrivatePairs
 from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
 from ownview.seam.initial import Constant
 from ownview.seam.method import ReportingMethod
@@ -39,7 +40,7 @@ class FedEASE(ReportingMethod):
     With both infinite K_u = x_u^T x_u, x_u in {0, 1}^m, and the model is EASE^R; so it is on data without any order.
 
     A client sends its pairs once. Where it takes part again it has nothing to add, so that with partial participation G
-    is that of everybody who took part so far.
+    is that of everybody who took part so far. Under an accounted budget it has the form of `PrivatePairs`: two rounds.
     """
 
     name: ClassVar[str] = "fedease"
@@ -47,6 +48,7 @@ class FedEASE(ReportingMethod):
     summary: ClassVar[str] = "EASE^R from summed pairs, near ones and late items first: exact, in one round"
     paper: ClassVar[str] = "Steck, WWW 2019 (the model); sums over clients and time here"
     enough: ClassVar[int | None] = 1
+    releases: ClassVar[tuple[float, ...]] = RELEASES
 
     regularization: float = setting(
         100.0, "lambda, added to the diagonal of the summed pairs", above=0, search=Between(10.0, 3000.0, log=True)
@@ -71,7 +73,10 @@ class FedEASE(ReportingMethod):
         }
 
     def notes(self, world: World) -> tuple[str, ...]:
-        """Time is left out where there is none."""
+        """Time is left out where there is none; under a budget, so are most items."""
+        private = self._private(world)
+        if private is not None:
+            return (f"fedease under a budget: the {private.kept} most popular of {world.num_items} items count",)
         if world.order != "none" or (math.isinf(self.nearness) and math.isinf(self.recency)):
             return ()
         return (
@@ -83,7 +88,13 @@ class FedEASE(ReportingMethod):
         """The client's half; without time where the data has none."""
         if world.order == "none" and not (math.isinf(self.nearness) and math.isinf(self.recency)):
             return replace(self, nearness=math.inf, recency=math.inf).client(world)
-        return super().client(world)
+        private = self._private(world)
+        return super().client(world) if private is None else private.client()
+
+    def _private(self, world: World) -> PrivatePairs | None:
+        plan, timeless = world.protection, world.order == "none"
+        near, recent = (math.inf, math.inf) if timeless else (self.nearness, self.recency)
+        return None if plan is None else PrivatePairs(self.regularization, near, recent, world, plan)
 
     def sends(self, world: World) -> dict[str, Summand]:
         """K_u, m x m."""
@@ -115,9 +126,15 @@ class FedEASE(ReportingMethod):
 
     def portable(self, received: Params, world: World) -> Portable:
         """Exactly what a client scores by."""
+        private = self._private(world)
+        if private is not None:
+            return private.portable(received)
         return Linear((Term(received["weights"], math.inf if world.order == "none" else self.recency),))
 
     def server(self, world: World) -> Server:
         """Solving holds G + lambda I, its factors and its inverse, in float64: nothing but memory helps."""
+        private = self._private(world)
+        if private is not None:
+            return private.server()
         advice = "raise --memory, or take data with fewer items: the Gram matrix is items by items"
         return Server(Sums(self.combine, working=6 * world.num_items**2, advice=advice))

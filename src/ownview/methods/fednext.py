@@ -16,6 +16,7 @@ from ownview.config.settings import setting
 from ownview.parts.next_full import FullForm
 from ownview.parts.next_rank import RankForm
 from ownview.parts.next_settings import NextSettings
+from ownview.parts.private_next import RELEASES, PrivateNext
 from ownview.seam.client import Client
 from ownview.seam.method import Federated
 from ownview.seam.portable import Portable
@@ -33,6 +34,7 @@ class FedNext(Federated):
     title: ClassVar[str] = "FedNext"
     summary: ClassVar[str] = "what comes next from decayed pasts, within sittings and across: a closed form of sums"
     paper: ClassVar[str] = "this project; after SLIST (Choi et al., WWW 2021)"
+    releases: ClassVar[tuple[float, ...]] = RELEASES
 
     scales: tuple[float, ...] = setting(
         (1.0, 8.0, 64.0), "places after which a past item counts 1/e, one past a scale",
@@ -65,7 +67,9 @@ class FedNext(Federated):
         return self.iterations + 1 if self.rank else 1
 
     def notes(self, world: World) -> tuple[str, ...]:
-        """Sittings are left out where nobody knows when they were."""
+        """Sittings are left out where nobody knows when they were, and under a budget."""
+        if world.protection is not None:
+            return ("fednext under a budget: the most popular items count, and sittings are not told apart",)
         if world.order != "rows":
             return ()
         return ("fednext: the data has an order and no times; nothing is known of sittings, all is one",)
@@ -82,7 +86,7 @@ class FedNext(Federated):
         """What a client scores by within a sitting."""
         return self._form(world).portable(received)
 
-    def _form(self, world: World) -> FullForm | RankForm:
+    def _form(self, world: World) -> FullForm | RankForm | PrivateNext:
         if world.order == "none":
             raise SettingError(
                 "fednext needs items in time order, and this data has no times and no declared order; expected either, "
@@ -97,4 +101,8 @@ class FedNext(Federated):
             self.rank, self.iterations, self.nearness, self.pause_days * _DAY, self.sittings,
             self.across_regularization, self.ease_regularization, self.recent_days * _DAY, self.recent_weight,
         )  # fmt: skip
+        if world.protection is not None and not self.rank:
+            raise SettingError("FedNext setting rank=0: under a budget it has a rank form alone; expected rank=64, say")
+        if world.protection is not None:
+            return PrivateNext(given, world, world.protection)
         return RankForm(given, world) if self.rank else FullForm(given, world)

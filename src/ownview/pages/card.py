@@ -57,7 +57,7 @@ def _figures(about: Mapping[str, Any]) -> list[str]:
     figures, agreement = about["figures"], about["agreement"]
     told = ["## Figures", ""]
     if isinstance(figures, str):
-        told.append(f"No test figure: {_text(figures)}.")
+        told.append(f"There is none: {_text(figures)}.")
     else:
         told += [
             f"Protocol `{_text(about['protocol'])}`, {figures['users']:,} people asked, 95 % interval over people:",

@@ -85,8 +85,8 @@ def encode(form: Linear | Factors, room: int) -> Encoded:
 def _require(size: int, room: int) -> None:
     if size > room:
         raise SettingError(
-            f"the model takes at least {size / 1e6:.1f} MB in a page, and there is room for {room / 1e6:.1f} MB; raise "
-            "--megabytes, or take ownview export"
+            f"the model takes at least {size / 1e6:.3g} MB in a page, and there is room for {max(room, 0) / 1e6:.3g} "
+            "MB; raise --megabytes, or take ownview export"
         )
 
 
@@ -111,7 +111,8 @@ class _Thinning:
     def __init__(self, form: Linear, room: int) -> None:
         self.form = form
         self.terms: list[_Sparse | None] = [
-            None if isinstance(term.weights, LowRank) else _Sparse(term.weights, _MOST * room) for term in form.terms
+            None if isinstance(term.weights, LowRank) else _Sparse(term.weights, _MOST * max(room, 1))
+            for term in form.terms
         ]
 
     def at(self, share: float) -> Encoded:
@@ -173,11 +174,13 @@ def _compressed(given: Tensor | SparseRows, most: int) -> Any:
         found = sparse.csr_matrix(parts, shape=(size, size), copy=True)
         found.sort_indices()
         return found
-    dense = given.float().numpy()
-    if dense.size > most:
-        least = np.partition(np.abs(dense).reshape(-1), dense.size - most)[dense.size - most]
-        dense = np.where(np.abs(dense) >= least, dense, 0)
-    return sparse.csr_matrix(dense)
+    dense = given.float()
+    if dense.numel() > most:
+        strong = dense.abs()
+        least = np.partition(strong.numpy().reshape(-1), -most)[-most]
+        needed = strong.topk(min(FEWEST, len(dense)), dim=1).values[:, -1:]
+        dense = torch.where((strong >= least) | (strong >= needed), dense, 0.0)
+    return sparse.csr_matrix(dense.numpy())
 
 
 def _rounded_rows(weights: Any) -> tuple[SparseRows, dict[str, str]]:

@@ -30,11 +30,18 @@ FORMAT = 1
 
 
 class Exported(NamedTuple):
-    """path: of the folder; bytes: of all its files; agreement: with the run's own model."""
+    """A folder that was made.
+
+    path:      of the folder
+    bytes:     of all its files
+    agreement: with the run's own model
+    left_out:  what the model does besides, in sentences
+    """
 
     path: Path
     bytes: int
     agreement: Agreement
+    left_out: tuple[str, ...]
 
 
 def export(run: Run | str | Path, out: str | Path, *, data_dir: Path | None = None) -> Exported:
@@ -53,7 +60,7 @@ def export(run: Run | str | Path, out: str | Path, *, data_dir: Path | None = No
     taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
     agreed = taken.agreement(taken.form)
     write_folder(path, lambda folder: _fill(folder, taken, agreed))
-    return Exported(path, sum(file.stat().st_size for file in path.iterdir()), agreed)
+    return Exported(path, sum(file.stat().st_size for file in path.iterdir()), agreed, taken.form.left_out)
 
 
 def _fill(folder: Path, taken: Taken, agreed: Agreement) -> None:

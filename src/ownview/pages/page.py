@@ -24,12 +24,20 @@ SCRIPTS = ("decode.js", "score.js", "search.js", "view.js", "app.js")
 
 
 class Page(NamedTuple):
-    """path: of the file; bytes: its size; kept: share of the weights in it; agreement: with the full model."""
+    """A page that was made.
+
+    path:      of the file
+    bytes:     its size
+    kept:      share of the model's weights in it
+    agreement: with the full model
+    left_out:  what the model does besides, in sentences
+    """
 
     path: Path
     bytes: int
     kept: float
     agreement: Agreement
+    left_out: tuple[str, ...]
 
 
 def page(
@@ -64,12 +72,12 @@ def page(
     taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
     text, kept, agreed = _made(taken, title, round(megabytes * 1e6))
     write_text(path, text)
-    return Page(path, path.stat().st_size, kept, agreed)
+    return Page(path, path.stat().st_size, kept, agreed, taken.form.left_out)
 
 
 def _made(taken: Taken, title: str, limit: int) -> tuple[str, float, Agreement]:
     model: dict[str, Any] = {
-        "title": title or f"Recommendations from {taken.facts()['data']['title']}",
+        "title": title or f"Recommendations from {taken.facts()['data']['name']}",
         "ids": [str(one) for one in taken.data.items.tolist()],
         "titles": taken.titles,
         "popularity": taken.popularity.tolist(),

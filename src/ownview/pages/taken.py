@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -149,10 +150,13 @@ def _title(model: Model) -> str:
     return str(getattr(model, "title", model.name))
 
 
-def _figures(result: Any) -> dict[str, Any] | str:
-    """Test figures with their interval, or why there are none."""
+def _figures(result: Mapping[str, Any]) -> dict[str, Any] | str:
+    """Test figures with their interval, or why there are none; where settings come from is said without its place."""
     if "test" not in result:
-        return str(result.get("no_test_figure", "no test figure"))
-    return {name: {"value": result["test"][name], "interval_95": result["interval_95"][name]} for name in HEADLINE} | {
-        "users": result["users_ranked"]
-    }
+        told, origin = str(result.get("no_test_figure", "no test figure")), result.get("settings_from", {})
+        if "test" not in origin:
+            return told
+        reached = " and ".join(f"{name} {origin['test'][name]:.4f}" for name in HEADLINE)
+        return f"{told}. Settings and rounds are those of a run that reached {reached} (protocol {origin['protocol']})"
+    figures = {name: {"value": result["test"][name], "interval_95": result["interval_95"][name]} for name in HEADLINE}
+    return figures | {"users": result["users_ranked"]}

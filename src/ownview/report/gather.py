@@ -15,6 +15,7 @@ from ownview.base.version import __version__
 from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS, Protocol, pooled
 from ownview.report.against_papers import against_papers
+from ownview.report.attacks import exposed
 from ownview.report.by_user import chance, distribution, first_of_cuts, groups
 from ownview.report.pictures import MOST_TSNE, has_tsne, layouts, merging, spectra, trajectories, watched_runs, weights
 from ownview.report.reading import SeenRun, Variant, protocol_names, read_run, variants
@@ -105,6 +106,7 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
         "results": results,
         "people": shown,
         "published": against_papers(name, found),
+        "attacks": exposed(found),
         "pictures": {
             "layouts": layouts(watched, most_tsne),
             "spectra": spectra(watched),
@@ -206,7 +208,8 @@ def _distinct(values: Any) -> list[Any]:
 
 SCRIPTS = (
     "dom.js", "scale.js", "save.js", "frame.js", "tooltip.js", "lines.js", "scatter.js", "intervals.js", "bars.js",
-    "heat.js", "state.js", "findings.js", "results.js", "figures.js", "lists.js", "pictures.js", "app.js",
+    "heat.js", "state.js", "findings.js", "attacks.js", "results.js", "figures.js", "lists.js", "pictures.js",
+    "app.js",
 )  # fmt: skip
 """In the order in which they are put together; each only uses what comes before it."""
 

@@ -161,9 +161,12 @@ def compare(
     out: str | Path | None = None,
 ) -> list[Run]:
     """Every method under every protocol with seeds 0 to `seeds` - 1; see `ownview.runs.table` for tables."""
+    names = [one if isinstance(one, str) else one.name for one in methods]
+    # One method may come several times, with other settings each: the second goes to NAME-2.
+    told = [name if names.count(name) == 1 else f"{name}-{names[: k + 1].count(name)}" for k, name in enumerate(names)]
     runs = []
-    for protocol, method, seed in product(protocols, methods, range(seeds)):
-        name, kind = (one if isinstance(one, str) else one.name for one in (method, protocol))
+    for protocol, (name, method), seed in product(protocols, zip(told, methods, strict=True), range(seeds)):
+        kind = protocol if isinstance(protocol, str) else protocol.name
         folder = None if out is None else Path(out) / f"{name}-{kind}-seed{seed}"
         runs.append(run(method, data, protocol=protocol, rounds=rounds, seed=seed, out=folder))
     return runs

@@ -21,7 +21,8 @@ from ownview.data.storage import find
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
 from ownview.federation.options import FederationOptions
-from ownview.registry import Model, build, enough_rounds, find_model, find_plugin
+from ownview.privacy.budget import budget
+from ownview.registry import BASELINES, Model, build, enough_rounds, find_model, find_plugin
 from ownview.seam.plugin import Plugin
 
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
@@ -154,12 +155,15 @@ class Experiment:
         """The same for a model that was made in Python and has no registered name."""
         if not isinstance(model, Central) and self.federation.clients != "all":
             return self.rounds
-        return min(self.rounds, enough_rounds(model) or self.rounds)
+        accounted = budget(self.federation.privacy) is not None
+        return min(self.rounds, enough_rounds(model, accounted=accounted) or self.rounds)
 
     def label(self) -> str:
-        """What tables call the model: its name, or that of its file, and its plug-ins."""
+        """What tables call the model: its name, or that of its file, its plug-ins, and the budget it is under."""
         name = Path(self.method).stem if self.method.endswith(".py") else self.method
-        return " + ".join([name, *(plugin for plugin, _ in self.plugins)])
+        words = " + ".join([name, *(plugin for plugin, _ in self.plugins)])
+        asked = None if self.method.lower() in BASELINES else budget(self.federation.privacy)
+        return words if asked is None else f"{words}, {asked.mode} epsilon {asked.epsilon:g}"
 
     def data_label(self) -> str:
         """What tables call the data: a dataset's name, or a file's without its folder."""

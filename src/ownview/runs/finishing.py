@@ -9,11 +9,13 @@ import numpy as np
 
 from ownview.data.interactions import IntArray
 from ownview.data.splits import Split
-from ownview.evaluation.groups import ActivityRange, by_activity, summary
+from ownview.evaluation.groups import ActivityRange, by_activity
+from ownview.evaluation.groups import summary as summary_of_group
 from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, means, per_user
 from ownview.evaluation.ranking import Ranker
 from ownview.evaluation.statistics import mean_interval
 from ownview.federation.cost import Cost, cost_of
+from ownview.privacy.record import record, summary
 from ownview.runs.best_round import Best
 from ownview.runs.experiment import Experiment
 from ownview.runs.fitted import NO_TEST_FIGURE, settings_from
@@ -22,6 +24,7 @@ from ownview.runs.recommended import recommended
 from ownview.runs.trainers import Trainer
 from ownview.runs.tried import as_result, tried
 from ownview.runs.watching import Watch
+from ownview.seam.protection import Protection
 
 _TRAFFIC = ("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client")
 
@@ -60,9 +63,18 @@ class Finishing:
         cost = self._cost(best, folder)
         if cost is not None:
             folder.write_cost(cost.to_dict())
+        if self._plan is not None and self.trainer.federation is not None:
+            one = self.trainer.federation
+            folder.write_privacy(record(self._plan, one.options, one.world.num_clients, one.method.releases))
         figures = self._fitted() if standing is None else self._figures(best, standing, lists)
         folder.write_result(self._result(best, figures, folder, cost))
         folder.drop_tensors("checkpoint")
+
+    @property
+    def _plan(self) -> Protection | None:
+        """The budget that the model was trained under."""
+        federation = self.trainer.federation
+        return None if federation is None else federation.world.protection
 
     def _users(self, standing: Standing) -> dict[str, list[Any]]:
         question = self.ranker.question
@@ -96,7 +108,7 @@ class Finishing:
         found: dict[str, Any] = {"groups": by_activity(interactions, values)}
         if self.experiment.inactive:
             asked = ActivityRange.parse(self.experiment.inactive)
-            found["inactive"] = summary(f"inactive {asked}", asked.members(interactions), interactions, values)
+            found["inactive"] = summary_of_group(f"inactive {asked}", asked.members(interactions), interactions, values)
         return found
 
     def _figures(self, best: Best, standing: Standing, lists: IntArray) -> dict[str, Any]:
@@ -140,6 +152,7 @@ class Finishing:
             "peak_memory_bytes": max(line["peak_memory_bytes"] for line in lines),
             **{name: _per_client(lines, name) for name in _TRAFFIC},
             **({} if cost is None else {"cost": cost.summary()}),
+            **({} if self._plan is None else {"privacy": summary(self._plan)}),
         }
 
 

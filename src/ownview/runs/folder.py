@@ -8,7 +8,9 @@ model.safetensors        the state of the chosen round
 users.csv                test values of every user
 recommended.safetensors  ten items for every user, popularity of items; some users with history and titles
 audit.json               what probes found about the data under the protocol; written by comparisons
+attack.json              what one upload gives away to the server; written by comparisons, federated methods only
 cost.json                what a client and the server hold, send and need; federated methods only
+privacy.json             the accounted budget: noise round by round, whom it protects from whom, and what it leaves out
 result.json              the figures, with protocol, seed and notes, or that there are none: trained on everything;
                          its presence means finished
 """
@@ -34,6 +36,7 @@ from ownview.runs.tensor_files import read_tensors, write_tensors
 
 _FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
+    *("attack.json", "privacy.json"),
     *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
 )
 _SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED}
@@ -240,6 +243,17 @@ class RunFolder:
         except OutputError:
             return {}
 
+    def write_attack(self, values: Mapping[str, Any]) -> None:
+        """Write attack.json."""
+        write_json(self.path / "attack.json", values)
+
+    def read_attack(self) -> dict[str, Any]:
+        """Content of attack.json; empty where nothing was attacked, or where the file is damaged."""
+        try:
+            return self._read("attack.json")
+        except OutputError:
+            return {}
+
     def write_cost(self, values: Mapping[str, Any]) -> None:
         """Write cost.json."""
         write_json(self.path / "cost.json", values)
@@ -247,6 +261,14 @@ class RunFolder:
     def read_cost(self) -> dict[str, Any]:
         """Content of cost.json; empty where there is none."""
         return self._read("cost.json")
+
+    def write_privacy(self, values: Mapping[str, Any]) -> None:
+        """Write privacy.json."""
+        write_json(self.path / "privacy.json", values)
+
+    def read_privacy(self) -> dict[str, Any]:
+        """Content of privacy.json; empty where nothing was accounted for."""
+        return self._read("privacy.json")
 
     def write_result(self, values: Mapping[str, Any]) -> None:
         """Write result.json; the run is finished from then on."""

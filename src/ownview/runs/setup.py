@@ -60,9 +60,8 @@ class ExperimentSetup:
 
     def trainer(self, experiment: Experiment, model: Model, beside: Path = Path()) -> Trainer:
         """A model of the experiment, ready for its first round; `beside` has the runs that a blend names."""
-        return trainer(
-            model, self.split, experiment.protocol, experiment.federation, experiment.seed, self.machine, beside
-        )  # fmt: skip
+        options = experiment.federation.for_rounds(experiment.rounds_of(model))
+        return trainer(model, self.split, experiment.protocol, options, experiment.seed, self.machine, beside)
 
     def require_same(self, folder: RunFolder, experiment: Experiment) -> None:
         """Refuse to go on with other data, or another method file, than a run began with."""

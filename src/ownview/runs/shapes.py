@@ -67,6 +67,7 @@ RESULT = {
     "cost": Maybe({"client_bytes": int, "server_bytes": int, "seconds": Maybe(dict.fromkeys(_PARTS, float))}),
     "bytes_down_per_client": int,
     "bytes_up_per_client": int,
+    "privacy": Maybe({"mode": str, "epsilon": float, "delta": float, "headline": str}),
 }
 _MEASURED = ("test", "interval_95", "users_ranked", "groups", "inactive")
 FITTED = {

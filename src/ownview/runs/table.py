@@ -20,6 +20,7 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import Protocol, pooled
 from ownview.registry import BASELINES
 from ownview.runs.audits import findings_of
+from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run
 from ownview.runs.tried import Tried, as_result, told, tried_of
 
@@ -166,6 +167,7 @@ class Comparison:
         tried: by method, how many settings its own were chosen from; None where that is not known.
         legend: what its marks mean, and how they were made.
         absent: by method and protocol, why a cell is not there, in two words.
+        exposed: by method, what its server reads from one upload; absent where nobody looked.
     """
 
     data: str
@@ -178,6 +180,7 @@ class Comparison:
     tried: dict[str, Tried | None] = field(default_factory=dict)
     legend: str = LEGEND
     absent: dict[RowKey, str] = field(default_factory=dict)
+    exposed: dict[str, Finding] = field(default_factory=dict)
 
     @classmethod
     def of(cls, runs: Sequence[Run], findings: Mapping[str, tuple[Finding, ...]] | None = None) -> Comparison:
@@ -188,7 +191,10 @@ class Comparison:
             findings: of probes, by protocol; where None, what the run folders tell.
         """
         column = {run.experiment.protocol.name: pooled(run.experiment.protocol.name) for run in runs}
-        rows = grouped(((run.experiment.label(), column[run.experiment.protocol.name]), run) for run in runs)
+        labels = _labels([run.experiment for run in runs])
+        rows = grouped(
+            ((label, column[run.experiment.protocol.name]), run) for label, run in zip(labels, runs, strict=True)
+        )
         methods = tuple(dict.fromkeys(method for method, _ in rows))
         cells = _cells(rows)
         notes = dict.fromkeys(f"{run.experiment.protocol.name}: {note}" for run in runs for note in run.result["notes"])
@@ -256,6 +262,7 @@ class Comparison:
                 for (method, protocol, metric), cell in self.cells.items()
             ],
             "notes": list(self.notes),
+            "attacks": {method: found.to_dict() for method, found in self.exposed.items()},
         }
 
 
@@ -267,6 +274,22 @@ def _cells(rows: Mapping[RowKey, Sequence[Run]]) -> dict[CellKey, Cell]:
         for row, seeds in rows.items()
         for metric in HEADLINE
     }
+
+
+def _labels(experiments: Sequence[Experiment]) -> list[str]:
+    """What tables call each: the method, and the settings that tell it from others of the same method."""
+    by_label = grouped((one.label(), one) for one in experiments)
+    found = []
+    for one in experiments:
+        alike = [_decided(other) for other in by_label[one.label()]]
+        differs = [name for name, value in _decided(one).items() if any(other.get(name) != value for other in alike)]
+        told = ", ".join(f"{name}={_decided(one)[name]}" for name in differs)
+        found.append(f"{one.label()} ({told})" if told else one.label())
+    return found
+
+
+def _decided(experiment: Experiment) -> dict[str, Any]:
+    return {**experiment.settings, **experiment.federation.values()}
 
 
 def _unpaired(cells: Mapping[CellKey, Cell]) -> list[str]:

@@ -25,6 +25,9 @@ from ownview.evaluation.ranking import Scorer, rankers
 from ownview.federation.asking import asked
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation, RoundReport
+from ownview.privacy.budget import budget
+from ownview.privacy.planning import warnings_of
+from ownview.privacy.record import headline
 from ownview.registry import Model, enough_rounds, parts_of
 from ownview.runs.blending import BlendTrainer
 from ownview.runs.folder import RunFolder
@@ -78,6 +81,11 @@ def trainer(
                 "blend chooses its weights on validation, and here nothing is held out; fit one of its parts by itself"
             )
         models = parts_of(model)
+        if budget(options.privacy) is not None:
+            raise SettingError(
+                f"federation setting privacy={options.privacy!r}: every part of a blend would spend the budget anew; "
+                "expected one of its parts alone"
+            )
         parts = [trainer(part, split, protocol, options, seed, machine) for part in models]
         rounds = [enough_rounds(part) for part in models]
         for place, text in enumerate(model.parts):
@@ -144,8 +152,11 @@ class FederatedTrainer:
         return asked(self.federation, question)
 
     def notes(self) -> tuple[str, ...]:
-        """What the method does otherwise on such data."""
-        return self.federation.method.notes(self.federation.world)
+        """What it is protected by, and what the method does otherwise on such data."""
+        world = self.federation.world
+        plan = world.protection
+        private = () if plan is None else (headline(plan), *warnings_of(plan, world.num_clients))
+        return (*private, *self.federation.method.notes(world))
 
     def portable(self) -> Portable:
         """As the method says, with what somebody receives who comes for the first time."""

@@ -36,6 +36,9 @@ class Federated(Settings):
     federated: ClassVar[bool] = True
     enough: ClassVar[int | None] = None
     """Rounds after which nothing changes any more if everybody takes part; None where every round matters."""
+    releases: ClassVar[tuple[float, ...]] = ()
+    """Under an accounted budget, where the method has a form of its own for it: the share of the budget (in mu^2) that
+    each of its rounds takes. What its clients send then has norm 1 at most."""
 
     @abstractmethod
     def client(self, world: World) -> Client:

@@ -137,7 +137,7 @@ class Logistic:
         share = self.negatives * len(history) / others if others else 0.0
         seen = torch.zeros(len(items), dtype=items.dtype)
         seen[history] = 1
-        weight = torch.where(seen > 0, 1.0, share)
+        weight = seen + (1 - seen) * share  # in the precision of the items, which two plain numbers would not have
         bound = (items.T * weight) @ items / 4 + self.ridge * _identity(items)
         user = torch.zeros(items.shape[1], dtype=items.dtype)
         for _ in range(self.steps):
@@ -196,7 +196,7 @@ def overruled(model: type) -> Refusal | None:
 
     if defined("portable") <= min(map(defined, _DECIDES)):
         return None
-    return Refusal("scores in a way of its own and does not say what that comes to on a device (write `portable`)")
+    return Refusal()
 
 
 def latest_places(history: Tensor) -> Tensor:

@@ -13,7 +13,9 @@
     received   what it received      what it received  nothing
     held       -                     -               nothing: the server keeps it to itself
 
-A role is the only way anything leaves a client. `table(...)` makes one row for every item of it.
+What a client holds leaves it by its role and in no other way. With it go, in clear: the number of its training samples
+where the server weighs by it, and which rows it touched, where rows are sent alone or averaged over those who touched
+them. `table(...)` makes one row for every item of it.
 """
 
 from __future__ import annotations

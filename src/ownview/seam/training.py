@@ -9,6 +9,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from ownview.seam.optimizers import Optimizer, Sgd
+from ownview.seam.protection import Protection
 
 Params = dict[str, Tensor]
 """One client's values by name. A parameter declared with `rows` has the rows at hand as its first axis."""
@@ -23,11 +24,13 @@ class World:
         num_items: m.
         order: what is known of the order of a client's items: "times" where they have timestamps, "rows" where the rows
             of the data are in time order but have no times, "none".
+        protection: the accounted budget that everything which leaves clients is under; None where there is none.
     """
 
     num_clients: int
     num_items: int
     order: str = "times"
+    protection: Protection | None = None
 
 
 ANY_WORLD = World(num_clients=2, num_items=4)

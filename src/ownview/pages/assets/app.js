@@ -81,7 +81,7 @@ function offer(found) {
   options = found;
   active = found.length ? 0 : -1;
   const nothing = node.search.value.trim() !== "" && !found.length;
-  node.found.replaceChildren(...(nothing ? [el("li", { class: "none" }, "No title has these words")]
+  node.found.replaceChildren(...(nothing ? [el("li", { class: "none", role: "option", "aria-disabled": "true" }, "No title has these words")]
     : found.map((place, k) => el("li", { id: `option${k}`, role: "option", onpointerdown: (event) => { event.preventDefault(); choose(k); } }, named(titles[place])))));
   node.found.hidden = !found.length && !nothing;
   node.search.setAttribute("aria-expanded", String(found.length > 0));

@@ -76,6 +76,7 @@ function page() {
     section("cost", "What it costs", null, grid(
       costChart({ title: "Accuracy and bytes", about: "Bytes on the wire to and from one client in a round, mean over rounds.", field: "bytes", label: "bytes a client and round", format: bytes }),
       costChart({ title: "Accuracy and seconds", about: "Seconds of a round in the field: the slowest client's training, timed alone, plus the server's part; communication is left out.", field: "seconds", label: "seconds a round", format: seconds }))),
+    attacksSection(),
     section("recommended", "What is recommended", null, grid(popularityChart(), coverageChart()), oftenFigure(), personFigure()),
     section("papers", "Beside the publications", null, paperScatter()),
     section("clients", "Inside the clients", "The papers' pictures, drawn from clients that runs were told to watch.", layoutFigure(), trajectoryFigure(),

@@ -198,11 +198,16 @@ def _require_known(rows: Sequence[Row], source: str) -> None:
         )
 
 
-def part_of(suite: Suite, methods: Sequence[str], data: Sequence[str], seeds: int | None = None) -> Suite:
-    """Rows of these names or methods, and rows they blend, on these datasets, with so many seeds; all where none is."""
+def part_of(
+    suite: Suite, methods: Sequence[str], data: Sequence[str], seeds: int | None = None, protocols: Sequence[str] = ()
+) -> Suite:
+    """Rows of these names or methods, and rows they blend, on these data under these protocols; all where none is."""
     names = {row.name: {row.name, str(row.experiment["method"])} for row in suite.rows}
     every = set().union(*names.values())
-    for option, asked, known in (("--method", methods, every), ("--data", data, suite.data)):
+    asked_and_known = (
+        ("--method", methods, every), ("--data", data, suite.data), ("--protocol", protocols, suite.protocols),
+    )  # fmt: skip
+    for option, asked, known in asked_and_known:
         for name in asked:
             require_known(name, known, f"{option} {name}: not in suite {suite.name}")
     asked_for = [row for row in suite.rows if not methods or names[row.name] & set(methods)]
@@ -214,7 +219,8 @@ def part_of(suite: Suite, methods: Sequence[str], data: Sequence[str], seeds: in
         if row.name in needed
     )
     chosen = tuple(one for one in suite.data if not data or one in data)
-    return replace(suite, rows=rows, data=chosen, seeds=number)
+    under = tuple(one for one in suite.protocols if not protocols or one in protocols)
+    return replace(suite, rows=rows, data=chosen, seeds=number, protocols=under)
 
 
 def plan(suite: Suite, runs: Path, rounds: int | None = None, device: str = "auto") -> list[Planned]:

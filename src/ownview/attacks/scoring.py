@@ -1,0 +1,176 @@
+"""How right guesses are. The only place that knows the truth; attacks never see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from scipy.stats import rankdata
+from torch import Tensor
+
+from ownview.attacks.guesses import Inapplicable, ItemGuess, VectorGuess
+from ownview.data.ragged import Ragged
+from ownview.evaluation.findings import Finding
+
+CLEARLY = 0.6
+"""An area under the curve from which on an attack has learnt something, and more than the control by 0.05."""
+
+_MARGIN = 0.05
+_READS = 0.9
+"""Precision and recall from which on items are simply read."""
+
+
+@dataclass(frozen=True)
+class AttackFinding:
+    """What came of an attack.
+
+    Args:
+        attack: its name.
+        sees: what it looks at, such as "one upload".
+        applies: whether there was anything to look at.
+        succeeds: whether the attacker knows clearly more than before.
+        sentence: for people.
+        values: for programs; figures with "shuffled" before them are of the control, whose truth is that of others.
+    """
+
+    attack: str
+    sees: str
+    applies: bool
+    succeeds: bool
+    sentence: str
+    values: dict[str, float] = field(default_factory=dict)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return {
+            "attack": self.attack, "sees": self.sees, "applies": self.applies, "succeeds": self.succeeds,
+            "sentence": self.sentence, "values": dict(self.values),
+        }  # fmt: skip
+
+    def as_finding(self) -> Finding:
+        """In the form that comparisons and reports know."""
+        return Finding(self.attack, self.succeeds, self.sentence, {"sees": self.sees, **self.values})
+
+
+def without(attack: str, sees: str, why: Inapplicable) -> AttackFinding:
+    """Of an attack that has nothing to go by."""
+    return AttackFinding(attack, sees, False, False, f"does not apply: {why.why}")
+
+
+def items_scored(
+    attack: str, sees: str, guess: ItemGuess, truth: Ragged, seed: int, who: str = "the server"
+) -> AttackFinding:
+    """Precision and recall of what was claimed, precision at k (k the number of the client's items), and AUC.
+
+    All are means over clients. The control scores the same guesses against the items of other clients: what is left
+    there is what everybody's items have in common, and no attack.
+
+    Args:
+        attack: its name.
+        sees: what it looked at.
+        guess: of the attack.
+        truth: every client's items.
+        seed: of the control.
+        who: attacks.
+    """
+    own = mask(truth, guess.clients, guess.scores.shape[1])
+    values = {name: float(each.mean()) for name, each in _figures(guess, own).items()}
+    if len(guess.clients) > 1:
+        others = _figures(guess, own[_deranged(len(own), seed)])
+        values |= {f"shuffled {name}": float(each.mean()) for name, each in others.items()}
+    values["clients"] = len(guess.clients)
+    clear = values["AUC"] >= max(CLEARLY, values.get("shuffled AUC", 0.0) + _MARGIN)
+    reads = min(values["precision"], values["recall"]) >= _READS
+    many = f"{len(guess.clients)} users"
+    if clear and reads:
+        sentence = f"{who} reads a user's items from {sees}"
+    elif clear:
+        sentence = f"{who} learns something of a user's items from {sees}"
+    else:
+        sentence = f"{who} learns next to nothing of a user's items from {sees} this way"
+    sentence += (
+        f": precision {values['precision']:.3f}, recall {values['recall']:.3f}, AUC {values['AUC']:.3f} over {many}"
+    )
+    return AttackFinding(attack, sees, True, clear, sentence, values)
+
+
+def vectors_scored(attack: str, sees: str, guess: VectorGuess, private: dict[str, Tensor], seed: int) -> AttackFinding:
+    """|cos| between guessed directions and what clients hold, the mean over clients, of the value it fits best.
+
+    Args:
+        attack: its name.
+        sees: what it looked at.
+        guess: of the attack.
+        private: by name [n, ...], values that clients hold after the last round.
+        seed: of the control, which compares with the values of other clients.
+    """
+    held = {name: value.reshape(len(value), -1).double().cpu() for name, value in private.items()}
+    fitting = {name: value for name, value in held.items() if value.shape[1] in guess.directions}
+    if not fitting:
+        return without(attack, sees, Inapplicable("clients hold no vector as wide as the rows they send"))
+    best: dict[str, float] = {}
+    for value in fitting.values():
+        own, guessed = value[guess.clients], guess.directions[value.shape[1]]
+        found = {"cosine": float(_cosines(guessed, own).mean())}
+        if len(own) > 1:
+            found["shuffled cosine"] = float(_cosines(guessed, own[_deranged(len(own), seed)]).mean())
+        best = max(best or found, found, key=lambda one: one["cosine"])
+    values = {**best, "clients": float(len(guess.clients))}
+    others = values.get("shuffled cosine", 0.0)
+    clear = values["cosine"] >= max(CLEARLY, others + _MARGIN)
+    sentence = f"|cos| {values['cosine']:.3f} with a vector that never leaves the user's device, from {sees}"
+    if "shuffled cosine" in values:
+        sentence += f"; {others:.3f} with those of other users" + (
+            "" if clear else ", so that it tells users little apart"
+        )
+    return AttackFinding(attack, sees, True, clear, sentence, values)
+
+
+def mask(items: Ragged, clients: Tensor, num_items: int) -> Tensor:
+    """[C, m] which items are whose."""
+    found = torch.zeros(len(clients), num_items, dtype=torch.bool)
+    for place, client in enumerate(clients.tolist()):
+        found[place, items.of(client).cpu()] = True
+    return found
+
+
+def areas(scores: Tensor, positive: Tensor) -> Tensor:
+    """[C] area under the ROC curve of every row [C, m]: how often a positive stands above another item, ties half.
+
+    0.5 where there are no positives, or nothing else.
+    """
+    ranks = torch.from_numpy(rankdata(scores.double().numpy(), axis=-1))
+    count, rest = positive.sum(-1).double(), (~positive).sum(-1).double()
+    above = (ranks * positive).sum(-1) - count * (count + 1) / 2
+    return torch.where((count > 0) & (rest > 0), above / (count * rest).clamp(min=1), 0.5)
+
+
+def _figures(guess: ItemGuess, own: Tensor) -> dict[str, Tensor]:
+    right = (guess.claimed & own).sum(1).double()
+    return {
+        "precision": right / guess.claimed.sum(1).clamp(min=1),
+        "recall": right / own.sum(1).clamp(min=1),
+        "precision at k": _at_own_number(guess.scores, own),
+        "AUC": areas(guess.scores, own),
+    }
+
+
+def _at_own_number(scores: Tensor, own: Tensor) -> Tensor:
+    """[C] share of right ones among the k best, k the number of right ones."""
+    order = scores.argsort(dim=1, descending=True, stable=True)
+    hits = own.gather(1, order).double().cumsum(1)
+    count = own.sum(1)
+    return hits.gather(1, (count - 1).clamp(min=0)[:, None])[:, 0] / count.clamp(min=1)
+
+
+def _cosines(left: Tensor, right: Tensor) -> Tensor:
+    return torch.nn.functional.cosine_similarity(left, right, dim=1).abs()
+
+
+def _deranged(count: int, seed: int) -> Tensor:
+    """A random order in which nobody keeps the own place."""
+    order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+    places = torch.empty_like(order)
+    places[order] = order.roll(1)
+    return places

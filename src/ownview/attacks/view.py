@@ -1,0 +1,158 @@
+"""The server's view: messages as bytes and the sums it works out. A curious server keeps to the protocol and notes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from ownview.attacks.evidence import Evidence, read
+from ownview.data.ragged import Ragged
+from ownview.data.splits import Split
+from ownview.engine.machine import Machine
+from ownview.federation.aggregation import MeanPartial, SumPartial
+from ownview.federation.messages import Upload
+from ownview.federation.options import FederationOptions
+from ownview.federation.round import Federation
+from ownview.federation.server import AggregationServer
+from ownview.federation.terms import Terms
+from ownview.seam.client import Reporting
+from ownview.seam.method import Federated
+from ownview.seam.training import Params
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """A federation that can be set up again and again, as it was before its first round.
+
+    Args:
+        method: that is attacked.
+        split: the clients' data.
+        excluded: every client's items that are never drawn as training negatives.
+        options: who takes part, how the server combines, and what protects uploads.
+        seed: of the run.
+        machine: where it runs.
+    """
+
+    method: Federated
+    split: Split
+    excluded: Ragged
+    options: FederationOptions
+    seed: int
+    machine: Machine
+
+    def federation(self) -> Federation:
+        """All clients and the server, before the first round."""
+        return Federation(self.method, self.split, self.excluded, self.options, self.seed, self.machine)
+
+
+class CuriousServer(AggregationServer):
+    """Does what the method's server does, and notes what it sees of some clients.
+
+    Args:
+        terms: of the federation.
+        noted: [V] identities of the clients whose messages it notes.
+        cohort: who takes part in every round; the federation's own choice where None.
+    """
+
+    def __init__(self, terms: Terms, noted: Tensor, cohort: Tensor | None = None) -> None:
+        super().__init__(terms)
+        self.noted, self.cohort, self.number = frozenset(noted.tolist()), cohort, 0
+        self.evidence: list[Evidence] = []
+        self.sums: list[Params] = []
+        self.latest: dict[int, Params] = {}
+
+    def choose(self, number: int) -> Tensor:
+        """Who takes part."""
+        self.number = number
+        chosen = super().choose(number)
+        return chosen if self.cohort is None else self.cohort.to(chosen.device)
+
+    def take(self, upload: Upload) -> None:
+        """Note the messages of some clients, as bytes."""
+        super().take(upload)
+        for place, client in enumerate(upload.clients.tolist()):
+            if client in self.noted:
+                self._note(upload.one(place), client)
+
+    def _note(self, upload: Upload, client: int) -> None:
+        post = self.terms.post
+        message = post.write_upload(upload, self.number)
+        if not message:
+            return
+        offered = self.download(self.number, upload.clients, for_training=True)
+        found = read(message, client, post, offered, self.latest.get(client, {}))
+        self.latest[client] = dict(found.tables)
+        self.evidence.append(found)
+
+    def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
+        """Note the sums as the server uses them, with whatever protects them."""
+        super().finish(number, total, cohort)
+        named = ((name, value) for name, value in total.pack().items() if name.startswith("sum."))
+        self.sums.append({name.removeprefix("sum."): value.detach().cpu().clone() for name, value in named})
+
+
+@dataclass(frozen=True, eq=False)
+class ServerView:
+    """Everything an attack may look at. What clients hold, and which items are theirs, is not here.
+
+    Args:
+        num_items: m.
+        noisy: whether something protects uploads or sums, by the terms that everybody knows.
+        negatives: drawn for every positive, a public setting; 0 where clients report and draw none.
+        evidence: messages in the order they came.
+        sums: of every round, by name.
+    """
+
+    num_items: int
+    noisy: bool
+    negatives: int
+    evidence: tuple[Evidence, ...]
+    sums: tuple[Params, ...] = field(default=())
+
+    def by_client(self) -> dict[int, list[Evidence]]:
+        """Messages that tell something of items, by client, oldest first."""
+        found: dict[int, list[Evidence]] = {}
+        for one in self.evidence:
+            if not one.empty:
+                found.setdefault(one.client, []).append(one)
+        return found
+
+    def first(self) -> list[Evidence]:
+        """One upload of every client: its first."""
+        return [each[0] for each in self.by_client().values()]
+
+
+def watch(scene: Scene, clients: Tensor, rounds: int, cohort: Tensor | None = None) -> tuple[ServerView, Federation]:
+    """Run a federation under a curious server.
+
+    Args:
+        scene: that is run.
+        clients: [V] whose messages are noted.
+        rounds: of training.
+        cohort: who takes part; the federation's own choice where None.
+
+    Returns:
+        what the server saw, and the federation, of which only scoring may look at what clients hold.
+    """
+    federation = scene.federation()
+    server = CuriousServer(federation.terms, clients, cohort)
+    federation.server = server
+    for number in range(1, rounds + 1):
+        federation.round(number)
+    return view_of(federation.terms, server), federation
+
+
+def view_of(terms: Terms, server: CuriousServer) -> ServerView:
+    """What a curious server has seen."""
+    work = terms.client.work
+    negatives = 0 if isinstance(work, Reporting) else work.negatives
+    noisy = terms.transform is not None
+    return ServerView(terms.world.num_items, noisy, negatives, tuple(server.evidence), tuple(server.sums))
+
+
+def victims(num_clients: int, wanted: int, seed: int) -> Tensor:
+    """Up to so many clients, drawn at random, ascending."""
+    drawn = torch.randperm(num_clients, generator=torch.Generator().manual_seed(seed))
+    return drawn[:wanted].sort().values

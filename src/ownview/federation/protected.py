@@ -1,0 +1,140 @@
+"""An accounted budget at work: what a client adds to a sum is bounded, and noise is added once, by whom the mode says.
+
+Masks that hide single uploads fit between the two halves: `distributed` devices have bounded and noised what they send,
+and the server needs nothing but the sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from ownview.base.errors import SettingError, TrainingError
+from ownview.base.randomness import derive
+from ownview.federation.aggregation import MeanPartial, Partial, SumPartial
+from ownview.federation.messages import Upload
+from ownview.federation.transforms import Clip, Sending, Summing, Transform, drawn, gaussian
+from ownview.seam.client import Client, Reporting
+from ownview.seam.initial import Constant
+from ownview.seam.protection import CENTRAL, DISTRIBUTED, Protection
+from ownview.seam.roles import received
+from ownview.seam.server import EACH, RowMean, Server, Sums
+from ownview.seam.training import Params
+
+BOUND = "privacy.clip"
+"""What clients receive as the bound C and answer with 1/2, or -1/2 where they are above it; adaptive clips only."""
+
+_ADAPTION = 0.2
+"""C moves by exp(-_ADAPTION (share of clients within C - 1/2)) a round (Andrew et al., NeurIPS 2021)."""
+
+
+@dataclass(frozen=True)
+class Protected(Transform):
+    """Clients bound what they add to sums by C; noise of z C is added once to every sum.
+
+    Symmetric matrices have noise of z C on the diagonal and z C / sqrt 2 off it, the same above and below: of the
+    numbers that there are, off the diagonal every one counts twice in the norm.
+
+    Args:
+        plan: who adds how much noise.
+        symmetric: names of the sums that are symmetric matrices.
+    """
+
+    plan: Protection
+    symmetric: frozenset[str] = frozenset()
+
+    @classmethod
+    def by(cls, plan: Protection, client: Client) -> Protected:
+        """For a method's clients."""
+        sends = client.work.sends if isinstance(client.work, Reporting) else {}
+        return cls(plan, frozenset(name for name, one in sends.items() if one.symmetric))
+
+    @property
+    def writes_out(self) -> bool:
+        """Devices that add noise send every number."""
+        return self.plan.mode != CENTRAL
+
+    def refusal(self, client: Client, server: Server) -> str | None:
+        """There must be sums, and nothing else, of what a client sends."""
+        if server.needs == EACH:
+            return "its server needs every single upload, and only sums can be protected"
+        if not isinstance(server.combine, RowMean | Sums) and server.combine.rows == "touched":
+            return "which rows a client touched tells its items, noise or not; expected row_mean=all"
+        return Clip(self.plan.clip).refusal(client, server)
+
+    def on_client(self, upload: Upload, sending: Sending) -> Upload:
+        """Bounded, and with noise where devices add it."""
+        number = self._require_planned(sending.number)
+        bound = torch.as_tensor(self.plan.clip) if sending.bound is None else sending.bound
+        norms = upload.norms() * sending.weights.double()
+        upload = upload.scaled((bound.double() / norms.clamp(min=1e-30)).clamp(max=1.0))
+        if self.plan.adaptive:
+            inside = (norms <= bound).to(bound.dtype) - 0.5
+            upload = replace(upload, whole={**upload.whole, BOUND: inside})
+        if not self.writes_out:
+            return upload
+        # Shares of the noise add up to all of it where as many devices send as were expected.
+        share = self.plan.clients**-0.5 if self.plan.mode == DISTRIBUTED else 1.0
+        upload = upload.spread(sending.num_items)
+        scales = self._scales((*upload.whole, *upload.sums), number, float(bound), share)
+        whole, sums = (
+            {name: self._noisy(one, name, scales[name], sending.key, upload.clients) for name, one in part.items()}
+            for part in (upload.whole, upload.written_out())
+        )
+        return replace(upload, whole=whole, sums=sums)
+
+    def on_server(self, partial: Partial, summing: Summing) -> None:
+        """The sum with noise, where who adds up adds it."""
+        number = self._require_planned(summing.number)
+        if self.writes_out or not isinstance(partial, MeanPartial | SumPartial):
+            return
+        bound = self.plan.clip if summing.bound is None else float(summing.bound)
+        scales, nobody = self._scales(partial.sums, number, bound, 1.0), torch.zeros(1, dtype=torch.long)
+        for name, total in partial.sums.items():
+            total.copy_(self._noisy(total[None], name, scales[name], summing.key, nobody.to(total.device))[0])
+
+    def _scales(self, names: Iterable[str], number: int, bound: float, share: float) -> dict[str, float]:
+        """Standard deviation of the noise, by name."""
+        of_changes = self.plan.of_changes(number) * bound * share
+        return {name: self.plan.of_quantile(number) * share if name == BOUND else of_changes for name in names}
+
+    def _noisy(self, value: Tensor, name: str, scale: float, key: int, clients: Tensor) -> Tensor:
+        noise = drawn(value, derive(key, name), clients, gaussian, scale)
+        # Noise that is symmetric hides nothing of what is not: halves that differ are averaged.
+        return (value + value.mT) / 2 + _mirrored(noise) if name in self.symmetric else value + noise
+
+    def _require_planned(self, number: int) -> int:
+        if number > self.plan.rounds:
+            raise TrainingError(f"round {number}: the budget is for {self.plan.rounds} rounds, and they are over")
+        return number
+
+
+def _mirrored(noise: Tensor) -> Tensor:
+    """[B, k, k] noise above the diagonal over sqrt 2, and the same below it."""
+    above = noise.triu(1) / 2**0.5
+    return above + above.mT + torch.diag_embed(noise.diagonal(dim1=-2, dim2=-1))
+
+
+def with_bound(client: Client, plan: Protection | None) -> Client:
+    """The client, which receives C where it is adaptive."""
+    if plan is None or not plan.adaptive:
+        return client
+    if isinstance(client.work, Reporting):
+        raise SettingError(
+            "federation setting privacy: an adaptive clip is for methods that train; one that reports sums needs a "
+            "bound for them; expected clip=C, such as clip=1"
+        )
+    return replace(client, params={**client.params, BOUND: received(initial=Constant(plan.clip))})
+
+
+def next_bound(bound: Tensor, within: Tensor) -> Tensor:
+    """C after a round in which the (noisy) share of clients within it was 1/2 + `within`."""
+    return bound * torch.exp(-_ADAPTION * within)
+
+
+def without_bound(values: Params) -> Params:
+    """Values by name but for C."""
+    return {name: value for name, value in values.items() if name != BOUND}

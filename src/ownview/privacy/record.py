@@ -1,0 +1,89 @@
+"""What a run says of its budget: privacy.json, a few numbers in its result, and a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ownview.federation.options import FederationOptions
+from ownview.privacy.accountant import epsilon_of
+from ownview.privacy.planning import accounted_rounds
+from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL, Protection
+
+_TRUSTED = {
+    CENTRAL: "whoever adds up the uploads and adds the noise is trusted with every single one",
+    DISTRIBUTED: "uploads are hidden from the server, which sees their sum alone (masks), and every device adds its "
+    "share of the noise",
+    LOCAL: "nobody but the user's own device",
+}
+_PUBLIC = ("the number of users", "the list of items", "who is a user at all")
+_NOT_COVERED = (
+    "choosing the round, and settings, on validation: held-out items of the same users were looked at for it",
+    "the figures of this run folder: losses, validation and test values, lists of recommended items",
+    "a second model that is trained on earlier data to choose rounds, where the protocol has one",
+    "other runs on the same users: budgets add up",
+    "amplification against a server that knows who takes part",
+    "exactness of Gaussian noise in floating point, and noise drawn from a seed as a simulation does",
+)
+
+
+def headline(plan: Protection) -> str:
+    """One sentence."""
+    rounds = f"{plan.rounds} round{'s' if plan.rounds > 1 else ''}"
+    return (
+        f"private: {plan.mode} noise, epsilon {plan.epsilon:g} and delta {plan.delta:g} for every user over {rounds}; "
+        "what that leaves out is in privacy.json"
+    )
+
+
+def summary(plan: Protection) -> dict[str, Any]:
+    """For result.json."""
+    return {
+        "mode": plan.mode,
+        "epsilon": plan.epsilon,
+        "delta": plan.delta,
+        "relation": plan.relation,
+        "rounds": plan.rounds,
+        "headline": headline(plan),
+    }
+
+
+def record(plan: Protection, options: FederationOptions, num_clients: int, releases: Sequence[float]) -> dict[str, Any]:
+    """For privacy.json.
+
+    Args:
+        plan: that was carried out.
+        options: of the federation, the budget for so many rounds.
+        num_clients: n.
+        releases: of the method, where it has a private form.
+    """
+    rounds, sampling = accounted_rounds(plan, options, num_clients, releases)
+    alone = {z: epsilon_of([z], plan.delta, sampling) for z in dict.fromkeys(plan.noise)}
+    return {
+        **summary(plan),
+        "accountant": plan.accountant,
+        "participation": options.clients,
+        "epsilon_composed": epsilon_of(plan.noise[:rounds], plan.delta, sampling),
+        "clip": {"bound": plan.clip, "adaptive": plan.adaptive},
+        "divided_by": plan.clients,
+        "noise": _noise(plan, alone),
+        "per_user": {"epsilon": plan.epsilon, "rounds_at_most": rounds},
+        "trusted": _TRUSTED[plan.mode],
+        "public": list(_PUBLIC),
+        "not_covered": list(_NOT_COVERED),
+    }
+
+
+def _noise(plan: Protection, alone: dict[float, float]) -> list[dict[str, Any]]:
+    """Round by round; standard deviations are of the first clip where that is adaptive."""
+    return [
+        {
+            "round": number,
+            "multiplier": z,
+            "standard_deviation": plan.of_changes(number) * plan.clip,
+            "in_the_sum": plan.in_sum(number) * plan.clip,
+            **({"of_the_quantile": plan.of_quantile(number)} if plan.adaptive else {}),
+            "epsilon_alone": alone[z],
+        }
+        for number, z in enumerate(plan.noise, start=1)
+    ]

@@ -1,0 +1,22 @@
+"""What the page says of attacks: what one upload of every method gives away, where a comparison has looked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ownview.report.reading import Variant
+from ownview.runs.exposure import kept
+
+
+def exposed(variants: Sequence[Variant]) -> list[dict[str, Any]]:
+    """One entry a method whose runs hold attack.json: its label, the finding, and what protected uploads."""
+    found = []
+    for variant in variants:
+        runs = [run for each in variant.runs.values() for run in each]
+        known = next(((run, finding) for run in runs if (finding := kept(run)) is not None), None)
+        if known is not None:
+            run, finding = known
+            privacy = run.experiment.federation.privacy
+            found.append({"label": variant.label, "privacy": privacy, **finding.to_dict()})
+    return found

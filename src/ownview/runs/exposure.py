@@ -1,0 +1,83 @@
+"""What the server of a run reads from one upload: probed in comparisons, once, then kept in the run folder."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from ownview.attacks.suite import from_one_upload
+from ownview.base.errors import DataError, OutputError, OwnviewError
+from ownview.data.splits import Split
+from ownview.evaluation.findings import Finding
+from ownview.registry import find_model
+from ownview.runs.attacking import scene_of
+from ownview.runs.folder import RunFolder
+from ownview.runs.run import Run
+from ownview.runs.setup import load_data, split_data
+
+VERSION = 1
+"""Of the attacks. Raised whenever one of them would find something else; what older ones found is made anew."""
+
+_CLIENTS = 20
+"""Whose uploads are read: nobody else takes part, so that it takes a second."""
+
+
+def exposures(runs: Sequence[Run], *, probe: bool = False, data_dir: Path | None = None) -> dict[str, Finding]:
+    """What one upload gives away, by what tables call the method; methods without clients are left out.
+
+    They are taken from attack.json of one of a method's runs; where none has it and `probe` asks for it and the data
+    is here unchanged, it is made.
+
+    Args:
+        runs: finished.
+        probe: whether to attack what has not been.
+        data_dir: where datasets are.
+    """
+    found: dict[str, Finding] = {}
+    splits: dict[str, Split] = {}
+    for run in runs:
+        label = run.experiment.label()
+        if label in found or run.model is not None or not find_model(run.experiment.method).federated:
+            continue
+        known = kept(run) or (_probed(run, splits, data_dir) if probe else None)
+        if known is not None:
+            found[label] = known
+    return found
+
+
+def kept(run: Run) -> Finding | None:
+    """What attack.json of a run says; None where there is none that still holds."""
+    key, read = _key(run), run.folder.read_attack()
+    if {name: read.get(name) for name in key} == key:
+        with contextlib.suppress(KeyError, TypeError):  # a damaged file is as good as none
+            return Finding.of(read["finding"])
+    return None
+
+
+def _key(run: Run) -> dict[str, Any]:
+    """What the finding hangs on besides the run's own experiment, which never changes."""
+    return {"attacks": VERSION, "clients": _CLIENTS, "data": _fingerprint(run.folder)}
+
+
+def _fingerprint(folder: RunFolder) -> str:
+    return str(folder.read_provenance().get("data", {}).get("fingerprint", "unknown"))
+
+
+def _probed(run: Run, splits: dict[str, Split], data_dir: Path | None) -> Finding | None:
+    """None where the data is not here or has changed, or cannot be set up: a table must not fail for that."""
+    experiment = run.experiment
+    name = f"{experiment.data} {dict(experiment.columns)} {experiment.protocol.plain()}"
+    try:
+        if name not in splits:
+            source = load_data(experiment, data_dir) if run.data is None else run.data
+            splits[name] = split_data(experiment, source)
+        if splits[name].data.fingerprint() != _fingerprint(run.folder):
+            raise DataError(f"{experiment.data}: has changed since the run")
+        finding = from_one_upload(scene_of(experiment, experiment.model(), splits[name]), _CLIENTS).as_finding()
+    except OwnviewError:
+        return None
+    with contextlib.suppress(OutputError):  # folders may be read-only; then it is made again next time
+        run.folder.write_attack({**_key(run), "finding": finding.to_dict()})
+    return finding

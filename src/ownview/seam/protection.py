@@ -1,0 +1,57 @@
+"""What an accounted budget comes to: how much noise is added, to what, by whom, and how often."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+CENTRAL, DISTRIBUTED, LOCAL = MODES = ("central", "distributed", "local")
+
+QUANTILE_SHARE = 0.01
+"""Of the budget of a round (in mu^2): what an adaptive clip takes for its private quantile."""
+
+
+@dataclass(frozen=True)
+class Protection:
+    """User-level differential privacy: one user more or less hardly changes what anybody sees.
+
+    Args:
+        mode: who adds the noise: "central", who adds up; "distributed", every device a share of it; "local", every
+            device as much as its own upload needs.
+        epsilon: of all rounds together.
+        delta: likewise.
+        clip: C, the largest norm of what a client adds to the sums of a round; the first one where `adaptive`.
+        adaptive: whether C follows a private quantile of the clients' norms.
+        noise: z of every round: standard deviation over C of the noise that hides one client.
+        clients: the fixed number that sums are divided by: how many clients a round is expected to have.
+        relation: which two sets of users are told apart by at most epsilon, in words.
+        accountant: how epsilon was found, in words.
+    """
+
+    mode: str
+    epsilon: float
+    delta: float
+    clip: float
+    adaptive: bool
+    noise: tuple[float, ...]
+    clients: float
+    relation: str
+    accountant: str
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds the budget is for."""
+        return len(self.noise)
+
+    def of_changes(self, number: int) -> float:
+        """Z of round `number` (from 1) for what clients learnt: a private quantile leaves less of the budget."""
+        return self.noise[number - 1] / (math.sqrt(1 - QUANTILE_SHARE) if self.adaptive else 1.0)
+
+    def of_quantile(self, number: int) -> float:
+        """Standard deviation of the noise on the count of norms below C, to which a client adds 1/2 or -1/2."""
+        return self.noise[number - 1] / (2 * math.sqrt(QUANTILE_SHARE))
+
+    def in_sum(self, number: int) -> float:
+        """Standard deviation of the noise that the sum of round `number` has in the end, for clients of norm C = 1."""
+        together = math.sqrt(self.clients) if self.mode == LOCAL else 1.0
+        return self.of_changes(number) * together

@@ -1,0 +1,220 @@
+"""The page for people in a real browser: it scores as Python does, asks nobody, and answers to mouse and keyboard."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ownview.pages.encoding import encode
+from ownview.pages.page import page as make_page
+from ownview.pages.taken import Taken
+from ownview.runs.run import Run
+from tests.browser.chromium import NAMES, Chromium, find_chromium
+from tests.pages.conftest import run_of, runs_folder  # noqa: F401 - fixtures
+from tests.pages.worlds import HOSTILE, KINDS, histories
+
+pytestmark = pytest.mark.browser
+
+WIDE, PHONE = (1300, 900), (390, 844)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Chromium]:
+    program = find_chromium()
+    if program is None:
+        pytest.skip(f"no Chromium here: install one of {', '.join(NAMES)}, or name it in $CHROMIUM")
+    with Chromium(program) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def page(run_of: Callable[[str], Run], tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:  # noqa: F811
+    folder = tmp_path_factory.mktemp("pages")
+
+    def one(kind: str) -> Path:
+        path = folder / f"{kind}.html"
+        if not path.is_file():
+            make_page(run_of(kind), path, title="Titles <b>&</b> more")
+        return path
+
+    return one
+
+
+@pytest.fixture(autouse=True)
+def _nothing_to_complain(browser: Chromium) -> Iterator[None]:
+    """Whatever a test did: no error in the console, and nothing was asked for but the page itself."""
+    browser.complaints.clear()
+    browser.requests.clear()
+    yield
+    assert browser.complaints == []
+    assert all(url.startswith(("file:", "data:")) and ".html" in url for url in browser.requests)
+    assert len({url.partition("#")[0] for url in browser.requests}) <= 1
+
+
+def opened(browser: Chromium, path: Path, picks: list[str] | None = None, **how: Any) -> Chromium:
+    browser.size(*(PHONE if how.get("phone") else WIDE), phone=bool(how.get("phone")), dark=bool(how.get("dark")))
+    browser.open(path)
+    ready = "document.querySelector('#search') && !document.querySelector('#search').disabled"
+    browser.until(lambda: browser.run(ready))
+    if picks is not None:
+        browser.run(f"location.hash = 'picks=' + {json.dumps(picks)}.map(encodeURIComponent).join(',')")
+        browser.until(lambda: len(texts(browser, "#picks li")) == len(picks))
+    browser.settle()
+    return browser
+
+
+def texts(browser: Chromium, selector: str) -> list[str]:
+    found = f"[...document.querySelectorAll({json.dumps(selector)})].map((one) => one.textContent)"
+    return list(browser.run(found))
+
+
+def typed(browser: Chromium, text: str) -> None:
+    browser.run("document.querySelector('#search').focus()")
+    browser.call("Input.insertText", text=text)
+    browser.settle()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_those_of_python(
+    kind: str,
+    browser: Chromium,
+    page: Callable[[str], Path],
+    run_of: Callable[[str], Run],  # noqa: F811
+) -> None:
+    opened(browser, page(kind))
+    asked = histories(50)
+    found = browser.run(f"Promise.all({json.dumps(asked)}.map((history) => scoresOf(history)))")
+    form = encode(Taken.of(run_of(kind)).form, 4_000_000).form
+    expected = torch.stack([form.scores(torch.tensor(one)) for one in asked])
+    torch.testing.assert_close(torch.tensor(found, dtype=torch.float64), expected, rtol=0, atol=1e-4)
+    torch.testing.assert_close(torch.tensor(found, dtype=torch.float64), expected, rtol=1e-6, atol=1e-9)
+
+
+def test_a_person_searches_picks_and_is_told_why(browser: Chromium, page: Callable[[str], Path]) -> None:
+    opened(browser, page("whole"))
+    assert texts(browser, "h1") == ["Titles <b>&</b> more"]
+    assert texts(browser, "#recommended li") == []
+    typed(browser, "title 20")
+    assert texts(browser, "#found li")[0] == "Title 20"
+    browser.press("Enter")
+    typed(browser, "title 2")
+    browser.press("ArrowDown")
+    active = browser.run("document.querySelector('#found [aria-selected=true]').textContent")
+    browser.press("Enter")
+    picked = [one.removesuffix("×") for one in texts(browser, "#picks li")]
+    assert picked == ["Title 20", active]
+    shown = texts(browser, "#recommended h3")
+    assert len(shown) == 10
+    assert not {*shown} & {*picked}
+    why = texts(browser, "#recommended .why")
+    assert all(one.startswith(("because you liked ", "from all your picks")) for one in why)
+    assert any("Title 20" in one for one in why)
+    assert browser.run("decodeURIComponent(location.hash)") == f"#picks={','.join(picked)}"
+
+
+def test_accents_and_case_do_not_matter_in_a_search(browser: Chromium, page: Callable[[str], Path]) -> None:
+    opened(browser, page("whole"))
+    typed(browser, "ECOUTE strasse")
+    assert texts(browser, "#found li") == ["No title has these words"]
+    browser.press("Escape")
+    typed(browser, "ECOUTE")
+    assert len(texts(browser, "#found li")) == 1
+    assert "Écoute" in texts(browser, "#found li")[0]
+
+
+def test_picks_are_taken_away_and_added_from_the_list(browser: Chromium, page: Callable[[str], Path]) -> None:
+    opened(browser, page("whole"), ["Title 20", "Title 26"])
+    first = texts(browser, "#recommended h3")[0]
+    browser.click("#recommended li .add")
+    assert [one.removesuffix("×") for one in texts(browser, "#picks li")] == ["Title 20", "Title 26", first]
+    browser.click("#picks li:first-child button")
+    assert [one.removesuffix("×") for one in texts(browser, "#picks li")] == ["Title 26", first]
+    assert "Title 20" not in browser.run("decodeURIComponent(location.hash)")
+    browser.click("#more")
+    assert len(texts(browser, "#recommended li")) == 20
+    browser.click("#clear")
+    assert texts(browser, "#picks li") == texts(browser, "#recommended li") == []
+    browser.click("#start button")
+    assert len(texts(browser, "#picks li")) == 1
+
+
+def test_the_order_of_picks_is_the_order_in_time(browser: Chromium, page: Callable[[str], Path]) -> None:
+    one, other = (
+        texts(opened(browser, page("rows"), picks), "#recommended h3")
+        for picks in (["Title 20", "Title 27"], ["Title 27", "Title 20"])
+    )
+    assert one != other
+
+
+def test_vectors_say_what_lies_close(browser: Chromium, page: Callable[[str], Path]) -> None:
+    opened(browser, page("ridge"), ["Title 20"])
+    assert any(one == "close to Title 20" for one in texts(browser, "#recommended .why"))
+
+
+def test_hostile_titles_are_text(browser: Chromium, page: Callable[[str], Path]) -> None:
+    opened(browser, page("whole"), list(HOSTILE))
+    assert len(texts(browser, "#picks li")) == len(HOSTILE)
+    assert HOSTILE[0] in texts(browser, "#picks li")[0]
+    assert browser.run("document.title") == "Titles <b>&</b> more"
+    assert browser.run("document.querySelectorAll('main script, main b').length") == 0
+
+
+def test_an_address_that_makes_no_sense_is_no_harm(browser: Chromium, page: Callable[[str], Path]) -> None:
+    opened(browser, page("whole"))
+    browser.run("location.hash = '#picks=%E0%A4%A,nobody,Title%2020'")
+    browser.until(lambda: len(texts(browser, "#picks li")) == 1)
+
+
+@pytest.mark.parametrize("phone", [False, True])
+def test_it_fits_the_window_and_everything_has_a_name(
+    phone: bool, browser: Chromium, page: Callable[[str], Path]
+) -> None:
+    opened(browser, page("whole"), ["Title 20", HOSTILE[0], "Title 26"], phone=phone)
+    assert browser.run("innerWidth") == (PHONE if phone else WIDE)[0]
+    assert browser.run("document.documentElement.scrollWidth <= innerWidth")
+    unnamed = browser.run(
+        "[...document.querySelectorAll('button, input')].filter((one) => !(one.ariaLabel || one.labels?.length || "
+        "one.textContent.trim())).map((one) => one.outerHTML)"
+    )
+    assert unnamed == []
+    assert browser.run("[...document.querySelectorAll('h1')].length") == 1
+    small = "[...document.querySelectorAll('.chip button, .add')].filter((one) => one.offsetHeight < 30).length"
+    assert browser.run(small) == 0
+
+
+def test_light_dark_and_print(browser: Chromium, page: Callable[[str], Path]) -> None:
+    def background() -> Any:
+        return browser.run("getComputedStyle(document.body).backgroundColor")
+
+    opened(browser, page("whole"), ["Title 20"])
+    light = background()
+    opened(browser, page("whole"), ["Title 20"], dark=True)
+    assert background() != light
+    browser.call("Emulation.setEmulatedMedia", media="print")
+    assert background() == "rgb(255, 255, 255)"
+    assert browser.run("getComputedStyle(document.querySelector('.search')).display") == "none"
+    assert browser.run("document.querySelector('#recommended').offsetHeight") > 100
+    browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_what_the_page_is_stands_in_it(browser: Chromium, page: Callable[[str], Path]) -> None:
+    opened(browser, page("whole"))
+    browser.click("#about summary")
+    told = texts(browser, "#about")[0]
+    for part in ("are those of the full model", "pairs of its items, once", "protocol honest", "HR@10"):
+        assert part in told
+    assert "undefined" not in told
+
+
+def test_connections_are_forbidden(browser: Chromium, page: Callable[[str], Path]) -> None:
+    opened(browser, page("whole"))
+    tried = browser.run("fetch('https://127.0.0.1:9/').then(() => 'sent', (error) => error.name)")
+    assert tried == "TypeError"
+    assert [one for one in browser.complaints if "Content Security Policy" in one]
+    browser.complaints.clear()
+    assert not [url for url in browser.requests if url.startswith("http")]

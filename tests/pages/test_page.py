@@ -1,0 +1,117 @@
+"""The page as text: inside its limit, asking nobody, hostile titles as text, and no method known by name."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ownview.base.errors import OutputError, SettingError
+from ownview.pages.page import SCRIPTS, page
+from ownview.registry import BASELINES, METHODS, PLUGINS
+from ownview.runs.run import Run
+from tests.outcome import Outcome
+from tests.pages.worlds import HOSTILE, ITEMS
+
+ASSETS = importlib.resources.files("ownview.pages") / "assets"
+
+
+def model_of(text: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="model">(.*?)</script>', text, re.DOTALL)
+    assert found is not None
+    return dict(json.loads(found[1]))
+
+
+@pytest.fixture(scope="module")
+def text(run_of: Callable[[str], Run], tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("page") / "page.html"
+    made = page(run_of("whole"), path, title=HOSTILE[0])
+    assert made.bytes == path.stat().st_size
+    return path.read_text(encoding="utf-8")
+
+
+def test_it_asks_nobody(text: str) -> None:
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', text)
+    assert policy is not None
+    assert policy[1].startswith("default-src 'none';")
+    assert "connect-src" not in policy[1]
+    for name in (*SCRIPTS, "style.css", "page.html"):
+        asset = (ASSETS / name).read_text(encoding="utf-8")
+        assert not re.search(r"https?:|@import|url\(|fetch\(|XMLHttpRequest|localStorage|sessionStorage|cookie", asset)
+
+
+def test_no_code_knows_a_method_by_name() -> None:
+    for name in SCRIPTS:
+        script = (ASSETS / name).read_text(encoding="utf-8").lower()
+        for method in (*METHODS, *BASELINES, *PLUGINS):
+            assert not re.search(rf"\b{method}\b", script.replace("popularity", "")), (name, method)
+
+
+def test_titles_cannot_end_the_script(text: str) -> None:
+    assert text.count("</script>") == 2
+    assert f"<title>{'&lt;/script&gt;&lt;script&gt;document.title=&#x27;broken&#x27;&lt;/script&gt;'}</title>" in text
+    model = model_of(text)
+    assert model["title"] == HOSTILE[0]
+    assert set(HOSTILE) <= set(model["titles"])
+    assert len(model["titles"]) == len(model["ids"]) == len(model["popularity"]) == ITEMS
+
+
+def test_it_says_how_much_of_the_model_it_is(text: str) -> None:
+    about = model_of(text)["about"]
+    assert about["kept"] == 1
+    assert about["agreement"]["top_ten_overlap"] > 0.9
+    assert "are those of the full model" in about["agreement"]["sentence"]
+
+
+def test_a_limit_holds_and_what_cannot_fit_is_refused(run_of: Callable[[str], Run], tmp_path: Path, text: str) -> None:
+    size = len(text.encode())
+    limit = (size - 1_000) / 1e6
+    made = page(run_of("whole"), tmp_path / "page.html", megabytes=limit)
+    assert made.bytes <= limit * 1e6
+    assert made.kept < 1
+    assert model_of(made.path.read_text(encoding="utf-8"))["about"]["kept"] == made.kept
+    with pytest.raises(SettingError, match="raise --megabytes"):
+        page(run_of("whole"), tmp_path / "small.html", megabytes=0.001)
+    with pytest.raises(SettingError, match="megabytes=0: expected"):
+        page(run_of("whole"), tmp_path / "small.html", megabytes=0)
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_an_existing_page_is_overwritten_when_asked(run_of: Callable[[str], Run], tmp_path: Path) -> None:
+    there = tmp_path / "page.html"
+    there.write_text("mine")
+    with pytest.raises(OutputError, match="--force"):
+        page(run_of("rows"), there)
+    with pytest.raises(OutputError, match="is a folder"):
+        page(run_of("rows"), tmp_path)
+    assert there.read_text() == "mine"
+    page(run_of("rows").folder.path, there, force=True)
+    assert there.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_the_command_says_where_it_is(
+    run_of: Callable[[str], Run], tmp_path: Path, ownview: Callable[..., Outcome]
+) -> None:
+    told = ownview("page", run_of("ridge").folder.path, "-o", tmp_path / "page.html")
+    assert told.code == 0
+    assert f"{tmp_path / 'page.html'}: 0." in told.out
+    assert "% of its ten recommendations are those of the full model" in told.out
+    told = ownview("page", run_of("product").folder.path, "-o", tmp_path / "other.html")
+    assert "note: what the model does after a pause is left out" in told.out
+
+
+@pytest.mark.parametrize("command", ["page", "export"])
+def test_a_model_without_a_form_is_refused_in_one_line(
+    command: str, made: Callable[..., Run], tmp_path: Path, ownview: Callable[..., Outcome]
+) -> None:
+    run = made("local-only", embedding_size=2, local_epochs=1).folder.path
+    told = ownview(command, run, "-o", tmp_path / "made")
+    assert (told.code, told.out) == (2, "")
+    assert told.err.count("\n") == 1
+    assert "local-only cannot be taken along: it shares nothing" in told.err
+    assert list(tmp_path.iterdir()) == []
