@@ -1,0 +1,35 @@
+"""Spoilt files given to `ownview start`: lists and pages, or one line; no traceback."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from tests.faults.conftest import write_world
+from tests.fuzz.harm import spoilt_bytes
+from tests.fuzz.test_fuzz import fault, outcome
+
+
+def faults(seeds: range, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("OWNVIEW_PROGRESS", "off")
+    sound, told = write_world(tmp_path / "world.csv").read_bytes(), []
+    for seed in seeds:
+        place = tmp_path / str(seed)
+        place.mkdir()
+        monkeypatch.chdir(place)
+        Path("mine.csv").write_bytes(spoilt_bytes(sound, random.Random(seed)))
+        found = fault(*outcome(["start", "mine.csv", "--method", "popularity", "--out", "s"]))
+        told += [] if found is None else [f"seed {seed}: {found}"]
+    return told
+
+
+def test_no_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert faults(range(20), tmp_path, monkeypatch) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(20, 10_020, 500))
+def test_no_traceback_in_ten_thousand(start: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert faults(range(start, start + 500), tmp_path, monkeypatch) == []
