@@ -28,8 +28,8 @@ def picture(lines: list[dict[str, float | str]]) -> str:
         return HEIGHT - BOTTOM - min(share, 1.1) / 1.1 * (HEIGHT - TOP - BOTTOM)
 
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
-        'font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"',
+        ' font-family="sans-serif" font-size="12">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
     ]
     for share in (0.0, 0.25, 0.5, 0.75, 1.0):
