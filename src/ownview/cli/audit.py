@@ -9,10 +9,11 @@ import typer
 from rich.markup import escape
 
 from ownview.cli.options import AsJson, Columns, DataDir, ProtocolName
+from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.data.catalog import load, min_interactions
 from ownview.data.columns import parse_columns
-from ownview.evaluation.probes import audit
+from ownview.evaluation.probes import STEPS, audit
 from ownview.evaluation.protocol import protocol as protocol_by_name
 
 
@@ -27,7 +28,8 @@ def command(
     """Probe a protocol on some data: leaks, repeated pairs, time, selection, and whether its ranking is sane."""
     asked = protocol_by_name(protocol)
     split = asked.prepare(load(data, data_dir=data_dir, columns=parse_columns(columns)), min_interactions(data))
-    findings = audit(split, asked, rounds=rounds)
+    with progress("auditing, probes", STEPS, quiet=as_json) as advance:
+        findings = audit(split, asked, rounds=rounds, done=advance)
     if as_json:
         found = {"data": split.data.name, "protocol": asked.name, "notes": list(split.notes)}
         typer.echo(json.dumps({**found, "findings": [finding.to_dict() for finding in findings]}, indent=2))

@@ -9,6 +9,7 @@ import typer
 
 from ownview.base.errors import OutputError
 from ownview.base.files import write_text
+from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.runs.fitted import NO_TEST_FIGURE
 from ownview.runs.folder import RunFolder
@@ -32,7 +33,9 @@ def command(
     fitted = [one for one in found if RunFolder(one).finished and "no_test_figure" in RunFolder(one).read_result()]
     if len(fitted) == len(found):
         raise OutputError(f"{found[0]}: {NO_TEST_FIGURE}; expected measured runs")
-    model = gather([one for one in found if one not in fitted], title=title)
+    measured = [one for one in found if one not in fitted]
+    with progress("reading, runs", len(measured)) as advance:
+        model = gather(measured, title=title, done=advance)
     write_text(out, render(model))
     about, console = model["about"], Console(highlight=False)
     size = out.stat().st_size / 1e6

@@ -14,6 +14,7 @@ from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.data.columns import parse_columns
 from ownview.data.readers import name_of
+from ownview.evaluation.probes import STEPS
 from ownview.start.folder import StartFolder
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def _describe(console: Console, steps: Steps) -> None:
 
 def _audit(console: Console, steps: Steps) -> None:
     _step(console, 2, "Audit the question (protocol honest: everybody's latest item is held out, all items are ranked)")
-    findings = steps.audit()
+    with progress("auditing, probes", STEPS) as advance:
+        findings = steps.audit(advance)
     for finding in findings:
         if finding.fires:
             console.print(f"  [red]![/] {finding.probe}: {escape(finding.sentence)}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -31,19 +33,37 @@ _CLEARLY = 3.0
 """Standard errors above chance from which on the leak probe fires: by chance alone once in 700 audits."""
 
 
+STEPS = 6
+"""Of an audit: groups of probes, each told when it is done."""
+
+
 def audit(
-    split: Split, protocol: Protocol, *, rounds: int = ROUNDS, seed: int = 0, most_users: int = MOST_USERS
+    split: Split,
+    protocol: Protocol,
+    *,
+    rounds: int = ROUNDS,
+    seed: int = 0,
+    most_users: int = MOST_USERS,
+    done: Callable[[str], None] = lambda what: None,
 ) -> list[Finding]:
-    """All probes of a protocol on data that it has split; the arguments are those of `leak_probe`."""
+    """All probes of a protocol on data that it has split; the arguments are those of `leak_probe`.
+
+    `done` is told `STEPS` times what has been looked at.
+    """
     _, test = rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)
-    return [
-        leak_probe(split, protocol, rounds=rounds, seed=seed, most_users=most_users, ranker=test),
-        duplicate_probe(split),
-        time_probe(split),
-        *time_probes(split, protocol, test, seed),
-        selection_mark(protocol),
-        *sanity_probes(test, seed),
-    ]
+    steps: dict[str, Callable[[], list[Finding]]] = {
+        "leak": lambda: [leak_probe(split, protocol, rounds=rounds, seed=seed, most_users=most_users, ranker=test)],
+        "repeated pairs": lambda: [duplicate_probe(split)],
+        "times": lambda: [time_probe(split)],
+        "questions of time": lambda: list(time_probes(split, protocol, test, seed)),
+        "selection": lambda: [selection_mark(protocol)],
+        "ranking": lambda: list(sanity_probes(test, seed)),
+    }
+    found = []
+    for name, look in steps.items():
+        found += look()
+        done(name)
+    return found
 
 
 def leak_probe(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import importlib.resources
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -40,19 +40,24 @@ from ownview.studies.reproduction.papers import CITATIONS
 Model = dict[str, Any]
 
 
-def gather(folders: Sequence[Path], title: str = "") -> Model:
+def gather(folders: Sequence[Path], title: str = "", done: Callable[[str], None] = lambda what: None) -> Model:
     """Everything the page shows.
 
     Args:
         folders: of runs; unfinished ones are named on the page and take no part.
         title: of the page; without one the datasets' names.
+        done: told the name of every run once it was read.
 
     Raises:
         OutputError: a folder is no run, or damaged, or none has finished.
     """
     opened = [RunFolder.open(folder) for folder in folders]
     unfinished = [one.path for one in opened if not one.finished]
-    runs = [read_run(one.path) for one in opened if one.finished]
+    runs = []
+    for one in opened:
+        if one.finished:
+            runs.append(read_run(one.path))
+        done(one.path.name)
     if not runs:
         raise OutputError(f"none of {len(folders)} runs has finished; go on with one by ownview run --resume FOLDER")
     by_data = grouped((run.experiment.data_label(), run) for run in runs)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -63,9 +63,9 @@ class Steps:
             chosen = Selection(named, ())
         return cls(folder, data, split, chosen, memory)
 
-    def audit(self) -> list[Finding]:
+    def audit(self, done: Callable[[str], None]) -> list[Finding]:
         """What `honest` gives away on this data."""
-        return audit(self.split, HONEST)
+        return audit(self.split, HONEST, done=done)
 
     def tasks(self) -> list[Task]:
         """A run a method."""
