@@ -64,7 +64,8 @@ def test_committed_runs_are_those_the_suites_ask_for() -> None:
         planned = plan(load_suite(name), ROOT)
         asked = {(one.row, one.data, one.protocol, one.seed): one.experiment for one in planned}
         recorded = {(one["method"], one["data"], one["protocol"], one["seed"]): one for one in found["runs"]}
-        assert set(recorded) == set(asked)
+        assert set(recorded) <= set(asked)
+        assert found.get("asked_for", len(recorded)) == len(asked), "a record of a part says of how many"
         for key, one in recorded.items():
             assert made_of(Experiment.from_dict({"data": key[1], **one["experiment"]})) == made_of(asked[key]), key
 

@@ -241,6 +241,7 @@ def test_records_are_gathered_in_parts(ownview: Callable[..., Outcome]) -> None:
     assert ownview(*whole, "--method", "popularity").code == 0
     first = json.loads(Path("results/tiny.json").read_text())
     assert {one["method"] for one in first["runs"]} == {"popularity"}
+    assert first["asked_for"] == 8, "two rows, two protocols, two seeds"
     assert ownview(*whole, "--method", "fedmf", "--out", "elsewhere").code == 0
     parts = json.loads(Path("results/tiny.json").read_text())
     assert parts["comparison"] == [], "the two parts were not compared with each other"

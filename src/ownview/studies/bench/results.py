@@ -141,6 +141,7 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
     older = [] if old is None else [one for one in _still(old, runs) if one["data"] not in again]
     return {
         **new,
+        **({"asked_for": len(whole)} if len(runs) < len(whole) else {}),
         "protocols": {one.protocol: protocols[one.protocol] for one in whole if one.protocol in names},
         "runs": runs,
         "comparison": [*newer, *older],
@@ -275,6 +276,8 @@ def section(values: Document) -> list[str]:
     """One suite: its tables, and where they come from."""
     lines = [f"## `{values['suite']}`: {values['title']}", "", *([values["about"], ""] * bool(values["about"]))]
     lines += ["```sh", f"ownview bench {values['suite']}", "```"]
+    if "asked_for" in values:
+        lines += ["", f"Recorded so far: {len(values['runs'])} of {values['asked_for']} runs of the suite."]
     for table in tables(values):
         lines += ["", f"### {table.data}", "", *markdown_table(table), "", *_warnings(table)]
         runs = [one for one in values["runs"] if one["data"] == table.data]
