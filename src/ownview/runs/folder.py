@@ -57,13 +57,16 @@ class RunFolder:
 
     @classmethod
     def create(cls, path: Path) -> RunFolder:
-        """A new, empty folder; refuses one that exists."""
+        """A new, empty folder, or one that a process made and was killed before it wrote anything; refuses others."""
         if str(path) != str(path).encode("utf-8", "replace").decode():
             raise OutputError(f"{path}: the name is not UTF-8, which files of tensors need; choose another --out")
         with writing(path):
             try:
                 path.mkdir(parents=True)
             except FileExistsError:
+                if path.is_dir() and all(one.name.startswith(".experiment.toml.") for one in path.iterdir()):
+                    cls(path).drop_unfinished()
+                    return cls(path)
                 go_on = f", or go on with it by --resume {path}" if (path / "experiment.toml").is_file() else ""
                 raise OutputError(f"{path}: already exists; choose another --out{go_on}") from None
         return cls(path)
@@ -190,6 +193,13 @@ class RunFolder:
             for left in self.path.glob(f".{name}.*"):
                 with writing(left):
                     left.unlink(missing_ok=True)
+
+    def require_not_begun(self) -> None:
+        """Refuse a folder that another process took while this one waited for it."""
+        if (self.path / "experiment.toml").is_file():
+            raise OutputError(
+                f"{self.path}: already exists; choose another --out, or go on with it by --resume {self.path}"
+            )
 
     def drop_if_not_begun(self) -> None:
         """Remove a folder that a process made and was killed before it had written anything whole."""

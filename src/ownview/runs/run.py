@@ -145,6 +145,7 @@ def run(
     work = _Work.of(experiment, model, data, setup, place.parent)
     folder = RunFolder.create(place)
     with sole_worker(folder.path):
+        folder.require_not_begun()
         folder.write_experiment(work.experiment.to_toml())
         folder.write_provenance(setup.provenance(work.experiment.method))
         return work.finish(work.training(folder, on_round, loggers))
