@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from ownview.report.gather import SCRIPTS, as_script, gather, render
+from ownview.base.offline_page import as_script
+from ownview.report.gather import SCRIPTS, gather, render
 from ownview.report.reading import find_runs
 from tests.outcome import Outcome
 from tests.report.worlds import HOSTILE

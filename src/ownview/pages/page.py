@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.resources
-import json
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import write_text
+from ownview.base.offline_page import offline_page
 from ownview.pages.agreement import Agreement
 from ownview.pages.encoding import encode
 from ownview.pages.taken import Taken
@@ -93,26 +91,4 @@ def _made(taken: Taken, title: str, limit: int) -> tuple[str, float, Agreement]:
 
 def render(model: Mapping[str, Any]) -> str:
     """The page as text."""
-    scripts = "\n".join(_asset(name) for name in SCRIPTS)
-    parts = {
-        "title": escape(str(model["title"])),
-        "style": _asset("style.css"),
-        "model": _as_script(model),
-        "script": f'"use strict";\n(() => {{\n{scripts}\n}})();',
-    }
-    text = _asset("page.html")
-    for name, value in parts.items():  # by hand, because CSS and scripts are full of $ and braces
-        before, mark, after = text.partition(f"<!--{name}-->")
-        assert mark, name
-        text = before + value + after
-    return text
-
-
-def _as_script(model: Mapping[str, Any]) -> str:
-    """JSON that may stand inside a script element: nothing in it can end the element or open a comment."""
-    text = json.dumps(model, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
-
-
-def _asset(name: str) -> str:
-    return (importlib.resources.files("ownview.pages") / "assets" / name).read_text(encoding="utf-8")
+    return offline_page("ownview.pages", SCRIPTS, str(model["title"]), model)

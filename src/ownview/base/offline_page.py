@@ -1,0 +1,48 @@
+"""One HTML file that opens offline: a frame, a style, scripts and data, put together from a package's assets."""
+
+from __future__ import annotations
+
+import importlib.resources
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+_COMMON = ("elements.js",)
+"""Scripts of every page, which come before its own."""
+
+
+def offline_page(package: str, scripts: Sequence[str], title: str, model: Mapping[str, Any]) -> str:
+    """The page as text.
+
+    Args:
+        package: whose folder `assets` has page.html with the marks <!--title-->, <!--style-->, <!--model--> and
+            <!--script-->, style.css and the scripts.
+        scripts: in the order in which they are put together; each only uses what comes before it.
+        title: of the page, plain text.
+        model: what the scripts read.
+    """
+    every = [_asset(__package__ or "", name) for name in _COMMON] + [_asset(package, name) for name in scripts]
+    together = "\n".join(every)
+    parts = {
+        "title": escape(title),
+        "style": _asset(package, "style.css"),
+        "model": as_script(model),
+        "script": f'"use strict";\n(() => {{\n{together}\n}})();',
+    }
+    page = _asset(package, "page.html")
+    for name, value in parts.items():  # by hand, because CSS and scripts are full of $ and braces
+        before, mark, after = page.partition(f"<!--{name}-->")
+        assert mark, name
+        page = before + value + after
+    return page
+
+
+def as_script(model: Mapping[str, Any]) -> str:
+    """JSON that may stand inside a script element: nothing in it can end the element or open a comment."""
+    text = json.dumps(model, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
+
+
+def _asset(package: str, name: str) -> str:
+    return (importlib.resources.files(package) / "assets" / name).read_text(encoding="utf-8")
