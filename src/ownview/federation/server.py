@@ -230,16 +230,7 @@ class AggregationServer:
 
     def begin(self) -> MeanPartial | SumPartial:
         """The sums before anybody has sent anything."""
-        terms, combine = self.terms, self.terms.server.combine
-        like = torch.empty(0, dtype=terms.machine.dtype, device=terms.machine.device)
-        if isinstance(combine, Sums):
-            return SumPartial(reporting(terms.client).sends, like)
-        personal = frozenset(name for name in terms.averaged if terms.client.params[name].role is PERSONAL)
-        weigh = combine.weigh if isinstance(combine, RowMean) else None
-        averaged = {name: self.shared[name] for name in self.shared if name in terms.averaged}
-        plan = terms.world.protection
-        divisor = None if plan is None else plan.clients
-        return MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor)
+        return partial_sums(self.terms, self.shared)
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""
@@ -308,6 +299,25 @@ class AggregationServer:
             mixtures.unpack({k.removeprefix(prefix): v for k, v in packed.items() if k.startswith(prefix)})
         self.joined = packed.get("joined", self.joined).to(self.joined.device, copy=True)
         self.optimizer.unpack(packed)
+
+
+def partial_sums(terms: Terms, shared: Params) -> MeanPartial | SumPartial:
+    """The sums of a round before anybody has sent anything; whoever has what was sent out can add up.
+
+    Args:
+        terms: of the federation.
+        shared: by name, what was sent out.
+    """
+    combine = terms.server.combine
+    like = torch.empty(0, dtype=terms.machine.dtype, device=terms.machine.device)
+    if isinstance(combine, Sums):
+        return SumPartial(reporting(terms.client).sends, like)
+    personal = frozenset(name for name in terms.averaged if terms.client.params[name].role is PERSONAL)
+    weigh = combine.weigh if isinstance(combine, RowMean) else None
+    averaged = {name: shared[name] for name in shared if name in terms.averaged}
+    plan = terms.world.protection
+    divisor = None if plan is None else plan.clients
+    return MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor)
 
 
 _KINDS = ("shared", "held", "reported", "pending")
