@@ -13,6 +13,7 @@ little as possible (it still takes caches away); the least of the rounds counts.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import json
 import math
 import multiprocessing
@@ -27,6 +28,7 @@ from typing import Any
 
 import torch
 
+from benchmarks.workers import Shared, measure_shared, table
 from benchmarks.worlds import crowd
 from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
@@ -35,6 +37,7 @@ from ownview.registry import METHODS
 from ownview.seam.method import Federated
 
 EACH, WIDTH, NEGATIVES = 50, 16, 4
+SHARED_CLIENTS = 16_000
 
 
 @dataclass(frozen=True)
@@ -86,11 +89,15 @@ def measure(case: Case) -> Cost:
     return Cost(min(seconds), set_up, peak(), before, report.bytes_down, report.bytes_up)
 
 
-def method(name: str) -> Federated:
-    """With the settings that all of them are measured with, as far as they have them."""
+def method(text: str) -> Federated:
+    """NAME or NAME:SETTING=NUMBER, with the settings that all are measured with, as far as they have them."""
+    name, _, own = text.partition(":")
+    if name not in METHODS:
+        raise SystemExit(f"unknown method {name!r}; expected one of {', '.join(sorted(METHODS))}")
     asked = {"embedding_size": WIDTH, "local_epochs": 1, "negatives": NEGATIVES}
-    made = METHODS[name]()
-    return METHODS[name](**{key: value for key, value in asked.items() if key in made.values()})
+    settings = {key: value for key, value in asked.items() if key in METHODS[name]().values()}
+    key, _, value = own.partition("=")
+    return METHODS[name](**settings, **({key: int(value)} if own else {}))
 
 
 def peak() -> int:
@@ -102,6 +109,12 @@ def alone(case: Case) -> Cost:
     """A case in a process of its own."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         return pool.apply(measure, (case,))
+
+
+def shared(name: str, workers: int, clients: int, items: int, rounds: int) -> Shared:
+    """A federation with workers in a process of its own."""
+    with concurrent.futures.ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(measure_shared, method(name), workers, clients, items, EACH, rounds).result()
 
 
 def slope(costs: Sequence[tuple[Case, Cost]]) -> float:
@@ -130,12 +143,21 @@ HEAD = (
 def main() -> None:
     """Measure, print a table, write JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", nargs="+", default=["fedmf"], choices=sorted(METHODS))
+    parser.add_argument("--methods", nargs="+", default=["fedmf"], help="NAME or NAME:SETTING=NUMBER")
     parser.add_argument("--clients", nargs="+", type=int, default=[1000, 10_000, 100_000])
     parser.add_argument("--items", type=int, default=100_000)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--ray", nargs="+", type=int, metavar="N", help="with so many workers, beside none; 16,000 clients"
+    )
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/scale.json"))
     asked = parser.parse_args()
+    if asked.ray:
+        clients = asked.clients[0] if len(asked.clients) == 1 else SHARED_CLIENTS
+        for name in asked.methods:
+            print(f"{name}, {clients:,} clients, {asked.items:,} items")
+            print(table([shared(name, workers, clients, asked.items, asked.rounds) for workers in (0, *asked.ray)]))
+        return
     found: list[tuple[Case, Cost]] = []
     print(HEAD)
     for name in asked.methods:

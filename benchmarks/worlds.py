@@ -39,7 +39,7 @@ _DRAWN_TOGETHER = 20_000
 
 
 def crowd(clients: int, items: int, each: int, seed: int = 0) -> Split:
-    """A world in which every client has `each` distinct items by Zipf-like popularity, and all of them train.
+    """A world in which every client has `each` distinct items by Zipf-like popularity, in a row, and all of them train.
 
     All that is held is one list of clients x each numbers, which training lists, timelines and exclusions share, and
     the rows of a source that nobody reads; no object for a client. A client's items do not depend on how many others
@@ -63,7 +63,7 @@ def crowd(clients: int, items: int, each: int, seed: int = 0) -> Split:
     data = Interactions("crowd", ids, names, lists.offsets.numpy().copy(), listed.numpy(), row)
     nothing = Ragged(torch.zeros(clients + 1, dtype=torch.long), torch.zeros(0, dtype=torch.long))
     question = Question(nothing, Timeline(lists), lists, open=True)
-    return Split(data, lists, Timeline(lists), question, question, "none")
+    return Split(data, lists, Timeline(lists), question, question, "rows")
 
 
 def _distinct(count: int, each: int, shares: npt.NDArray[np.float64], random: np.random.Generator) -> IntArray:
