@@ -129,9 +129,8 @@ def main() -> None:
     found = tree(world, cohort)
     print(f"{cohort:,} of {world.devices:,} devices are asked, {1 - world.dropout:.0%} of them answer")
     print(f"bytes: {cohort * world.down / 1e12:,.3f} TB down, {cohort * world.up / 1e9:,.3f} GB up")
-    print(
-        f"server: {cohort * world.upload:,.1f} CPU-s for uploads; {found.leaves:,} leaves, {found.depth} levels above"
-    )
+    print(f"server: {cohort * world.upload:,.1f} CPU-s for uploads")
+    print(f"tree: {found.leaves:,} leaves, {found.depth} levels above; a leaf hands out for {found.handing:.1f} s")
     print(
         f"after the last upload: at most {found.adding:.2f} s at a leaf, {found.merging:.3f} s of merging, "
         f"{found.sending:.2f} s between aggregators, {world.finish:.3f} s at the end"
