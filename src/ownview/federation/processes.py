@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
@@ -19,12 +20,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ownview.base.errors import OwnviewError, TrainingError
+from ownview.base.errors import MessageError, OwnviewError, TrainingError
 from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
+from ownview.federation.masked_round import Exchange
 from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
 from ownview.federation.protected import BOUND
@@ -32,6 +34,9 @@ from ownview.federation.scoring import ClientScorer
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
+from ownview.masking.device import MaskingClient
+from ownview.masking.fixed_point import MODULUS
+from ownview.masking.messages import Left, Neighbours, SealedShares
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.training import Params, World
@@ -74,18 +79,36 @@ class Device:
         identity, users = torch.tensor([data.identity]), np.array([data.identity])
         self.work = terms.work(identity, train, timelines, Ragged.one(data.excluded), users)
         self.clients = self.work.home.clients
+        self.identity = data.identity
+        self.masking: MaskingClient | None = None
         self.received: bytes = b""
         if file.exists():
             packed = load_file(file)
             self.received = packed.pop(_RECEIVED).numpy().tobytes()
             self.clients.unpack(packed)
 
-    def round(self, number: int, message: bytes) -> bytes:
+    def keys(self, number: int) -> bytes:
+        """Where uploads are masked: the client's public keys of a round."""
+        self.masking = MaskingClient(self.identity, number, secrets.token_bytes)
+        return self.masking.keys().pack()
+
+    def shares(self, told: bytes) -> bytes:
+        """Shares of its secrets, sealed, for the neighbours it is told of."""
+        return self._masking().shares(Neighbours.unpack(told)).pack()
+
+    def show(self, left: bytes) -> bytes:
+        """Shares of its neighbours' secrets, which lift masks off the sum; then the round's secrets are forgotten."""
+        shown = self._masking().show(Left.unpack(left)).pack()
+        self.masking = None
+        return shown
+
+    def round(self, number: int, message: bytes, inbox: bytes = b"") -> bytes:
         """Open the download of a round, work, keep what is one's own, and close with an upload.
 
         Args:
             number: of the round.
             message: from the server; empty for methods whose clients receive after the round.
+            inbox: where uploads are masked, what the client's neighbours have sealed for it.
 
         Returns:
             a message to the server; empty where the client has nothing to say.
@@ -99,7 +122,17 @@ class Device:
         self._save()
         if not len(upload.clients):
             return b""
-        return self.terms.post.write_upload(self.terms.sent(upload, number, download.values.get(BOUND)), number)
+        sent = self.terms.sent(upload, number, download.values.get(BOUND))
+        if inbox and sent.words is not None:
+            masks = self._masking().masks(SealedShares.unpack(inbox), sent.words.shape[1])
+            words = (sent.words + torch.from_numpy(masks.astype(np.int64))).remainder(MODULUS)
+            sent = replace(sent, words=words)
+        return self.terms.post.write_upload(sent, number)
+
+    def _masking(self) -> MaskingClient:
+        if self.masking is None:
+            raise MessageError(f"client {self.identity}: asked about masks before it had keys, or after the round")
+        return self.masking
 
     def receive(self, message: bytes, took_part: bool) -> None:
         """Take what the server has after a round; who took part works on it where the method has it so."""
@@ -170,24 +203,46 @@ class ProcessFederation:
         """Run round `number` (from 1).
 
         Returns:
-            bytes of each message to a client, and of each to the server, 0 where a client had nothing to say.
+            bytes of the messages to each client, and of those from it, what is said about masks among them; 0 where
+            a client had nothing to say.
         """
         cohort = self.server.choose(number)
         total, post = self.server.begin(), self.terms.post
         work = self.terms.client.work
         after = isinstance(work, Reporting) and work.receives_after
         downloads = [b"" if after else self._download(number, client, for_training=True) for client in cohort]
-        answers = self._ask(cohort, "round", [(number, download) for download in downloads])
+        masked = self.terms.masked
+        masks = Exchange(masked, number, self.terms.seed) if masked is not None and masked.masks.real else None
+        inboxes = [b""] * len(cohort) if masks is None else self._share_masks(masks, cohort, number)
+        answers = self._ask(cohort, "round", [(number, *given) for given in zip(downloads, inboxes, strict=True)])
         for client, answer in zip(cohort.tolist(), answers, strict=True):
             if answer:
                 upload = post.read_upload(answer, client)
                 total.add(upload)
                 self.server.take(upload)
+                if masks is not None:
+                    masks.take(upload)
+        if masks is not None:
+            asked = masks.left()
+            left = torch.tensor(list(asked))
+            masks.lift(total, self._ask(left, "show", [(one,) for one in asked.values()]))
         self.server.finish(number, total, cohort)
         if after:
             downloads = [self._download(number, client) for client in cohort]
             self._ask(cohort, "receive", [(download, True) for download in downloads])
-        return list(map(len, downloads)), list(map(len, answers))
+        down, up = list(map(len, downloads)), list(map(len, answers))
+        if masks is None:
+            return down, up
+        pairs = ((down, masks.down), (up, masks.up))
+        more, again = ([b + said[c] for b, c in zip(each, cohort.tolist(), strict=True)] for each, said in pairs)
+        return more, again
+
+    def _share_masks(self, masks: Exchange, cohort: Tensor, number: int) -> list[bytes]:
+        """The steps before a round's work: what every client of the cohort gets of its neighbours' sealed shares."""
+        told = masks.introduce(self._ask(cohort, "keys", [(number,)] * len(cohort)))
+        shares = self._ask(cohort, "shares", [(told[client],) for client in cohort.tolist()])
+        inboxes = masks.deliver(shares)
+        return [inboxes[client] for client in cohort.tolist()]
 
     def look(self, number: int) -> tuple[Tensor, list[Params]]:
         """Send everybody the newest; then [n, m] their scores of all items, and what each holds of its own."""
