@@ -182,3 +182,8 @@ def test_loop_equals_vector_for_sums(method: Federated, mode: str) -> None:
 @pytest.mark.parametrize("mode", ["adaptive", "distributed"])
 def test_alone_equals_vector(mode: str) -> None:
     alone_equals_vector(FEDMF, FederationOptions(privacy=MODES[mode]))
+
+
+@pytest.mark.parametrize("mode", ["central", "local", "distributed"])
+def test_alone_equals_vector_for_private_sums(mode: str) -> None:
+    alone_equals_vector(FedEASE(), FederationOptions(privacy=f"{mode}:epsilon=200"))
