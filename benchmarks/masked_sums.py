@@ -13,7 +13,7 @@ import json
 import platform
 import secrets
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -33,7 +33,7 @@ class Costs:
     """CPU seconds by step, and bytes."""
 
     def __init__(self) -> None:
-        self.seconds: Counter[str] = Counter()
+        self.seconds: defaultdict[str, float] = defaultdict(float)
         self.up = 0
 
     @contextmanager

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from ownview import FedEASE, Federated, FederationOptions, FedMF
 from ownview.base.errors import MessageError, SettingError, TrainingError
+from ownview.federation import wire
 from ownview.federation.aggregation import MeanPartial
 from ownview.federation.masked import Masked
 from ownview.federation.masked_round import MaskedRound
@@ -230,6 +231,10 @@ def test_uploads_of_words_are_written_as_four_bytes_each_and_read_back() -> None
     plain = federation(FEDMF, small_world()).terms.post
     with pytest.raises(MessageError):
         plain.read_upload(message, 3)
+    wrong = wire.Message(wire.UPLOAD, 1, 0, {"items": wire.Words(torch.zeros(60, 3, dtype=torch.long))}).pack()
+    for reading in (plain, post):
+        with pytest.raises(MessageError):
+            reading.read_upload(wrong, 3)
 
 
 def test_partial_sums_of_words_merge() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TypeVar
 
 import torch
 
+from ownview.base.errors import MessageError
 from ownview.base.randomness import derive
 from ownview.federation.aggregation import Partial
 from ownview.federation.masked import Masked
@@ -80,6 +82,47 @@ class Exchange:
         return messages
 
 
+class OwnMasks:
+    """One client's half, by messages alone: bytes from the server in, bytes to it out.
+
+    Args:
+        client: its identity.
+        entropy: of its secrets; nobody else may know what it returns.
+    """
+
+    def __init__(self, client: int, entropy: Entropy = secrets.token_bytes) -> None:
+        self.client, self.entropy = client, entropy
+        self._masking: MaskingClient | None = None
+
+    def keys(self, number: int) -> bytes:
+        """Public keys of a round, which begins anew."""
+        self._masking = MaskingClient(self.client, number, self.entropy)
+        return self._masking.keys().pack()
+
+    def shares(self, told: bytes) -> bytes:
+        """Shares of the client's secrets, sealed, for the neighbours it is told of."""
+        return self._begun().shares(Neighbours.unpack(told)).pack()
+
+    def put_on(self, upload: Upload, inbox: bytes) -> Upload:
+        """The client's upload as it leaves: masked, with what its neighbours have sealed for it."""
+        if upload.words is None:
+            raise TypeError("only whole numbers can be masked")
+        masks = self._begun().masks(SealedShares.unpack(inbox), upload.words.shape[1])
+        words = upload.words + torch.from_numpy(masks.astype("int64")).to(upload.words.device)
+        return replace(upload, words=words.remainder_(MODULUS))
+
+    def show(self, left: bytes) -> bytes:
+        """Shares of the neighbours' secrets, which lift masks off the sum; then those of the round are forgotten."""
+        shown = self._begun().show(Left.unpack(left)).pack()
+        self._masking = None
+        return shown
+
+    def _begun(self) -> MaskingClient:
+        if self._masking is None:
+            raise MessageError(f"client {self.client}: asked about masks before it had keys, or after the round")
+        return self._masking
+
+
 class MaskedRound:
     """A round in one process: every client is an object of its own, and all of them exchange bytes with the server.
 
@@ -91,27 +134,24 @@ class MaskedRound:
     """
 
     def __init__(self, masked: Masked, number: int, cohort: Sequence[int], seed: int) -> None:
-        self.exchange, self.words = Exchange(masked, number, seed), masked.layout.size
-        self.clients = {one: MaskingClient(one, number, drawn_from_seed(seed, number, one)) for one in cohort}
-        told = self.exchange.introduce(client.keys().pack() for client in self.clients.values())
-        shares = [self.clients[one].shares(Neighbours.unpack(data)).pack() for one, data in told.items()]
-        self.inboxes = self.exchange.deliver(shares)
+        self.exchange = Exchange(masked, number, seed)
+        self.clients = {one: OwnMasks(one, drawn_from_seed(seed, number, one)) for one in cohort}
+        told = self.exchange.introduce(client.keys(number) for client in self.clients.values())
+        self.inboxes = self.exchange.deliver(self.clients[one].shares(data) for one, data in told.items())
 
     def put_on(self, upload: Upload) -> Upload:
         """Uploads as they leave their devices: masked."""
-        if upload.words is None:
-            raise TypeError("only whole numbers can be masked")
-        words = upload.words.clone()
-        for place, client in enumerate(upload.clients.tolist()):
-            masks = self.clients[client].masks(SealedShares.unpack(self.inboxes.pop(client)), self.words)
-            words[place] += torch.from_numpy(masks.astype("int64")).to(words.device)
+        each = [
+            self.clients[client].put_on(upload.one(place), self.inboxes.pop(client))
+            for place, client in enumerate(upload.clients.tolist())
+        ]
         self.exchange.take(upload)
-        return replace(upload, words=words.remainder_(MODULUS))
+        return replace(upload, words=torch.cat([one.words for one in each if one.words is not None]))
 
     def take_off(self, total: Partial) -> None:
         """Masks off the sum, once everybody has sent."""
         asked = self.exchange.left()
-        self.exchange.lift(total, [self.clients[one].show(Left.unpack(data)).pack() for one, data in asked.items()])
+        self.exchange.lift(total, [self.clients[one].show(data) for one, data in asked.items()])
 
 
 def drawn_from_seed(seed: int, number: int, client: int) -> Entropy:

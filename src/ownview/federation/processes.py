@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import multiprocessing
 import pickle
-import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
@@ -20,13 +19,13 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ownview.base.errors import MessageError, OwnviewError, TrainingError
+from ownview.base.errors import OwnviewError, TrainingError
 from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
-from ownview.federation.masked_round import Exchange
+from ownview.federation.masked_round import Exchange, OwnMasks
 from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
 from ownview.federation.protected import BOUND
@@ -34,9 +33,6 @@ from ownview.federation.scoring import ClientScorer
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
-from ownview.masking.device import MaskingClient
-from ownview.masking.fixed_point import MODULUS
-from ownview.masking.messages import Left, Neighbours, SealedShares
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.training import Params, World
@@ -79,8 +75,7 @@ class Device:
         identity, users = torch.tensor([data.identity]), np.array([data.identity])
         self.work = terms.work(identity, train, timelines, Ragged.one(data.excluded), users)
         self.clients = self.work.home.clients
-        self.identity = data.identity
-        self.masking: MaskingClient | None = None
+        self.masks = OwnMasks(data.identity)
         self.received: bytes = b""
         if file.exists():
             packed = load_file(file)
@@ -89,18 +84,15 @@ class Device:
 
     def keys(self, number: int) -> bytes:
         """Where uploads are masked: the client's public keys of a round."""
-        self.masking = MaskingClient(self.identity, number, secrets.token_bytes)
-        return self.masking.keys().pack()
+        return self.masks.keys(number)
 
     def shares(self, told: bytes) -> bytes:
         """Shares of its secrets, sealed, for the neighbours it is told of."""
-        return self._masking().shares(Neighbours.unpack(told)).pack()
+        return self.masks.shares(told)
 
     def show(self, left: bytes) -> bytes:
-        """Shares of its neighbours' secrets, which lift masks off the sum; then the round's secrets are forgotten."""
-        shown = self._masking().show(Left.unpack(left)).pack()
-        self.masking = None
-        return shown
+        """Shares of its neighbours' secrets, which lift masks off the sum."""
+        return self.masks.show(left)
 
     def round(self, number: int, message: bytes, inbox: bytes = b"") -> bytes:
         """Open the download of a round, work, keep what is one's own, and close with an upload.
@@ -123,16 +115,7 @@ class Device:
         if not len(upload.clients):
             return b""
         sent = self.terms.sent(upload, number, download.values.get(BOUND))
-        if inbox and sent.words is not None:
-            masks = self._masking().masks(SealedShares.unpack(inbox), sent.words.shape[1])
-            words = (sent.words + torch.from_numpy(masks.astype(np.int64))).remainder(MODULUS)
-            sent = replace(sent, words=words)
-        return self.terms.post.write_upload(sent, number)
-
-    def _masking(self) -> MaskingClient:
-        if self.masking is None:
-            raise MessageError(f"client {self.identity}: asked about masks before it had keys, or after the round")
-        return self.masking
+        return self.terms.post.write_upload(self.masks.put_on(sent, inbox) if inbox else sent, number)
 
     def receive(self, message: bytes, took_part: bool) -> None:
         """Take what the server has after a round; who took part works on it where the method has it so."""

@@ -32,9 +32,6 @@ from ownview.seam.method import Federated
 from ownview.seam.server import Sums
 from ownview.seam.training import Params, World
 
-_WORDS_TOGETHER = 2**22
-"""Whole numbers that are made at once."""
-
 SMALL = 1e-3
 """Values below this in size are reported as nearly zero."""
 
@@ -162,23 +159,13 @@ class Federation:
         """Clients upload what came of a download, and the server takes what arrives."""
         if isinstance(total, SumPartial):
             require_declared(upload, reporting(self.client).sends)
-        for part in self._in_parts(upload, total):
+        for part in self.terms.in_parts(upload):
             sent = self.terms.sent(part, download.round, download.values.get(BOUND))
             if masks is not None:
                 sent = masks.put_on(sent)
             traffic.uploaded(sent)
             total.add(sent)
             self.server.take(sent)
-
-    def _in_parts(self, upload: Upload, total: MeanPartial | SumPartial) -> list[Upload]:
-        """Some clients at a time: noise writes summands out, which may be items by items; whole numbers are long."""
-        transform, masked, clients = self.terms.transform, self.terms.masked, len(upload.clients)
-        together = clients if masked is None else max(1, _WORDS_TOGETHER // masked.layout.size)
-        if transform is not None and transform.writes_out and isinstance(total, SumPartial):
-            together = 1
-        if together >= clients:
-            return [upload]
-        return [upload.chosen(slice(start, start + together)) for start in range(0, clients, together)]
 
     def _after_round(self, number: int, cohort: Tensor, traffic: Traffic) -> None:
         """Some clients receive after the round instead of before."""

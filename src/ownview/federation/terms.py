@@ -38,6 +38,8 @@ from ownview.seam.server import Mean, Server, Sums
 from ownview.seam.training import World
 
 _HEEDED_BY_SUMS = ("clients", "privacy")
+_WORDS_TOGETHER = 2**22
+"""Whole numbers that are made at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,6 +176,21 @@ class Terms:
             return self.post.upload_sizes(self.sent(upload, 1))
         size = self.post.upload_sizes(self.sent(upload.one(0), 1))
         return size.expand(len(upload.clients))
+
+    def in_parts(self, upload: Upload) -> list[Upload]:
+        """Some clients at a time, as `sent` needs them.
+
+        Noise writes summands out, which may be items by items: one client at a time then. Whole numbers take 8 bytes
+        while they are made.
+        """
+        clients, together = len(upload.clients), len(upload.clients)
+        if self.masked is not None:
+            together = max(1, _WORDS_TOGETHER // self.masked.layout.size)
+        if self.transform is not None and self.transform.writes_out and isinstance(self.server.combine, Sums):
+            together = 1
+        if together >= clients:
+            return [upload]
+        return [upload.chosen(slice(start, start + together)) for start in range(0, clients, together)]
 
     def sent(self, upload: Upload, number: int, bound: Tensor | None = None) -> Upload:
         """Uploads as they leave their clients in round `number`; `bound` where the server has told one."""

@@ -204,7 +204,7 @@ def whole_table(table: Read) -> Tensor:
     if isinstance(table, Tensor):
         return table
     if isinstance(table, Words):
-        raise TypeError("whole numbers modulo 2^32 are no table until they are added up")
+        raise MessageError("whole numbers modulo 2^32 where a table belongs")
     if isinstance(table, Matrix):
         rows, columns, values = _cells(table.cells, symmetric=table.symmetric)
         matrix = values.new_zeros(table.shape[0], prod(table.shape[1:]))

@@ -107,4 +107,6 @@ def _whole(named: Mapping[str, str], name: str, text: str) -> int | None:
 
 def wrong(text: str, found: str) -> SettingError:
     """An error about the setting."""
-    return SettingError(f"federation setting privacy={text!r}: {found}; expected {EXPECTED}")
+    kind = text.partition(":")[0]
+    expected = EXPECTED if kind == MASKED else f"{kind}:epsilon=E with threshold=T, neighbours=K or masks=skipped"
+    return SettingError(f"federation setting privacy={text!r}: {found}; expected {expected}")
