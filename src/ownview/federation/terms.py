@@ -186,7 +186,7 @@ class Terms:
         clients, together = len(upload.clients), len(upload.clients)
         if self.masked is not None:
             together = max(1, _WORDS_TOGETHER // self.masked.layout.size)
-        if self.transform is not None and self.transform.writes_out and isinstance(self.server.combine, Sums):
+        elif self.transform is not None and self.transform.writes_out and isinstance(self.server.combine, Sums):
             together = 1
         if together >= clients:
             return [upload]

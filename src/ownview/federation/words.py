@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
 
 import torch
@@ -59,12 +60,18 @@ class Part:
         return value
 
     def _above(self, device: torch.device) -> Tensor:
-        return torch.triu_indices(self.shape[0], self.shape[0], device=device)
+        return _triangle(self.shape[0], device)
 
     def _lengths(self, device: torch.device) -> Tensor:
         """1 on the diagonal, sqrt 2 above it."""
         rows, columns = self._above(device)
         return torch.where(rows == columns, 1.0, 2.0**0.5).double()
+
+
+@lru_cache(maxsize=4)
+def _triangle(side: int, device: torch.device) -> Tensor:
+    """[2, size] rows and columns on and above the diagonal; every client asks for the same."""
+    return torch.triu_indices(side, side, device=device)
 
 
 @dataclass(frozen=True)
