@@ -23,6 +23,7 @@ from ownview.privacy.planning import planned
 from ownview.registry import build
 from ownview.runs.experiment import Experiment
 from ownview.seam.method import Federated
+from ownview.seam.protection import DISTRIBUTED
 from ownview.seam.roles import REPORTED
 from ownview.seam.training import World
 
@@ -155,6 +156,12 @@ def require_sums(terms: Terms) -> None:
         raise SettingError(
             f"method {terms.name} cannot be deployed: its server needs {needed[0]}; expected a method whose server "
             "needs sums alone, such as fedmf, pfedrec or fedease"
+        )
+    plan = terms.world.protection
+    if plan is not None and plan.mode == DISTRIBUTED:
+        raise SettingError(
+            f"federation setting privacy={terms.options.privacy!r}: shares of noise protect where masks hide single "
+            "uploads, and places send no masks yet; expected central: or local:"
         )
     if terms.options.receiving < 1:
         raise SettingError(
