@@ -87,7 +87,7 @@ class Settings:
     title: ClassVar[str] = "settings"
 
     def __post_init__(self) -> None:
-        kinds = typing.get_type_hints(type(self))
+        kinds = kinds_of(type(self))
         for one in declared(type(self)):
             value = _coerced(getattr(self, one.name), kinds[one.name])
             _check(self.title, one.name, value, kinds[one.name], one.metadata["rule"])
@@ -112,7 +112,7 @@ class Settings:
     @classmethod
     def read(cls, name: str, value: Any) -> Any:
         """Read one value, given as text or already typed, as the type the setting has."""
-        kind = typing.get_type_hints(cls)[name]
+        kind = kinds_of(cls)[name]
         try:
             return _parse(value, kind)
         except ValueError:
@@ -120,6 +120,16 @@ class Settings:
             raise SettingError(
                 f"{cls.title} setting {name}={value!r}: expected {rule.expected(_name_of(kind))}"
             ) from None
+
+
+_KINDS: dict[type, dict[str, Any]] = {}
+
+
+def kinds_of(cls: type[Settings]) -> dict[str, Any]:
+    """The type of every field, read once: reading annotations takes longer than all else done with settings."""
+    if cls not in _KINDS:
+        _KINDS[cls] = typing.get_type_hints(cls)
+    return _KINDS[cls]
 
 
 def plain(value: Any) -> Any:
