@@ -123,16 +123,6 @@ class Settings:
             ) from None
 
 
-_KINDS: dict[type, dict[str, Any]] = {}
-
-
-def kinds_of(cls: type[Settings]) -> dict[str, Any]:
-    """The type of every field, read once: reading annotations takes longer than all else done with settings."""
-    if cls not in _KINDS:
-        _KINDS[cls] = typing.get_type_hints(cls)
-    return _KINDS[cls]
-
-
 def plain(value: Any) -> Any:
     """A value as JSON and TOML know values: lists, no tuples, and infinity, which JSON has not, as the text inf."""
     if isinstance(value, Mapping):
