@@ -12,6 +12,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.config.layers import require_known
@@ -122,16 +123,6 @@ class Settings:
             ) from None
 
 
-_KINDS: dict[type, dict[str, Any]] = {}
-
-
-def kinds_of(cls: type[Settings]) -> dict[str, Any]:
-    """The type of every field, read once: reading annotations takes longer than all else done with settings."""
-    if cls not in _KINDS:
-        _KINDS[cls] = typing.get_type_hints(cls)
-    return _KINDS[cls]
-
-
 def plain(value: Any) -> Any:
     """A value as JSON and TOML know values: lists, no tuples, and infinity, which JSON has not, as the text inf."""
     if isinstance(value, Mapping):
@@ -139,6 +130,17 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
     return "inf" if value == math.inf else value
+
+
+def kinds_of(cls: type[Settings]) -> dict[str, Any]:
+    """The type of every setting by name. Annotations are text, and to evaluate them takes longer than all else here."""
+    if cls not in _KINDS:
+        _KINDS[cls] = typing.get_type_hints(cls)
+    return _KINDS[cls]
+
+
+_KINDS: WeakKeyDictionary[type[Settings], dict[str, Any]] = WeakKeyDictionary()
+"""What `kinds_of` has found before."""
 
 
 def own_settings(cls: type[Settings]) -> list[str]:
