@@ -17,7 +17,6 @@ from ownview.data.catalog import catalog, load
 from ownview.runs.experiment import Experiment
 from ownview.studies.ledger.record import Entry
 
-
 SCORES_A_SAMPLE = 10
 """Scores that take about as long as a sample does in training."""
 
