@@ -121,11 +121,11 @@ def test_a_damaged_newest_generation_falls_back_to_the_older_and_says_so(
     file.write_bytes(content)
     said: list[str] = []
     again = Place(home.folder, said.append)
-    assert said == [f"{file}: is damaged (its checksum is wrong); going on from the other generation"]
+    damaged = f"{file.name} is damaged (its checksum is wrong); going on from the other generation"
+    assert said == [f"{home.state}: {damaged}"]
     coordinator.transport.homes["north"] = again  # type: ignore[attr-defined]
     one = coordinator.round(3)
-    assert one.notes["north"][0] == said[0]
-    assert "the state after round 2 is not there; going on from round 1" in one.notes["north"][1]
+    assert one.notes["north"] == [damaged, "the state after round 2 is not there; going on from round 1"]
     assert coordinator.round(4).notes == {}
 
 
@@ -221,8 +221,10 @@ def test_new_ratings_count_from_the_next_round_on(worked: tuple[Noted, Coordinat
 def test_a_home_without_ratings_is_told_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder"):
         Place(tmp_path / "nowhere")
-    place = Place(tmp_path)
-    assert "ratings.csv: is not there" in _why(place.answer(Envelope(Kind.HELLO).pack()))
+    said: list[str] = []
+    place = Place(tmp_path, said.append)
+    assert _why(place.answer(Envelope(Kind.HELLO).pack())) == "DataError at the place, which tells the rest at home"
+    assert "ratings.csv: is not there" in said[0], "what may name users and files stays"
 
 
 def test_places_send_sums_of_metrics_alone(tmp_path: Path) -> None:

@@ -284,7 +284,7 @@ class Coordinator:
 
     def _resume(self) -> None:
         for note in self.generations.notes:
-            self.say(note)
+            self.say(f"{self.folder}: {note}")
         found = self.generations.newest
         if found is not None:
             self.server.unpack(found.values)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from ownview.base.errors import SettingError
+from ownview.base.errors import MessageError
 from ownview.base.files import append_line, write_bytes
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.home import Home
@@ -62,7 +62,7 @@ class Releases:
         """Write down, before it leaves, that these users release something in a round.
 
         Raises:
-            SettingError: one of them has released as often as the budget allows.
+            MessageError: one of them has released as often as the budget allows.
         """
         if self.plan is None:
             return
@@ -71,9 +71,9 @@ class Releases:
         for user in users:
             made = self.made.get(user, {})
             if mark not in made and len(made) >= allowed:
-                raise SettingError(
-                    f"{self.home.folder}: a user has sent {len(made)} times, which is all that epsilon "
-                    f"{self.plan.epsilon:g} allows; nothing leaves any more"
+                raise MessageError(
+                    f"a user has sent {len(made)} times, which is all that epsilon {self.plan.epsilon:g} allows; "
+                    "nothing leaves any more"
                 )
         if any(mark not in self.made.get(user, {}) for user in users):
             append_line(self.file, json.dumps({"round": number, "mark": mark, "users": list(users)}))
