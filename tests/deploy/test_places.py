@@ -15,6 +15,7 @@ from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Conduct, Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.generations import Generation, Generations
+from ownview.deploy.holdings import read_holdings
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
@@ -225,6 +226,19 @@ def test_a_home_without_ratings_is_told_what_is_missing(tmp_path: Path) -> None:
     place = Place(tmp_path, said.append)
     assert _why(place.answer(Envelope(Kind.HELLO).pack())) == "DataError at the place, which tells the rest at home"
     assert "ratings.csv: is not there" in said[0], "what may name users and files stays"
+
+
+def test_ratings_without_times_do_where_nobody_looks_at_times(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text("user,item\nanna,i3\nben,i1\nanna,i2\nanna,i3\nanna,unheard of\n")
+    found = read_holdings(file, agreement("fedmf"), ["ben"])
+    assert found.users == ("ben", "anna")
+    assert [found.train.of(k).tolist() for k in range(2)] == [[1], [3, 2]]
+    assert found.unknown == 1
+    rows = read_holdings(file, agreement("fednext", order="rows"), ["ben"])
+    assert rows.timeline.items.of(1).tolist() == [3, 2]
+    with pytest.raises(DataError, match="no timestamp column, and fednext goes by the times of ratings"):
+        read_holdings(file, agreement("fednext"))
 
 
 def test_places_send_sums_of_metrics_alone(tmp_path: Path) -> None:
