@@ -19,7 +19,11 @@ from ownview.deploy.holdings import read_holdings
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
+from ownview.evaluation.metrics import means
+from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.ranking import rankers
 from ownview.federation.options import FederationOptions
+from ownview.federation.scoring import scorer_of
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes, write_ratings
 
 ONE = ("north",)
@@ -252,7 +256,11 @@ def test_places_send_sums_of_metrics_alone(tmp_path: Path) -> None:
     assert all(set(one.note) == {"of", "sums"} and not one.parts for one in sums)
     assert all(set(one.note["sums"]) == {"users", "HR@10", "NDCG@10"} for one in sums)
     assert found["HR@10"] == sum(one.note["sums"]["HR@10"] for one in sums) / 8
-    assert 0 <= found["NDCG@10"] <= found["HR@10"] <= 1
+    assert 0 < found["NDCG@10"] < found["HR@10"] < 1
+    simulation = replayed(agreed, homes, tmp_path / "server")
+    ranker = rankers(HONEST, simulation.split, 0, torch.device("cpu"), 10**8)[1]
+    expected = means(ranker.rank(scorer_of(simulation)), (10,))
+    assert found == pytest.approx({name: expected[name] for name in found}, rel=1e-9)
 
 
 def test_a_quorum_counts_who_answered(tmp_path: Path) -> None:

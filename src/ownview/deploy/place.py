@@ -47,6 +47,7 @@ class Place:
 
     def __init__(self, home: Path, say: Callable[[str], None] = lambda line: None) -> None:
         self.home, self.say = Home(home), say
+        self.home.clear_up()
         self.generations = Generations(self.home.state)
         self.members = self.home.members()
         self.newest = self.home.newest()

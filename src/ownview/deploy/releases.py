@@ -14,7 +14,7 @@ from pathlib import Path
 from ownview.base.errors import MessageError
 from ownview.base.files import append_line, write_bytes
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.home import Home
+from ownview.deploy.home import RELEASES, Home
 from ownview.federation.terms import Terms
 from ownview.privacy.accountant import epsilon_of
 from ownview.privacy.planning import accounted_rounds
@@ -33,7 +33,7 @@ class Releases:
     def __init__(self, home: Home, agreement: Agreement, terms: Terms) -> None:
         self.home, self.agreement, self.terms = home, agreement, terms
         self.plan = terms.world.protection
-        self.file, self.frozen = home.state / "releases.jsonl", home.state / "frozen.csv"
+        self.file, self.frozen = home.state / RELEASES, home.state / "frozen.csv"
         self.made: dict[str, dict[str, int]] = {}
         for line in self.file.read_text(encoding="utf-8").splitlines() if self.file.is_file() else ():
             try:
