@@ -1,138 +1,155 @@
-"""What one device and one server core spend on a round, by method: bytes each way, and CPU-seconds of every piece.
+"""What a round costs a device: CPU-seconds a message at a resident client, and bytes on the wire beyond the payload.
 
-    python -m benchmarks.devices --items 10000
-    python -m benchmarks.devices --items 100000 --methods fedmf pfedrec fednext:rank=32
+    python -m benchmarks.devices                       # FedMF on goodbooks, three devices of one user, mutual TLS
+    python -m benchmarks.devices --method pfedrec --users 10
 
-A device has 50 items. Bytes up are those of the messages as they are written, bytes down those of whole tables.
-A device's seconds are those of its work alone, on one core of this machine. The server's are of one upload, read and
-added up; of two partial sums merged, as in a tree; and of the end of a round, when what is shared moves.
+The devices are threads of this process and take turns, so that CPU-seconds are theirs alone: only `Place.answer` is
+timed. A relay on loopback between them and the coordinator counts what goes over the wire, handshakes left out. The
+payload is what the devices' downloads and uploads have as Ownview counts them (docs/federation.md).
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import resource
+import socket
+import statistics
+import tempfile
+import threading
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import torch
 
-from benchmarks.scale import method
-from benchmarks.worlds import crowd
-from ownview.base.errors import OwnviewError
-from ownview.engine.machine import machine
-from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
-from ownview.registry import enough_rounds
+from ownview.data.catalog import load
+from ownview.deploy.agreement import Agreement
+from ownview.deploy.certificates import write_authority, write_place, write_server
+from ownview.deploy.coordinator import Coordinator
+from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.keys import KnownKeys
+from ownview.deploy.place import Place
+from ownview.deploy.tls import TlsTransport, attend
 
-DEVICES, EACH, REPEATS, LONG = 32, 50, 3, 5.0
-USUAL = ("fedmf", "pfedrec", "fedrap", "pfedclr", "colr", "fedials", "fedease", "fednext:rank=32")
-
-
-@dataclass(frozen=True)
-class Pieces:
-    """Of one round of a method.
-
-    Args:
-        method: its name.
-        items: m.
-        rounds: that it needs where that is known, None where it is chosen on validation.
-        down: bytes to a device.
-        up: bytes from a device, the mean.
-        device: CPU-seconds of a device's work.
-        upload: CPU-seconds of the server for one upload.
-        merge: CPU-seconds to merge two partial sums.
-        finish: CPU-seconds at the end of a round.
-        sums: bytes of a partial sum.
-    """
-
-    method: str
-    items: int
-    rounds: int | None
-    down: int
-    up: int
-    device: float
-    upload: float
-    merge: float
-    finish: float
-    sums: int
+LOOPBACK = "127.0.0.1"
 
 
-def measured(name: str, items: int) -> Pieces:
-    """Of a method on a world of a few devices."""
-    made, split = method(name), crowd(DEVICES, items, EACH)
-    one = Federation(made, split, split.train, FederationOptions(), 0, machine("cpu", "8GB"))
-    if one.terms.mixed:
-        raise OwnviewError("the server holds the latest table of every device")
-    place = torch.tensor([0])
-    device = least(lambda: one.work.rehearsal(place, 1, one.newest(place)))
-    everybody = torch.arange(DEVICES)
-    one.clients.begin(one.server.download(1, everybody[:0]), everybody)
-    messages, post = [], one.terms.post
-    for block in one.work.blocks(everybody):
-        upload = one.work.do(one.work.samples(1, block), one.server.download(1, block))
-        messages += [post.write_upload(upload.one(k), 1) for k in range(len(upload.clients))]
-    total = one.server.begin()
+@dataclass
+class Relay:
+    """Passes bytes on between devices and a coordinator, and counts them."""
 
-    def read() -> None:
-        for data in messages:
-            total.add(post.read_upload(data, 0))
+    to: tuple[str, int]
+    counted: int = 0
+    listening: socket.socket = field(default_factory=lambda: socket.create_server((LOOPBACK, 0)))
 
-    upload_seconds = least(lambda: read) / max(len(messages), 1)
-    packed = {key: value.clone() for key, value in total.pack().items()}
-    merge = least(lambda: lambda: total.merge(packed))
+    def start(self) -> tuple[str, int]:
+        """The address that devices connect to."""
+        threading.Thread(target=self._listen, daemon=True).start()
+        host, port = self.listening.getsockname()[:2]
+        return str(host), int(port)
 
-    def end() -> Callable[[], None]:
-        arrived = one.server.begin()
-        arrived.merge(packed)
-        return lambda: one.server.finish(1, arrived, everybody)
+    def _listen(self) -> None:
+        while True:
+            near, _ = self.listening.accept()
+            far = socket.create_connection(self.to)
+            for pair in ((near, far), (far, near)):
+                threading.Thread(target=self._pass_on, args=pair, daemon=True).start()
 
-    finish = least(end)
-    down = post.dense_download(one.server.download(1, everybody[:0]))  # with many devices nothing is zero
-    up = round(sum(map(len, messages)) / DEVICES)
-    sums = sum(value.nbytes for value in packed.values())
-    rounds = enough_rounds(made)
-    return Pieces(name, items, rounds, down, up, device, upload_seconds, merge, finish, sums)
+    def _pass_on(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while part := source.recv(1 << 16):
+                self.counted += len(part)
+                target.sendall(part)
 
 
-def least(prepared: Callable[[], Callable[[], object]]) -> float:
-    """CPU-seconds of what is prepared, the least of a few times; of long work, of the first."""
-    found: list[float] = []
-    while len(found) <= REPEATS and sum(found) < LONG:
-        work = prepared()
-        start = time.process_time()
-        work()
-        found.append(time.process_time() - start)
-    return min(found)
+@dataclass
+class Timed:
+    """A device whose work is timed, one message at a time, and whose payload is weighed."""
+
+    place: Place
+    turn: threading.Lock
+    seconds: list[float] = field(default_factory=list)
+    payload: list[int] = field(default_factory=list)
+
+    def answer(self, message: bytes) -> bytes:
+        """The device's answer."""
+        with self.turn:
+            before = time.thread_time()
+            answer = self.place.answer(message)
+            taken = time.thread_time() - before
+        if Envelope.unpack(message).kind is Kind.WORK:
+            self.seconds.append(taken)
+            self.payload.append(sum(len(part) for one in (message, answer) for part in Envelope.unpack(one).parts))
+        return answer
+
+
+def measure(method: str, data: str, devices: int, users: int, rounds: int, folder: Path) -> dict[str, Any]:
+    """Rounds of a method with some users of a dataset on some devices; the first round is left out."""
+    torch.set_num_threads(1)
+    source = load(data)
+    titles = source.titles
+    chosen = np.linspace(0, source.num_users - 1, devices * users).astype(int).reshape(devices, users)
+    items = tuple(str(one) for one in source.items.tolist())
+    agreement = Agreement(method, devices * users, items, titles or ())
+    certificates = folder / "certificates"
+    write_authority(certificates)
+    write_server(certificates)
+    keys = KnownKeys(certificates / "keys.json")
+    transport = TlsTransport((LOOPBACK, 0), certificates, keys)
+    relay, turn = Relay(transport.address), threading.Lock()
+    address, stop, made = relay.start(), threading.Event(), []
+    for number, mine in enumerate(chosen.tolist()):
+        name, home = f"device{number}", folder / f"device{number}"
+        keys.enrol(name, write_place(certificates, name))
+        home.mkdir()
+        rows = [(user, int(item)) for user in mine for item in source.item[source.of(user)].tolist()]
+        text = "".join(f"{source.users[user]},{items[item]}\n" for user, item in rows)
+        (home / "ratings.csv").write_text("user,item\n" + text, encoding="utf-8")
+        made.append(Timed(Place(home), turn))
+        threading.Thread(target=attend, args=(made[-1], address, certificates, name, stop), daemon=True).start()
+    while len(transport.places()) < devices:
+        time.sleep(0.01)
+    coordinator = Coordinator(agreement, transport, folder / "coordinator")
+    coordinator.round(1)
+    before = relay.counted
+    for number in range(2, rounds + 1):
+        coordinator.round(number)
+    on_wire = relay.counted - before
+    stop.set()
+    transport.close()
+    seconds = [one for device in made for one in device.seconds[1:]]
+    payload = sum(one for device in made for one in device.payload[1:])
+    return {
+        "method": method,
+        "data": data,
+        "items": len(items),
+        "devices": devices,
+        "users a device": users,
+        "messages": len(seconds),
+        "cpu-seconds a message, median": round(statistics.median(seconds), 4),
+        "cpu-seconds a message, most": round(max(seconds), 4),
+        "payload bytes a message and its answer": round(payload / len(seconds)),
+        "bytes on the wire beyond payload": round((on_wire - payload) / len(seconds)),
+        "peak memory of all, MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
+    }
 
 
 def main() -> None:
-    """Measure, print a table, write JSON."""
+    """Measure and print JSON."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--methods", nargs="+", default=list(USUAL), help="NAME or NAME:SETTING=NUMBER")
-    parser.add_argument("--items", type=int, default=10_000)
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/devices.json"))
+    parser.add_argument("--method", default="fedmf")
+    parser.add_argument("--data", default="goodbooks")
+    parser.add_argument("--devices", type=int, default=3)
+    parser.add_argument("--users", type=int, default=1, help="users of a device")
+    parser.add_argument("--rounds", type=int, default=11)
     asked = parser.parse_args()
-    torch.set_num_threads(1)
-    found = []
-    print("| method | rounds | down | up | device CPU-s | server CPU-ms an upload | merge ms | end of round s | sums |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
-    for name in asked.methods:
-        try:
-            one = measured(name, asked.items)
-        except OwnviewError as error:
-            print(f"| {name} | {error} |||||||")
-            continue
-        found.append(one)
-        print(
-            f"| {name} | {one.rounds or 'chosen'} | {one.down:,} B | {one.up:,} B | {one.device:.3f} | "
-            f"{one.upload * 1e3:.3f} | {one.merge * 1e3:.2f} | {one.finish:.3f} | {one.sums / 1e6:,.1f} MB |",
-            flush=True,
-        )
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    asked.out.write_text(json.dumps([asdict(one) for one in found], indent=2) + "\n", encoding="utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(asked.method, asked.data, asked.devices, asked.users, asked.rounds, Path(folder))
+    print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":

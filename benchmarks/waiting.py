@@ -5,7 +5,7 @@
 
 A device downloads, works and uploads; its rates and its slowness are log-normal, and some drop out and never answer.
 Every number of the world below is an assumption that an option changes; bytes and CPU-seconds of a device and of the
-server are measured by `benchmarks.devices`. The server asks for more devices than it needs and ends the round when
+server are measured by `benchmarks.pieces`. The server asks for more devices than it needs and ends the round when
 enough have answered. Leaves of a tree of aggregators hand the download out and add uploads up; their partial sums are
 merged level by level.
 """

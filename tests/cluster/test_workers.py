@@ -28,10 +28,13 @@ PRECISION = {torch.float64: 1e-9, torch.float32: 1e-5}
 SPLIT = small_world()
 
 
-def _made(method: Federated, workers: Workers | None, dtype: torch.dtype, clients: str = "all") -> Federation:
+def _made(
+    method: Federated, workers: Workers | None, dtype: torch.dtype, clients: str = "all", privacy: str = "none"
+) -> Federation:
     place = Machine(torch.device("cpu"), dtype, workers=workers)
     kind = Federation if workers is None else ClusterFederation
-    return kind(method, SPLIT, SPLIT.training_items(), FederationOptions(clients=clients), 0, place)
+    options = FederationOptions(clients=clients, privacy=privacy).for_rounds(3)
+    return kind(method, SPLIT, SPLIT.training_items(), options, 0, place)
 
 
 def _assert_same(found: dict[str, Tensor], expected: dict[str, Tensor], dtype: torch.dtype) -> None:
@@ -73,6 +76,15 @@ def test_one_process_one_worker_and_two_are_equal(
             assert (report.loss or 0) == pytest.approx(expected.loss or 0, rel=PRECISION[dtype])
     for one in (with_one, with_two):
         _assert_same(one.pack(), alone.pack(), dtype)
+
+
+@pytest.mark.parametrize("privacy", ["laplace:0.1", "masked:clip=1,masks=skipped", "central:epsilon=8,clip=adaptive"])
+def test_noise_and_whole_numbers_are_the_same_wherever_clients_are(two: Workers, privacy: str) -> None:
+    made = [_made(FedMF(embedding_size=4), team, torch.float64, privacy=privacy) for team in (None, two)]
+    for number in (1, 2):
+        reports = [one.round(number) for one in made]
+        assert reports[0].bytes_up == reports[1].bytes_up
+    _assert_same(made[1].pack(), made[0].pack(), torch.float64)
 
 
 def test_a_killed_worker_loses_nothing(two: Workers) -> None:
@@ -145,6 +157,11 @@ def test_more_workers_than_there_is_room_for_are_refused(two: Workers, ownview: 
 def test_methods_whose_server_holds_every_table_are_refused(two: Workers) -> None:
     with pytest.raises(SettingError, match="holds the latest table of every single client"):
         _made(PFedGraph(), two, torch.float32)
+
+
+def test_masks_that_are_put_on_are_refused(two: Workers) -> None:
+    with pytest.raises(SettingError, match="expected masks=skipped in it"):
+        _made(FedMF(), two, torch.float32, privacy="masked:clip=1")
 
 
 def test_options_without_a_meaning_are_refused(ownview: Callable[..., Outcome], tmp_path: Path) -> None:

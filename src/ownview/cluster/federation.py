@@ -82,6 +82,11 @@ class ClusterFederation(Federation):
                 f"--workers: the server of {method.name} holds the latest table of every single client, so that there "
                 "is nothing to share out; run it without workers"
             )
+        if self.terms.masked is not None and self.terms.masked.masks.real:
+            raise SettingError(
+                f"--workers: privacy={options.privacy!r} puts masks on, which a simulation does in one process; "
+                "expected masks=skipped in it (the sums are the same), or no workers"
+            )
         self.excluded, self.fetched, self.saved_at, self.saving = excluded, True, time.perf_counter(), 0.0
         self.pool = pool_of(asked, on_gpu=machine.device.type == "cuda", handed_over=self._handed_over(asked))
         self.count = asked.count or self.pool.count

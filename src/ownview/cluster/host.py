@@ -14,11 +14,11 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ownview.base.files import write_whole
-from ownview.cluster.shards import ShardData
 from ownview.engine.clock import Clock
 from ownview.engine.machine import Machine
 from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions
+from ownview.federation.residents import OwnData
 from ownview.federation.server import partial_sums
 from ownview.federation.shard import Inbox, Shard
 from ownview.federation.terms import Terms
@@ -100,7 +100,7 @@ class Host:
         torch.set_num_threads(1)
         self.shards: dict[str, Shard] = {}
 
-    def begin(self, key: str, agreed: Agreed, data: ShardData, file: Path) -> int:
+    def begin(self, key: str, agreed: Agreed, data: OwnData, file: Path) -> int:
         """Set a shard up, with what is in its file; returns the step that is from, 0 where there is none."""
         method, world, options, seed, machine = agreed
         if machine.device.type == "cuda":

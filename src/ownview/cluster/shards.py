@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -12,28 +11,10 @@ from torch import Tensor
 from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline
+from ownview.federation.residents import OwnData
 
 Packed = Mapping[str, Tensor]
 """What `Clients.pack` returns."""
-
-
-@dataclass(frozen=True, eq=False)
-class ShardData:
-    """What the clients of a shard know of the world.
-
-    Args:
-        identities: [k] of the clients, in a row.
-        train: their training items.
-        excluded: items that are never drawn as training negatives.
-        timeline: their training items, oldest first.
-        users: [k] whose clients they are, for errors.
-    """
-
-    identities: Tensor
-    train: Ragged
-    excluded: Ragged
-    timeline: Timeline
-    users: IdArray
 
 
 def cut(samples: Tensor, count: int) -> list[range]:
@@ -51,7 +32,7 @@ def cut(samples: Tensor, count: int) -> list[range]:
     return [range(first, last) for first, last in zip(starts, [*starts[1:], len(samples)], strict=True)]
 
 
-def shard_data(train: Ragged, excluded: Ragged, timeline: Timeline, users: IdArray, here: range) -> ShardData:
+def shard_data(train: Ragged, excluded: Ragged, timeline: Timeline, users: IdArray, here: range) -> OwnData:
     """What the clients at positions `here` know."""
     lists = part(train, here)
     times = None if timeline.times is None else part(timeline.times, here)
@@ -59,7 +40,7 @@ def shard_data(train: Ragged, excluded: Ragged, timeline: Timeline, users: IdArr
     line = lists if timeline.items is train else part(timeline.items, here)
     never = lists if excluded is train else part(excluded, here)
     identities = torch.arange(here.start, here.stop)
-    return ShardData(identities, lists, never, Timeline(line, times, now), np.array(users[here.start : here.stop]))
+    return OwnData(identities, lists, never, Timeline(line, times, now), np.array(users[here.start : here.stop]))
 
 
 def part(lists: Ragged, here: range) -> Ragged:

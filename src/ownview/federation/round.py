@@ -9,6 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
+from ownview.base.errors import TrainingError
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.clock import Clock, clock_on
@@ -16,6 +17,7 @@ from ownview.engine.machine import Machine
 from ownview.federation import clients as client_side
 from ownview.federation import server as server_side
 from ownview.federation.clients import Axes, Clients
+from ownview.federation.masked_round import MaskedRound
 from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
 from ownview.federation.server import AggregationServer
@@ -112,8 +114,13 @@ class Federation:
         clock = clock_on(self.machine.device)
         cohort = self.participants(number)
         first = self.server.download(number, cohort[:0])
-        inbox = Inbox(self.server.begin(), Traffic(self.terms.post, first), self.server.take)
+        masks = self._masks(number, cohort)
+        put_on = None if masks is None else masks.put_on
+        inbox = Inbox(self.server.begin(), Traffic(self.terms.post, first), self.server.take, put_on)
         loss = self._train(first, cohort, inbox, clock)
+        if masks is not None:
+            masks.take_off(inbox.total)
+            inbox.traffic.exchanged(masks)
         self.server.finish(number, inbox.total, cohort)
         self.done = number
         clock.lap("server")
@@ -132,6 +139,18 @@ class Federation:
     def participants(self, number: int) -> Tensor:
         """Who takes part in a round."""
         return self.server.choose(number)
+
+    def _masks(self, number: int, cohort: Tensor) -> MaskedRound | None:
+        """Where uploads are masked, what hides those of a round; None where it is left out of the simulation."""
+        masked = self.terms.masked
+        if masked is None:
+            return None
+        if len(cohort) < masked.threshold:
+            raise TrainingError(
+                f"round {number}: {len(cohort)} clients take part, and {masked.threshold} are needed; nothing is "
+                "released"
+            )
+        return MaskedRound(masked, number, cohort.tolist(), self.seed) if masked.masks.real else None
 
     def _after_round(self, number: int, cohort: Tensor, traffic: Traffic) -> None:
         """Some clients receive after the round instead of before."""

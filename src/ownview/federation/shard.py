@@ -25,11 +25,13 @@ class Inbox:
         total: adds them up.
         traffic: weighs them.
         take: notes what the server needs of every single one.
+        put_on: puts masks on them before they leave; None where none are.
     """
 
     total: MeanPartial | SumPartial
     traffic: Traffic
     take: Callable[[Upload], None]
+    put_on: Callable[[Upload], Upload] | None = None
 
 
 class Shard:
@@ -74,15 +76,12 @@ class Shard:
 
     def _send(self, upload: Upload, download: Download, inbox: Inbox) -> None:
         """Clients upload what came of a download, and the server takes what arrives."""
-        sums = isinstance(inbox.total, SumPartial)
-        if sums:
+        if isinstance(inbox.total, SumPartial):
             require_declared(upload, reporting(self.terms.client).sends)
-        # Noise writes summands out, which may be items by items: one client at a time then.
-        transform = self.terms.transform
-        one_by_one = transform is not None and transform.writes_out and sums
-        parts = [upload.one(k) for k in range(len(upload.clients))] if one_by_one else [upload]
-        for part in parts:
+        for part in self.terms.in_parts(upload):
             sent = self.terms.sent(part, download.round, download.values.get(BOUND))
+            if inbox.put_on is not None:
+                sent = inbox.put_on(sent)
             inbox.traffic.uploaded(sent)
             inbox.total.add(sent)
             inbox.take(sent)
