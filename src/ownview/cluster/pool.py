@@ -144,7 +144,9 @@ def _joined(asked: Workers, *, on_gpu: bool) -> Pool:
     """Workers of a cluster that runs already."""
     _require_answer(asked.address)
     close_pools()
-    ray = _ray(reachable=True)
+    # Told of the loopback, Ray would look for the cluster at the machine's own address instead.
+    loopback = asked.address.rpartition(":")[0] in (_LOOPBACK, "localhost")
+    ray = _ray(reachable=None if asked.address == "auto" else not loopback)
     try:
         ray.init(address=asked.address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
@@ -188,16 +190,21 @@ def _cpus() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _ray(*, reachable: bool = True) -> Any:
-    """The package, told whether other machines may reach this one: it looks when it is imported, and so do workers."""
+def _ray(*, reachable: bool | None) -> Any:
+    """The package, told whether other machines may reach this one: it looks when it is imported, and so do workers.
+
+    Where None, it is left as the environment has it.
+    """
     os.environ.update(dict.fromkeys(_QUIET, "0"))
-    os.environ[_REACHABLE] = "1" if reachable else "0"
+    if reachable is not None:
+        os.environ[_REACHABLE] = "1" if reachable else "0"
     try:
         import ray  # noqa: PLC0415
         from ray._private import ray_constants, worker  # noqa: PLC0415
     except ImportError:
         raise DeviceError('--workers needs Ray; install it with: pip install "ownview[ray]"') from None
-    ray_constants.ENABLE_RAY_CLUSTER = reachable  # somebody may have imported it before
+    if reachable is not None:
+        ray_constants.ENABLE_RAY_CLUSTER = reachable  # somebody may have imported it before
     worker.listen_error_messages = _hears_nothing
     return ray
 
