@@ -24,6 +24,7 @@ from ownview.deploy.envelope import Envelope, Kind, digest_of, refusal
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.holdings import Holdings, read_holdings
 from ownview.deploy.home import Home, Members, Newest
+from ownview.deploy.masks import STEPS, PlaceMasks
 from ownview.deploy.measuring import metric_sums
 from ownview.deploy.releases import Releases
 from ownview.federation.residents import OwnData, Residents
@@ -53,6 +54,7 @@ class Place:
         self.agreement: Agreement | None = None
         self.notes = list(self.generations.notes)
         self.residents: Residents | None = None
+        self.masks = PlaceMasks()
         self.at: Generation | None = None
         """The generation that the residents' values are; None for the initial values."""
         self._known_file: tuple[int, int] | None = None
@@ -76,7 +78,8 @@ class Place:
                 answer = refusal(why, digest_of(message))
             sent = answer.pack()
             line = {"kind": answer.kind.name.lower(), "round": answer.round, "bytes": len(sent)}
-            self.home.note_sent({**line, "users": sum(map(bool, answer.parts)), "what": _names_in(answer.parts)})
+            what = [f"{line['kind']} about masks"] if answer.kind in STEPS else _names_in(answer.parts)
+            self.home.note_sent({**line, "users": sum(map(bool, answer.parts)), "what": what})
             return sent
 
     def _answered(self, asked: Envelope, digest: str) -> Envelope:
@@ -86,6 +89,7 @@ class Place:
             Kind.WORK: self._work,
             Kind.RESULT: self._result,
             Kind.MEASURE: self._measure,
+            **dict.fromkeys(STEPS, self._about_masks),
         }
         if asked.kind not in kinds:
             raise MessageError(f"a place answers what it is asked; {asked.kind.name} asks for nothing")
@@ -154,13 +158,14 @@ class Place:
         done = self.generations.newest
         if done is not None and done.about.get("of") == digest:
             return Envelope.unpack(done.kept["answer"])
+        put_on = self.masks.putting_on(asked, terms)
         base = self._stand_on(asked.counted)
         self.releases.begin()
         residents = self._at_home(terms, base)
         download = asked.parts[0] if asked.parts else b""
         mark = self.releases.mark(digest)
         self.releases.note(asked.round, [self.members.users[place] for place in chosen.tolist()], mark)
-        uploads = residents.round(asked.round, download, chosen, derive(self.home.secret(), mark))
+        uploads = residents.round(asked.round, download, chosen, derive(self.home.secret(), mark), put_on)
         note = {"users": self._users(), "notes": self._told()}
         answer = Envelope(Kind.WORK, asked.round, asked.counted, note, uploads)
         about = {"of": digest, "heard": _heard(asked)}
@@ -171,6 +176,11 @@ class Place:
         if download:
             self._receive(asked.round - 1, download)
         return answer
+
+    def _about_masks(self, asked: Envelope, digest: str) -> Envelope:
+        self._required(asked)
+        self._positions(asked.note.get("clients", ()))
+        return self.masks.answered(asked, digest)
 
     def _result(self, asked: Envelope, digest: str) -> Envelope:
         terms, chosen = self._required(asked), self._positions(asked.note.get("clients", ()))
