@@ -19,9 +19,12 @@ from ownview.federation.options import FederationOptions
 from ownview.federation.wire import Message, Words
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes
 
+USERS = 4
+"""Of each of three places: masks take time, and all of them are each other's neighbours."""
+
 
 def _agreed(case: str, privacy: str) -> Agreement:
-    return replace(agreement(case), federation=FederationOptions(privacy=privacy))
+    return replace(agreement(case, room=3 * USERS), federation=FederationOptions(privacy=privacy))
 
 
 class Listening:
@@ -42,7 +45,7 @@ class Listening:
 @pytest.mark.parametrize("case", ["fedmf", "fedease"])
 def test_masked_rounds_of_places_equal_a_simulation(case: str, tmp_path: Path) -> None:
     """To a step of fixed point: places round by secrets of their own, which no simulation knows."""
-    agreed, homes = _agreed(case, "masked:clip=20"), write_homes(tmp_path)
+    agreed, homes = _agreed(case, "masked:clip=20"), write_homes(tmp_path, users=USERS)
     places = {name: Place(home) for name, home in homes.items()}
     heard: dict[str, Answering] = {name: Listening(place) for name, place in places.items()}
     coordinator = Coordinator(agreed, InProcess(heard), tmp_path / "server", QUICK)
@@ -60,7 +63,7 @@ def test_masked_rounds_of_places_equal_a_simulation(case: str, tmp_path: Path) -
 
 
 def test_a_place_that_is_lost_on_the_way_leaves_the_sum_of_the_others(tmp_path: Path) -> None:
-    agreed, homes = _agreed("fedmf", "masked:clip=20,threshold=16"), write_homes(tmp_path)
+    agreed, homes = _agreed("fedmf", "masked:clip=20,threshold=7"), write_homes(tmp_path, users=USERS)
     places = {name: Place(home) for name, home in homes.items()}
     heard: dict[str, Answering] = dict(places)
     hasty = Conduct(resend=0.05, greeting=0.2, deadline=0.2, quorum=0.5)
@@ -80,7 +83,7 @@ def test_a_place_that_is_lost_on_the_way_leaves_the_sum_of_the_others(tmp_path: 
 
 
 def test_below_the_threshold_nothing_is_released_and_the_round_begins_anew(tmp_path: Path) -> None:
-    agreed, homes = _agreed("fedmf", "masked:clip=20"), write_homes(tmp_path)
+    agreed, homes = _agreed("fedmf", "masked:clip=20"), write_homes(tmp_path, users=USERS)
     places = {name: Place(home) for name, home in homes.items()}
     heard: dict[str, Answering] = dict(places)
     said: list[str] = []
@@ -94,12 +97,12 @@ def test_below_the_threshold_nothing_is_released_and_the_round_begins_anew(tmp_p
     coordinator = Coordinator(agreed, InProcess(heard), tmp_path / "server", hasty, say)
     heard["east"] = Listening(places["east"], lambda asked: asked.kind is Kind.WORK)
     one = coordinator.round(1)
-    assert any("20 clients sent masked numbers, and 24 are needed; nothing is released; begins anew" in x for x in said)
-    assert len(one.clients) == 30
+    assert any("8 clients sent masked numbers, and 10 are needed; nothing is released; begins anew" in x for x in said)
+    assert len(one.clients) == 12
 
 
 def test_a_place_works_for_nobody_who_leaves_masks_out(tmp_path: Path) -> None:
-    agreed, homes = _agreed("fedmf", "masked:clip=20"), write_homes(tmp_path)
+    agreed, homes = _agreed("fedmf", "masked:clip=20"), write_homes(tmp_path, users=USERS)
     places = {name: Place(home) for name, home in homes.items()}
     coordinator = Coordinator(agreed, InProcess(dict(places)), tmp_path / "server", QUICK)
     coordinator.round(1)
@@ -115,7 +118,7 @@ def test_a_place_works_for_nobody_who_leaves_masks_out(tmp_path: Path) -> None:
 
 
 def test_a_budget_with_shared_noise_is_carried_out_between_places(tmp_path: Path) -> None:
-    agreed, homes = _agreed("fedmf", "distributed:epsilon=1e6,clip=20,rounds=1"), write_homes(tmp_path)
+    agreed, homes = _agreed("fedmf", "distributed:epsilon=1e6,clip=20,rounds=1"), write_homes(tmp_path, users=USERS)
     places = {name: Place(home) for name, home in homes.items()}
     coordinator = Coordinator(agreed, InProcess(dict(places)), tmp_path / "server", QUICK)
     coordinator.run(1)
