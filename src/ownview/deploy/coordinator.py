@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import torch
 
 from ownview.base.errors import MessageError, OutputError, TrainingError
-from ownview.base.files import make_folder, write_bytes
+from ownview.base.files import drop_unfinished, make_folder, write_bytes
 from ownview.config.settings import Settings, setting
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.asking import Asked, Asking
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.home import own_secret
+from ownview.deploy.masks import MaskedTalk
 from ownview.deploy.measuring import USERS, means
 from ownview.deploy.participants import CountedRound, ParticipantLog
 from ownview.deploy.place import NO_TERMS
 from ownview.deploy.register import Register
 from ownview.deploy.transport import Transport
 from ownview.evaluation.metrics import HEADLINE
+from ownview.federation.aggregation import MeanPartial, SumPartial
 from ownview.federation.messages import Upload
 from ownview.federation.options import participants, participation
 from ownview.federation.server import AggregationServer
@@ -85,6 +87,8 @@ class Coordinator:
         self.conduct = conduct or Conduct()
         self.terms = agreement.terms()
         make_folder(folder)
+        for name in ("agreement", "register.json", "participants.jsonl"):
+            drop_unfinished(folder / name)
         self._require_same()
         self.server = AggregationServer(self.terms, own_secret(folder / "secret"))
         self.register = Register(folder / "register.json", agreement.clients)
@@ -116,8 +120,15 @@ class Coordinator:
         while True:
             self._settle()
             asked = self._choose(number)
-            found = self._ask_for_work(number, asked)
-            if self._enough(found, asked):
+            try:
+                masks = self._share_masks(number, asked)
+                found = self._ask_for_work(number, asked if masks is None else masks.asked, masks)
+                uploads = [upload for uploads, _ in found.answers.values() for upload in uploads]
+                total = self._sum(uploads, masks) if self._enough(found, asked) else None
+            except TrainingError as error:  # too few for a masked sum, of which nothing was released
+                self.say(f"{error}; begins anew")
+                continue
+            if total is not None:
                 break
             if found.refused and not any(NO_TERMS in why for why in found.refused.values()):
                 place, why = next(iter(found.refused.items()))
@@ -131,7 +142,7 @@ class Coordinator:
             found.resent,
             round(time.monotonic() - started, 3),
         )
-        self._count(one, [upload for uploads, _ in found.answers.values() for upload in uploads])
+        self._count(one, uploads, total)
         self._settle()
         return one
 
@@ -154,15 +165,16 @@ class Coordinator:
 
     def _choose(self, number: int) -> dict[str, list[int]]:
         """Wait until there are enough users, and choose who takes part, by place."""
-        said = False
+        said, masked = False, self.terms.masked
+        least = self.conduct.least if masked is None else max(self.conduct.least, masked.threshold)
         while True:
             self._greet()
             there = [place for place in self._there() if place not in self.standing.owed]
             users = torch.tensor(self.register.of(there), dtype=torch.long)
-            if len(users) >= self.conduct.least:
+            if len(users) >= least:
                 break
             if not said:
-                self.say(f"round {number}: waits for users: {len(users)} are there, expected {self.conduct.least}")
+                self.say(f"round {number}: waits for users: {len(users)} are there, expected {least}")
                 said = True
             self.transport.receive(self.conduct.resend)
             self.greeted &= set(self.transport.places())
@@ -197,12 +209,17 @@ class Coordinator:
 
     # --- a round ---
 
-    def _ask_for_work(self, number: int, asked: Mapping[str, list[int]]) -> Asked[tuple[list[Upload], list[str]]]:
+    def _ask_for_work(
+        self, number: int, asked: Mapping[str, list[int]], masks: MaskedTalk | None = None
+    ) -> Asked[tuple[list[Upload], list[str]]]:
         download = b"" if self.receives_after else self._download(number)
-        messages = {
-            place: self._envelope(Kind.WORK, number, place, {"clients": mine}, download).pack()
+        envelopes = {
+            place: self._envelope(Kind.WORK, number, place, {"clients": mine}, download)
             for place, mine in asked.items()
         }
+        if masks is not None:
+            envelopes = {p: replace(one, parts=[download, *masks.inboxes(p)]) for p, one in envelopes.items()}
+        messages = {place: one.pack() for place, one in envelopes.items()}
 
         def take(place: str, answer: Envelope) -> tuple[list[Upload], list[str]]:
             return self._uploads(asked[place], answer), [str(note) for note in answer.note.get("notes", ())]
@@ -231,11 +248,30 @@ class Coordinator:
                 found.append(upload)
         return found
 
-    def _count(self, one: CountedRound, uploads: list[Upload]) -> None:
-        """Add up, in the order of identities, whatever order answers came in; then remember all of it at once."""
+    def _share_masks(self, number: int, asked: Mapping[str, list[int]]) -> MaskedTalk | None:
+        """The steps before a round whose uploads are masked."""
+        if self.terms.masked is None:
+            return None
+
+        def enclose(kind: Kind, place: str, note: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
+            return replace(self._envelope(kind, number, place, dict(note), b""), parts=parts).pack()
+
+        masks = MaskedTalk(self.terms.masked, number, self.asking, enclose, self.conduct.deadline)
+        masks.begin(asked)
+        return masks
+
+    def _sum(self, uploads: list[Upload], masks: MaskedTalk | None) -> MeanPartial | SumPartial:
+        """Add up, in the order of identities, whatever order answers came in; without masks, where there are any."""
         total = self.server.begin()
         for upload in sorted(uploads, key=lambda upload: int(upload.clients[0])):
             total.add(upload)
+        if masks is not None:
+            masks.lift(total, uploads)
+        return total
+
+    def _count(self, one: CountedRound, uploads: list[Upload], total: MeanPartial | SumPartial) -> None:
+        """Combine, and remember all of it at once."""
+        for upload in sorted(uploads, key=lambda upload: int(upload.clients[0])):
             self.server.take(upload)
         self.server.finish(one.round, total, torch.tensor(one.clients, dtype=torch.long))
         self.standing.done = one.round
@@ -284,7 +320,7 @@ class Coordinator:
 
     def _resume(self) -> None:
         for note in self.generations.notes:
-            self.say(note)
+            self.say(f"{self.folder}: {note}")
         found = self.generations.newest
         if found is not None:
             self.server.unpack(found.values)

@@ -38,6 +38,12 @@ class Kind(IntEnum):
     """This is what the server has after a round."""
     MEASURE = 5
     """How good are the recommendations? Sums of metrics come back."""
+    KEYS = 6
+    """Where uploads are masked: public keys of your users for this round?"""
+    SHARES = 7
+    """These are their neighbours: shares of their secrets for those, sealed?"""
+    SHOW = 8
+    """These are left: what lifts masks off the sum?"""
     REFUSED = 9
     """(answers alone) It could not be done, and this is why, in one line."""
 

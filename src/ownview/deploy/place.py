@@ -24,6 +24,7 @@ from ownview.deploy.envelope import Envelope, Kind, digest_of, refusal
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.holdings import Holdings, read_holdings
 from ownview.deploy.home import Home, Members, Newest
+from ownview.deploy.masks import STEPS, PlaceMasks
 from ownview.deploy.measuring import metric_sums
 from ownview.deploy.releases import Releases
 from ownview.federation.residents import OwnData, Residents
@@ -47,18 +48,20 @@ class Place:
 
     def __init__(self, home: Path, say: Callable[[str], None] = lambda line: None) -> None:
         self.home, self.say = Home(home), say
+        self.home.clear_up()
         self.generations = Generations(self.home.state)
         self.members = self.home.members()
         self.newest = self.home.newest()
         self.agreement: Agreement | None = None
         self.notes = list(self.generations.notes)
         self.residents: Residents | None = None
+        self.masks = PlaceMasks()
         self.at: Generation | None = None
         """The generation that the residents' values are; None for the initial values."""
         self._known_file: tuple[int, int] | None = None
         self._one_at_a_time = threading.Lock()
         for note in self.notes:
-            self.say(note)
+            self.say(f"{self.home.state}: {note}")
         agreed = self.home.agreement()
         if agreed is not None:
             self._agree(agreed)
@@ -71,13 +74,18 @@ class Place:
                 answer = self._answered(asked, digest_of(message))
             except Exception as error:  # a place stays, whatever one message brings
                 self.residents = None  # what it began may stand half-way
-                why = str(error) if isinstance(error, OwnviewError) else f"{type(error).__name__}: {error}"
-                self.say(why)
-                answer = refusal(why, digest_of(message))
+                answer = refusal(self._why(error), digest_of(message))
             sent = answer.pack()
             line = {"kind": answer.kind.name.lower(), "round": answer.round, "bytes": len(sent)}
-            self.home.note_sent({**line, "users": sum(map(bool, answer.parts)), "what": _names_in(answer.parts)})
+            what = [f"{line['kind']} about masks"] if answer.kind in STEPS else _names_in(answer.parts)
+            self.home.note_sent({**line, "users": sum(map(bool, answer.parts)), "what": what})
             return sent
+
+    def _why(self, error: Exception) -> str:
+        """What leaves of an error: all of it where it is about the message; others may name users and files."""
+        kind = type(error).__name__
+        self.say(str(error) if isinstance(error, OwnviewError) else f"{kind}: {error}")
+        return str(error) if isinstance(error, MessageError) else f"{kind} at the place, which tells the rest at home"
 
     def _answered(self, asked: Envelope, digest: str) -> Envelope:
         kinds = {
@@ -86,6 +94,7 @@ class Place:
             Kind.WORK: self._work,
             Kind.RESULT: self._result,
             Kind.MEASURE: self._measure,
+            **dict.fromkeys(STEPS, self._about_masks),
         }
         if asked.kind not in kinds:
             raise MessageError(f"a place answers what it is asked; {asked.kind.name} asks for nothing")
@@ -104,8 +113,8 @@ class Place:
         agreement = Agreement.unpack(asked.parts[0])
         if self.agreement is not None and self.agreement.digest != agreement.digest:
             raise MessageError(
-                f"{self.home.folder}: takes part in another federation ({self.agreement.label}, agreement "
-                f"{self.agreement.digest}); expected an empty folder {self.home.state.name} to join this one"
+                f"takes part in another federation ({self.agreement.label}, agreement {self.agreement.digest}); "
+                f"expected an empty folder {self.home.state.name} to join this one"
             )
         identities = tuple(int(one) for one in asked.note.get("identities", ()))
         known = self.members.identities
@@ -154,13 +163,14 @@ class Place:
         done = self.generations.newest
         if done is not None and done.about.get("of") == digest:
             return Envelope.unpack(done.kept["answer"])
+        put_on = self.masks.putting_on(asked, terms)
         base = self._stand_on(asked.counted)
         self.releases.begin()
         residents = self._at_home(terms, base)
         download = asked.parts[0] if asked.parts else b""
         mark = self.releases.mark(digest)
         self.releases.note(asked.round, [self.members.users[place] for place in chosen.tolist()], mark)
-        uploads = residents.round(asked.round, download, chosen, derive(self.home.secret(), mark))
+        uploads = residents.round(asked.round, download, chosen, derive(self.home.secret(), mark), put_on)
         note = {"users": self._users(), "notes": self._told()}
         answer = Envelope(Kind.WORK, asked.round, asked.counted, note, uploads)
         about = {"of": digest, "heard": _heard(asked)}
@@ -171,6 +181,11 @@ class Place:
         if download:
             self._receive(asked.round - 1, download)
         return answer
+
+    def _about_masks(self, asked: Envelope, digest: str) -> Envelope:
+        self._required(asked)
+        self._positions(asked.note.get("clients", ()))
+        return self.masks.answered(asked, digest)
 
     def _result(self, asked: Envelope, digest: str) -> Envelope:
         terms, chosen = self._required(asked), self._positions(asked.note.get("clients", ()))
@@ -227,9 +242,9 @@ class Place:
                 self.generations.slots.values(), key=lambda one: (one.round <= counted, one.serial), default=None
             )
             stands = "the beginning" if found is None else f"round {found.round}"
-            note = f"{self.home.state}: the state after round {counted} is not there; going on from {stands}"
+            note = f"the state after round {counted} is not there; going on from {stands}"
             self.notes.append(note)
-            self.say(note)
+            self.say(f"{self.home.state}: {note}")
         return found
 
     def _at_home(self, terms: Terms, base: Generation | None) -> Residents:

@@ -255,14 +255,19 @@ class AggregationServer:
         """The sums before anybody has sent anything."""
         terms, combine = self.terms, self.terms.server.combine
         like = torch.empty(0, dtype=terms.machine.dtype, device=terms.machine.device)
+        words = None if terms.masked is None else like.new_zeros(terms.masked.layout.size, dtype=torch.long)
         if isinstance(combine, Sums):
-            return SumPartial(reporting(terms.client).sends, like)
+            total = SumPartial(reporting(terms.client).sends, like)
+            total.words = words
+            return total
         personal = frozenset(name for name in terms.averaged if terms.client.params[name].role is PERSONAL)
         weigh = combine.weigh if isinstance(combine, RowMean) else None
         averaged = {name: self.shared[name] for name in self.shared if name in terms.averaged}
         plan = terms.world.protection
         divisor = None if plan is None else plan.clients
-        return MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor)
+        mean = MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor)
+        mean.words = words
+        return mean
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""
