@@ -16,7 +16,7 @@ demo: .venv/.core  ## the main job: the flaw of published figures, what wins hon
 	$(BIN)/ownview page runs/demo-honest/fedease-honest-seed0 -o runs/books.html --title "Books you may like" --force
 
 test: .venv/.test  ## unit, property and conformance tests; real-data tests where the data is
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 rounding: .venv/.test  ## what compares engines or asks for learning, with the rounding of other processors
 	set -e; for processor in $(ROUNDING_OF); do \
