@@ -99,9 +99,14 @@ class Envelope:
         return cls(known, number, counted, note, parts)
 
 
-def refusal(reason: str, number: int = 0) -> bytes:
-    """The answer of a place that could not do what it was asked for."""
-    return Envelope(Kind.REFUSED, number, note={"why": reason}).pack()
+def refusal(reason: str, of: str) -> Envelope:
+    """The answer to a message, by its digest, that could not be done."""
+    return Envelope(Kind.REFUSED, note={"why": reason, "of": of})
+
+
+def digest_of(message: bytes) -> str:
+    """Tells messages apart; an answer says by it which one it is to."""
+    return blake2b(message, digest_size=16).hexdigest()
 
 
 def _checksum(numbers: Sequence[int], body: bytes) -> bytes:

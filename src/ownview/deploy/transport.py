@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
+
+_MOMENT = 0.01
+"""Seconds."""
 
 
 class Transport(Protocol):
@@ -59,7 +63,9 @@ class InProcess:
         self.waiting.append((place, answer))
 
     def receive(self, patience: float) -> list[tuple[str, bytes]]:
-        """All answers that wait; nothing comes by waiting longer."""
+        """All answers that wait; a place may come back while nothing does."""
+        if not self.waiting:
+            time.sleep(min(patience, _MOMENT))
         found, self.waiting = self.waiting, []
         return found
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
@@ -23,15 +22,11 @@ from ownview.base.errors import OwnviewError, TrainingError
 from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
-from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
-from ownview.federation.protected import BOUND
-from ownview.federation.scoring import ClientScorer
+from ownview.federation.residents import OwnData, Residents
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
-from ownview.federation.timelines import Timelines
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.training import Params, World
@@ -41,91 +36,48 @@ _ALONE = torch.zeros(1, dtype=torch.long)
 """The position of the only client."""
 
 
-@dataclass(frozen=True, eq=False)
-class OwnData:
-    """What one client knows of the world.
-
-    Args:
-        identity: its stable identity, which keys its randomness.
-        train: [k] its training items, in source order.
-        excluded: [e] items that are never drawn as training negatives, distinct and ascending.
-        timeline: its training items, oldest first, and their times.
-    """
-
-    identity: int
-    train: Tensor
-    excluded: Tensor
-    timeline: Timeline
-
-
 class Device:
     """A client on a device of its own.
 
     Args:
         terms: what it has agreed on with the server.
-        data: its own.
+        data: its own, of one client.
         file: where its values are; it begins anew where there is none.
     """
 
     def __init__(self, terms: Terms, data: OwnData, file: Path) -> None:
         self.terms, self.file = terms, file
-        train = Ragged.one(data.train)
-        timelines = Timelines(data.timeline, terms.world.num_items, terms.machine.dtype)
-        identity, users = torch.tensor([data.identity]), np.array([data.identity])
-        self.work = terms.work(identity, train, timelines, Ragged.one(data.excluded), users)
-        self.clients = self.work.home.clients
+        self.alone = Residents(terms, data)
         self.received: bytes = b""
         if file.exists():
             packed = load_file(file)
             self.received = packed.pop(_RECEIVED).numpy().tobytes()
-            self.clients.unpack(packed)
+            self.alone.unpack(packed)
 
     def round(self, number: int, message: bytes) -> bytes:
-        """Open the download of a round, work, keep what is one's own, and close with an upload.
-
-        Args:
-            number: of the round.
-            message: from the server; empty for methods whose clients receive after the round.
-
-        Returns:
-            a message to the server; empty where the client has nothing to say.
-        """
-        download = self.terms.post.read_download(message) if message else self._nothing(number)
-        if message:
-            self.received = message
-            self.clients.begin(download, _ALONE)
-        upload = self.work.do(self.work.samples(number, _ALONE), download)
-        self.work.loss(number)
+        """Open the download of a round, work, keep what is one's own, and close with an upload; see `Residents`."""
+        self.received = message or self.received
+        answer = self.alone.round(number, message, _ALONE)[0]
         self._save()
-        if not len(upload.clients):
-            return b""
-        return self.terms.post.write_upload(self.terms.sent(upload, number, download.values.get(BOUND)), number)
+        return answer
 
     def receive(self, message: bytes, took_part: bool) -> None:
         """Take what the server has after a round; who took part works on it where the method has it so."""
         self.received = message
         if took_part:
-            self.work.after_round(self.terms.post.read_download(message), _ALONE)
+            self.alone.settle(message, _ALONE)
         self._save()
 
     def scores(self) -> Tensor:
         """[m] of every item, by what was received last."""
-        download = self.terms.post.read_download(self.received) if self.received else self._nothing(0)
-        return ClientScorer(self.work, lambda clients, names: download).scores(_ALONE, None)[0]
+        return self.alone.scores(self.received, _ALONE)[0]
 
     def values(self) -> Params:
         """What the client holds of its own, by name."""
-        found = {name: value[0] for name, value in self.clients.own.items()}
-        own = (name for name in self.clients.tables if self.terms.client.params[name].own)
-        return found | {name: self.clients.whole(name, _ALONE)[0] for name in own}
-
-    def _nothing(self, number: int) -> Download:
-        """What a client has that has received nothing: the initial values, which follow from the seed."""
-        params = self.terms.client.params
-        return Download(number, {name: self.terms.drawn(name) for name in params if params[name].from_server})
+        return self.alone.values(0)
 
     def _save(self) -> None:
-        packed = {name: value.contiguous() for name, value in self.clients.pack().items()}
+        packed = {name: value.contiguous() for name, value in self.alone.clients.pack().items()}
         packed[_RECEIVED] = torch.from_numpy(np.frombuffer(self.received, dtype=np.uint8).copy())
         write_whole(self.file, lambda temporary: save_file(packed, temporary))
 
@@ -267,7 +219,9 @@ def can_travel(method: object) -> bool:
 
 def own_data(split: Split, excluded: Ragged, client: int) -> OwnData:
     """What one client of a split knows."""
-    return OwnData(client, split.train.of(client), excluded.of(client), split.timeline.of(client))
+    identity, users = torch.tensor([client]), np.array([client])
+    train, never = Ragged.one(split.train.of(client)), Ragged.one(excluded.of(client))
+    return OwnData(identity, train, never, split.timeline.of(client), users)
 
 
 def _live(connection: Connection, agreed: Agreed, data: OwnData, file: Path) -> None:
@@ -285,4 +239,4 @@ def _live(connection: Connection, agreed: Agreed, data: OwnData, file: Path) -> 
         except OwnviewError as error:
             connection.send(error)
         except Exception as error:
-            connection.send(TrainingError(f"client {data.identity}: {type(error).__name__}: {error}"))
+            connection.send(TrainingError(f"client {data.users[0]}: {type(error).__name__}: {error}"))

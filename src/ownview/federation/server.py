@@ -159,10 +159,15 @@ class ServerOptimizer:
 
 
 class AggregationServer:
-    """Shared values, values held back, what clients reported, and mixtures."""
+    """Shared values, values held back, what clients reported, and mixtures.
 
-    def __init__(self, terms: Terms) -> None:
-        self.terms = terms
+    Args:
+        terms: agreed on with the clients.
+        secret: that noise of sums is drawn from; None for the seed, as a simulation does.
+    """
+
+    def __init__(self, terms: Terms, secret: int | None = None) -> None:
+        self.terms, self.secret = terms, secret
         self.shared: Params = {}
         self.held: Params = {}
         self.reported: Params = {}
@@ -254,7 +259,7 @@ class AggregationServer:
     def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
         """Combine what has arrived from the clients of the round."""
         if self.terms.transform is not None:
-            self.terms.transform.on_server(total, self.terms.summing(number, self.shared.get(BOUND)))
+            self.terms.transform.on_server(total, self.terms.summing(number, self.shared.get(BOUND), self.secret))
         if isinstance(total, SumPartial):
             plan = self.terms.world.protection
             self._combine(number, total, len(cohort) if plan is None else round(plan.clients))

@@ -146,17 +146,20 @@ class Terms:
         size = self.post.upload_sizes(self.sent(upload.one(0), 1))
         return size.expand(len(upload.clients))
 
-    def sent(self, upload: Upload, number: int, bound: Tensor | None = None) -> Upload:
-        """Uploads as they leave their clients in round `number`; `bound` where the server has told one."""
+    def sent(self, upload: Upload, number: int, bound: Tensor | None = None, secret: int | None = None) -> Upload:
+        """Uploads as they leave their clients in round `number`; `bound` where the server has told one.
+
+        Noise is drawn from `secret`; where there is none, from the seed, as a simulation does.
+        """
         if self.transform is None:
             return upload
         weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
-        key = derive(self.seed, "privacy", number)
+        key = derive(self.seed if secret is None else secret, "privacy", number)
         return self.transform.on_client(upload, Sending(key, weights, self.world.num_items, number, bound))
 
-    def summing(self, number: int, bound: Tensor | None) -> Summing:
-        """What the server's half of the transform knows of round `number`."""
-        return Summing(derive(self.seed, "privacy of sums", number), number, bound)
+    def summing(self, number: int, bound: Tensor | None, secret: int | None = None) -> Summing:
+        """What the server's half of the transform knows of round `number`; see `sent` for `secret`."""
+        return Summing(derive(self.seed if secret is None else secret, "privacy of sums", number), number, bound)
 
 
 def work_of(home: Household) -> Work:
