@@ -126,11 +126,11 @@ def _write(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate
     encoded = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    _write_secret(folder / f"{name}.key", encoded)
+    write_secret(folder / f"{name}.key", encoded)
     write_bytes(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def _write_secret(path: Path, content: bytes) -> None:
+def write_secret(path: Path, content: bytes) -> None:
     """Whole or not at all; nobody else may read it, from its first byte on."""
     with writing(path):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
