@@ -32,7 +32,9 @@ class Running:
     def __init__(self, place: Answering, address: tuple[str, int], certificates: Path, name: str) -> None:
         self.stop = threading.Event()
         self.error: BaseException | None = None
-        self.thread = threading.Thread(target=self._run, args=(place, address, certificates, name), daemon=True)
+        self.thread = threading.Thread(
+            target=self._run, args=(place, address, certificates, name), name=name, daemon=True
+        )
         self.thread.start()
 
     def _run(self, place: Answering, address: tuple[str, int], certificates: Path, name: str) -> None:
