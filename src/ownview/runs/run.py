@@ -185,6 +185,7 @@ def resume(
     trust(str((asked or {}).get("method", "")))  # the caller names the same file as the folder
     with sole_worker(path):
         if folder.finished:
+            folder.drop_unfinished()
             folder.drop_tensors("checkpoint")
             return Run(folder, experiment, folder.read_result(), data, model)
         setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir)

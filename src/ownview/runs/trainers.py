@@ -76,9 +76,10 @@ def trainer(
     `beside` is where a blend looks for runs that it names without a whole path.
     """
     if isinstance(model, Blend):
-        if not protocol.measured:
+        if not (protocol.measured or model.weights):
             raise SettingError(
-                "blend chooses its weights on validation, and here nothing is held out; fit one of its parts by itself"
+                "blend chooses its weights on validation, and here nothing is held out; take those of a measured one: "
+                "--like RUN"
             )
         models = parts_of(model)
         if budget(options.privacy) is not None:
@@ -91,7 +92,7 @@ def trainer(
         for place, text in enumerate(model.parts):
             folder = Part.read(text).folder
             if folder:
-                parts[place].unpack(_measured_run(beside / folder).read_tensors("model")[0])
+                parts[place].unpack(_part_run(beside / folder, protocol).read_tensors("model")[0])
                 rounds[place] = 0
         asked_first = rankers(protocol, split, seed, machine.device, machine.block_bytes)[0]
         return BlendTrainer(model, parts, rounds, asked_first)
@@ -101,11 +102,14 @@ def trainer(
     return TwinTrainer(made, _trainer(model, split.earlier, protocol, options, seed, machine), split.validation)
 
 
-def _measured_run(path: Path) -> RunFolder:
-    """A run that may be measured again: what trained on everything has seen the answers."""
+def _part_run(path: Path, protocol: Protocol) -> RunFolder:
+    """A run that may be a part: of what is measured one that was measured too, else one that has seen everything."""
     folder = RunFolder.open(path)
-    if "no_test_figure" in folder.read_result():
+    fitted = "no_test_figure" in folder.read_result()
+    if fitted and protocol.measured:
         raise SettingError(f"{path}: was trained on everything, held-out items included; a blend takes measured runs")
+    if not fitted and not protocol.measured:
+        raise SettingError(f"{path}: has items held out; expected a model trained on everything (ownview fit)")
     return folder
 
 
