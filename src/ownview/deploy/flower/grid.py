@@ -25,6 +25,8 @@ HEARTBEAT = 10.0
 """Seconds between signs of life; the link forgets a run after a minute without one."""
 AGAIN = 120.0
 """Seconds after which a message that a connected place has not answered is sent to it again."""
+_FRESH = 1.0
+"""Seconds for which it is known who is connected; a place that has begun anew has lost what it was sent before."""
 _LINK_IS_AWAY = (httpx.HTTPError, ObjectPushError)
 
 
@@ -66,7 +68,7 @@ class FlowerTransport:
         self.running: Running | None = None
         self.nodes: dict[str, _Node] = {}
         self.waiting: dict[str, _Waiting] = {}
-        self._alive_at = self._tried_at = float("-inf")
+        self._alive_at = self._tried_at = self._seen_at = float("-inf")
 
     def places(self) -> Sequence[str]:
         """Names of the places that are connected now, ascending."""
@@ -77,7 +79,7 @@ class FlowerTransport:
         except _LINK_IS_AWAY as error:
             self._lost(error)
             return []
-        names = self.keys.names()
+        self._seen_at, names = time.monotonic(), self.keys.names()
         for one in found:
             name = names.get(_fingerprint(one.public_key))
             if name is not None:
@@ -86,7 +88,7 @@ class FlowerTransport:
 
     def send(self, place: str, message: bytes) -> None:
         """Send a message; nothing happens where the place is not there, or has the same message already."""
-        if place not in self.nodes:
+        if place not in self.nodes or time.monotonic() - self._seen_at > _FRESH:
             self.places()
         node = self.nodes.get(place)
         if node is None or self.running is None or self._has_it(place, message, node):
