@@ -2,8 +2,8 @@
 
     python examples/deploy.py [FOLDER] [flower|tls]
 
-Every device is a process with its own users and their ratings; nothing but loopback is used. docs/deploy.md does the same
-by hand, and then on three machines.
+Every device is a process with its own users and their ratings; nothing but loopback is used. docs/deploy.md does the
+same by hand, and then on three machines.
 """
 
 from __future__ import annotations

@@ -83,6 +83,9 @@ COMMANDS = {
     "deploy": Command(
         "deploy", "Federations of real devices, each with its own data: init, server, client, status, stop."
     ),
+    "client": Command(
+        "client", "The life of a device: run (train when asked), recommend (offline), sent (what has left)."
+    ),
     "ls": Command("listing", "List methods, plug-ins, presets, datasets or runs."),
     "doctor": Command("doctor", "Show versions, devices, memory and the datasets found."),
     "data": Command("data", "Datasets: ls, describe, fetch, import."),

@@ -50,15 +50,17 @@ class Generations:
 
     Args:
         folder: is made where it is not there.
+        looking: whether somebody else is at work on them, and they are only looked at.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, looking: bool = False) -> None:
         self.folder = folder
         self.notes: list[str] = []
         self.slots: dict[str, Generation] = {}
         make_folder(folder)
         for slot in _SLOTS:
-            drop_unfinished(self._file(slot))
+            if not looking:
+                drop_unfinished(self._file(slot))
             found = self._read(slot)
             if found is not None:
                 self.slots[slot] = found

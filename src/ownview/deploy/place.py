@@ -8,7 +8,7 @@ what was done and not counted ends as if it had not been done.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,9 +28,13 @@ from ownview.deploy.measuring import metric_sums
 from ownview.deploy.releases import Releases
 from ownview.federation.residents import OwnData, Residents
 from ownview.federation.terms import Terms
+from ownview.federation.wire import Message
 
 NO_TERMS = "no agreement"
 """The word by which a coordinator knows that a place has to be told the terms again."""
+
+WORKED = "worked"
+"""Among the values of a state: [k] whether a user has ever taken part."""
 
 
 class Place:
@@ -48,8 +52,6 @@ class Place:
         self.newest = self.home.newest()
         self.agreement: Agreement | None = None
         self.notes = list(self.generations.notes)
-        self.last = ""
-        """Digest of the message that was answered last."""
         self.residents: Residents | None = None
         self.at: Generation | None = None
         """The generation that the residents' values are; None for the initial values."""
@@ -67,14 +69,14 @@ class Place:
             try:
                 asked = Envelope.unpack(message)
                 answer = self._answered(asked, digest_of(message))
-            except OwnviewError as error:
+            except Exception as error:  # a place stays, whatever one message brings
                 self.residents = None  # what it began may stand half-way
-                self.say(str(error))
-                answer = refusal(str(error), digest_of(message))
+                why = str(error) if isinstance(error, OwnviewError) else f"{type(error).__name__}: {error}"
+                self.say(why)
+                answer = refusal(why, digest_of(message))
             sent = answer.pack()
-            kind, again = answer.kind.name.lower(), digest_of(message) == self.last
-            self.home.note_sent({"kind": kind, "round": answer.round, "bytes": len(sent), "again": again})
-            self.last = digest_of(message)
+            line = {"kind": answer.kind.name.lower(), "round": answer.round, "bytes": len(sent)}
+            self.home.note_sent({**line, "users": sum(map(bool, answer.parts)), "what": _names_in(answer.parts)})
             return sent
 
     def _answered(self, asked: Envelope, digest: str) -> Envelope:
@@ -162,7 +164,9 @@ class Place:
         note = {"users": self._users(), "notes": self._told()}
         answer = Envelope(Kind.WORK, asked.round, asked.counted, note, uploads)
         about = {"of": digest, "heard": _heard(asked)}
-        state = Generation(asked.round, about, residents.pack(), {"answer": answer.pack()})
+        values = residents.pack() | {WORKED: worked_by(base, len(self.members.identities))}
+        values[WORKED][chosen] = True
+        state = Generation(asked.round, about, values, {"answer": answer.pack()})
         self.at = self.generations.write(state, keep=base)
         if download:
             self._receive(asked.round - 1, download)
@@ -177,7 +181,8 @@ class Place:
             if residents.settles:
                 residents.settle(download, chosen)
                 about = {"settled": True, "heard": _heard(asked)}
-                settled = Generation(asked.counted, about, residents.pack())
+                values = residents.pack() | {WORKED: worked_by(base, len(self.members.identities))}
+                settled = Generation(asked.counted, about, values)
                 self.at = self.generations.write(settled, keep=base)
         self._receive(asked.round, download)
         return Envelope(Kind.RESULT, asked.round, asked.counted, {"users": self._users()})
@@ -256,9 +261,24 @@ class Place:
         return told
 
 
+def worked_by(state: Generation | None, users: int) -> Tensor:
+    """[k] who has ever taken part, in a state or, at first, nobody."""
+    found = torch.zeros(users, dtype=torch.bool)
+    if state is not None:
+        known = state.values[WORKED]
+        found[: len(known)] = known
+    return found
+
+
 def _heard(asked: Envelope) -> dict[str, int]:
     """What a message says of rounds that were counted."""
     return {"back": int(asked.note.get("back", 0)), "counted": asked.counted}
+
+
+def _names_in(uploads: Sequence[bytes]) -> list[str]:
+    """What the uploads of a message are of, by the names that the method gave its values."""
+    first = next((one for one in uploads if one), b"")
+    return sorted(Message.unpack(first).tables) if first else []
 
 
 def _age(back: object, counted: int) -> tuple[int, int]:

@@ -65,7 +65,7 @@ class Residents:
         Returns:
             for each of them a message to the server; empty where it has nothing to say.
         """
-        download = self.opened(message, number)
+        download = opened(self.terms, message, number)
         if message:
             self.clients.begin(download, here)
         sent: dict[int, bytes] = {}
@@ -79,7 +79,7 @@ class Residents:
 
     def settle(self, message: bytes, here: Tensor) -> None:
         """Who took part works on what the server has after the round, where the method has it so."""
-        self.work.after_round(self.opened(message, 0), here)
+        self.work.after_round(opened(self.terms, message, 0), here)
 
     @property
     def settles(self) -> bool:
@@ -89,7 +89,7 @@ class Residents:
 
     def scores(self, message: bytes, here: Tensor) -> Tensor:
         """[B, m] of every item for clients [B], by what was received last."""
-        download = self.opened(message, 0)
+        download = opened(self.terms, message, 0)
         return ClientScorer(self.work, lambda clients, names: download).scores(here, None)
 
     def values(self, place: int) -> Params:
@@ -97,13 +97,6 @@ class Residents:
         found = {name: value[place] for name, value in self.clients.own.items()}
         own = (name for name in self.clients.tables if self.terms.client.params[name].own)
         return found | {name: self.clients.whole(name, torch.tensor([place]))[0] for name in own}
-
-    def opened(self, message: bytes, number: int) -> Download:
-        """What came; who has received nothing has the initial values, which follow from the seed."""
-        if message:
-            return self.terms.post.read_download(message)
-        params = self.terms.client.params
-        return Download(number, {name: self.terms.drawn(name) for name in params if params[name].from_server})
 
     def pack(self) -> dict[str, Tensor]:
         """A copy of all that clients hold, by name."""
@@ -113,6 +106,14 @@ class Residents:
         """Restore what `pack` returned, also of fewer clients: who came since has the initial values."""
         fresh = self.clients.pack()
         self.clients.unpack({name: _grown(name, packed, fresh) for name in fresh})
+
+
+def opened(terms: Terms, message: bytes, number: int) -> Download:
+    """What came; who has received nothing has the initial values, which follow from the seed."""
+    if message:
+        return terms.post.read_download(message)
+    params = terms.client.params
+    return Download(number, {name: terms.drawn(name) for name in params if params[name].from_server})
 
 
 def _grown(name: str, packed: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> Tensor:
