@@ -74,9 +74,10 @@ def rounds_done(folder: Path) -> int:
 
 def main(folder: Path, transport: str) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    words = ["--places", ",".join(PLACES), "--items", "goodbooks", "--rounds", str(ROUNDS), "--users", "60"]
-    init = ownview("deploy", "init", folder, "pfedrec", *words, "--port", str(free_port()), "--transport", transport)
-    subprocess.run(init, check=True)
+    words = ["--places", ",".join(PLACES), "--items", "goodbooks", "--rounds", str(ROUNDS)]
+    everybody = str(READERS * len(PLACES))
+    words += ["--users", everybody, "--least", everybody, "--port", str(free_port()), "--transport", transport]
+    subprocess.run(ownview("deploy", "init", folder, "pfedrec", *words), check=True)
     data = ov.load("goodbooks")
     homes = {name: folder / "places" / name for name in PLACES}
     for k, home in enumerate(homes.values()):

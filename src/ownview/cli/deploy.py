@@ -46,6 +46,7 @@ def init(
     quorum: Annotated[
         float, typer.Option("--quorum", help="Share of a round's users that must answer; 1 waits for all.")
     ] = 1.0,
+    least: Annotated[int, typer.Option("--least", help="Users that must be there for a round to begin.", min=1)] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal models.")] = 0,
     hold_out: Annotated[
         bool, typer.Option("--hold-out", help="Users keep their latest rating out of training, to measure by it.")
@@ -59,11 +60,12 @@ def init(
     from ownview.deploy.carriers import require_carrier  # noqa: PLC0415 - slow to import, and help does without
     from ownview.deploy.coordinator import Conduct  # noqa: PLC0415
     from ownview.deploy.folders import Plan, ServerFolder  # noqa: PLC0415
-    from ownview.deploy.founding import add_places, found  # noqa: PLC0415
+    from ownview.deploy.founding import add_places, found, require_new  # noqa: PLC0415
     from ownview.runs.experiment import Experiment  # noqa: PLC0415
 
     names = [one.strip() for one in places.split(",") if one.strip()]
     server = ServerFolder(folder)
+    require_new(server, names)
     if method is None:
         if not server.exists:
             raise SettingError("name a method (`ownview ls methods`), as in ownview deploy init FOLDER fedmf")
@@ -76,7 +78,7 @@ def init(
             {"transport": transport, "host": host, "port": port, "listen": listen, "rounds": experiment.rounds_needed}
         )
         require_carrier(plan.transport)
-        server = found(folder, agreement, plan, Conduct.of({"quorum": quorum}))
+        server = found(folder, agreement, plan, Conduct.of({"quorum": quorum, "least": least}))
         _tell(f"{folder}: {agreement.label}, {len(agreement.items)} items, up to {users} users, {plan.rounds} rounds")
     added = add_places(server, names)
     _tell_what_to_copy(server, server.plan()[0], added)
@@ -95,9 +97,8 @@ def server(folder: Folder) -> None:
     agreement = found.agreement()
     with at_work_on(folder), server_end(found, plan, _tell) as transport:
         coordinator = Coordinator(agreement, transport, found.rounds, conduct, _tell)
-        _tell(
-            f"{agreement.label}: {coordinator.done} of {plan.rounds} rounds are done; {plan.transport} at {plan.port}"
-        )
+        where = f"{plan.transport} at {plan.listen}:{plan.port}"
+        _tell(f"{agreement.label}, {where}: {coordinator.done} of {plan.rounds} rounds are done")
         while coordinator.done < plan.rounds:
             one = coordinator.round(coordinator.done + 1)
             _tell(f"round {one.round}: {len(one.clients)} users of {', '.join(one.counted)}, {one.seconds:.1f} s")

@@ -9,7 +9,7 @@ from pathlib import Path
 from ownview.base.errors import DataError, SettingError
 from ownview.base.files import make_folder, write_bytes, write_folder, writing
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.certificates import write_authority, write_place, write_server
+from ownview.deploy.certificates import require_place_name, write_authority, write_place, write_server
 from ownview.deploy.coordinator import Conduct
 from ownview.deploy.folders import Membership, PlaceFolder, Plan, ServerFolder
 
@@ -32,13 +32,19 @@ def found(folder: Path, agreement: Agreement, plan: Plan, conduct: Conduct) -> S
     return ServerFolder(folder)
 
 
+def require_new(server: ServerFolder, names: Sequence[str]) -> None:
+    """Refuse names that places cannot have, or have already."""
+    known = set(server.keys.names().values())
+    for name in names:
+        require_place_name(name)
+        if name in known or names.count(name) > 1:
+            raise SettingError(f"--places {name}: is a place already; expected another name")
+
+
 def add_places(server: ServerFolder, names: Sequence[str]) -> list[PlaceFolder]:
     """A folder for each of some new places; from now on whoever has its key is that place."""
     plan, _ = server.plan()
-    known = set(server.keys.names().values())
-    for name in names:
-        if name in known or names.count(name) > 1:
-            raise SettingError(f"--places {name}: is a place already; expected another name")
+    require_new(server, names)
     return [_place(server, plan, name) for name in names]
 
 

@@ -19,7 +19,7 @@ from tests.deploy.lines import PATIENCE
 PATIENT = Conduct(resend=2.0, greeting=PATIENCE, deadline=PATIENCE)
 
 
-LIVELY = Pace(0.05, PATIENCE)
+LIVELY = Pace(0.2, 0.5, PATIENCE)
 
 
 def free_port() -> int:
@@ -35,7 +35,7 @@ def transport_to(
 ) -> FlowerTransport:
     """The coordinator's end at a link."""
     access = Access(f"127.0.0.1:{link.port}", certificates / "ca.crt", link.secret)
-    return FlowerTransport(access, certificates, keys, say, interval=0.05)
+    return FlowerTransport(access, certificates, keys, say)
 
 
 class Running:

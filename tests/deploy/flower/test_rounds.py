@@ -99,7 +99,7 @@ def test_an_unknown_key_is_refused_in_one_line(
     transport = connected(link, certificates)
     write_place(certificates[0], "stranger")  # of the same authority, but nobody has enrolled it
     place = Place(write_homes(tmp_path, ("stranger",), users=2)["stranger"])
-    stranger = Running(place, link.port, certificates[0], "stranger", Pace(0.05, patience=1.0))
+    stranger = Running(place, link.port, certificates[0], "stranger", Pace(patience=1.0))
     stranger.thread.join(60)
     assert isinstance(stranger.error, MessageError)
     assert "does not know the key of this place" in str(stranger.error)

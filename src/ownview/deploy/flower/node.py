@@ -56,7 +56,9 @@ from ownview.deploy.flower.parcels import opened, reply
 from ownview.deploy.transport import Answering
 
 HEARTBEAT = 20.0
-"""Seconds between signs of life; the link takes a place for gone after twice as long without one."""
+"""Seconds between signs of life; the link takes a place for gone after four times as long without one."""
+_GROWTH = 1.1
+"""Of the time between two questions, from one to the next."""
 
 
 def attend(
@@ -90,11 +92,13 @@ class Pace:
     """How often and how long a place asks.
 
     Args:
-        interval: seconds between questions for messages.
+        interval: seconds between questions for messages, after a message.
+        longest: seconds between them at most; they grow as long as there are none, because questions cost the link.
         patience: seconds in which the server may come to know a place's key.
     """
 
     interval: float = 0.5
+    longest: float = 5.0
     patience: float = 60.0
 
 
@@ -124,14 +128,15 @@ class _Node:
             beats = threading.Thread(target=self._live, daemon=True)
             beats.start()
             unknown_since: float | None = None
+            wait, longest = self.pace.interval, self.pace.longest
             while not self.stopped.is_set():
                 try:
                     if self._at is None:
                         self._at = self._activated(client)
                         self.say(f"connected to {self.address}")
                     unknown_since = None
-                    if not self._answered(client, self._at):
-                        self.stopped.wait(self.pace.interval)
+                    wait = self.pace.interval if self._answered(client, self._at) else min(_GROWTH * wait, longest)
+                    self.stopped.wait(wait)
                 except httpx.HTTPStatusError as error:
                     now = time.monotonic()
                     unknown_since = now if unknown_since is None else unknown_since
@@ -217,7 +222,12 @@ class _Node:
         self.stopped.wait(self.pace.interval)
 
     def _away(self, error: Exception) -> None:
-        if _untrusted(error):
+        reason = _unverified(error)
+        if "mismatch" in reason:
+            raise MessageError(
+                f"{self.address}: shows a certificate for another name; expected the --host of ownview deploy init"
+            ) from error
+        if reason:
             raise MessageError(
                 f"{self.address}: shows a certificate of another authority than {self.authority}; expected the server "
                 "that this place was enrolled on"
@@ -245,10 +255,10 @@ def _private(file: Path) -> ec.EllipticCurvePrivateKey:
     return key
 
 
-def _untrusted(error: BaseException | None) -> bool:
-    """Whether a chain of errors began with a certificate that does not verify."""
+def _unverified(error: BaseException | None) -> str:
+    """Why a certificate does not verify, where a chain of errors began with that; empty for other errors."""
     while error is not None:
         if isinstance(error, ssl.SSLCertVerificationError) or "CERTIFICATE_VERIFY_FAILED" in str(error):
-            return True
+            return str(error)
         error = error.__cause__ or error.__context__
-    return False
+    return ""
