@@ -15,9 +15,15 @@ from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Conduct, Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.generations import Generation, Generations
+from ownview.deploy.holdings import read_holdings
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
+from ownview.evaluation.metrics import means
+from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.ranking import rankers
+from ownview.federation.options import FederationOptions
+from ownview.federation.scoring import scorer_of
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes, write_ratings
 
 ONE = ("north",)
@@ -120,11 +126,11 @@ def test_a_damaged_newest_generation_falls_back_to_the_older_and_says_so(
     file.write_bytes(content)
     said: list[str] = []
     again = Place(home.folder, said.append)
-    assert said == [f"{file}: is damaged (its checksum is wrong); going on from the other generation"]
+    damaged = f"{file.name} is damaged (its checksum is wrong); going on from the other generation"
+    assert said == [f"{home.state}: {damaged}"]
     coordinator.transport.homes["north"] = again  # type: ignore[attr-defined]
     one = coordinator.round(3)
-    assert one.notes["north"][0] == said[0]
-    assert "the state after round 2 is not there; going on from round 1" in one.notes["north"][1]
+    assert one.notes["north"] == [damaged, "the state after round 2 is not there; going on from round 1"]
     assert coordinator.round(4).notes == {}
 
 
@@ -166,6 +172,9 @@ def test_methods_whose_server_needs_more_than_sums_are_refused() -> None:
     for method in ("fedem", "gpfedrec", "perfedrec", "pfedgraph", "fedfast"):
         with pytest.raises(SettingError, match=f"method {method} cannot be deployed: its server needs every client"):
             Agreement(method, 4, ("a", "b", "c")).terms()
+    shared = FederationOptions(privacy="distributed:epsilon=8,clip=1,rounds=2")
+    with pytest.raises(SettingError, match="places send no masks yet; expected central: or local:"):
+        Agreement("fedmf", 4, ("a", "b", "c"), federation=shared).terms()
     with pytest.raises(SettingError, match="is not federated"):
         Agreement("popularity", 4, ("a", "b", "c")).terms()
     with pytest.raises(SettingError, match="places run no code that is sent"):
@@ -217,8 +226,23 @@ def test_new_ratings_count_from_the_next_round_on(worked: tuple[Noted, Coordinat
 def test_a_home_without_ratings_is_told_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no such folder"):
         Place(tmp_path / "nowhere")
-    place = Place(tmp_path)
-    assert "ratings.csv: is not there" in _why(place.answer(Envelope(Kind.HELLO).pack()))
+    said: list[str] = []
+    place = Place(tmp_path, said.append)
+    assert _why(place.answer(Envelope(Kind.HELLO).pack())) == "DataError at the place, which tells the rest at home"
+    assert "ratings.csv: is not there" in said[0], "what may name users and files stays"
+
+
+def test_ratings_without_times_do_where_nobody_looks_at_times(tmp_path: Path) -> None:
+    file = tmp_path / "ratings.csv"
+    file.write_text("user,item\nanna,i3\nben,i1\nanna,i2\nanna,i3\nanna,unheard of\n")
+    found = read_holdings(file, agreement("fedmf"), ["ben"])
+    assert found.users == ("ben", "anna")
+    assert [found.train.of(k).tolist() for k in range(2)] == [[1], [3, 2]]
+    assert found.unknown == 1
+    rows = read_holdings(file, agreement("fednext", order="rows"), ["ben"])
+    assert rows.timeline.items.of(1).tolist() == [3, 2]
+    with pytest.raises(DataError, match="no timestamp column, and fednext goes by the times of ratings"):
+        read_holdings(file, agreement("fednext"))
 
 
 def test_places_send_sums_of_metrics_alone(tmp_path: Path) -> None:
@@ -232,7 +256,11 @@ def test_places_send_sums_of_metrics_alone(tmp_path: Path) -> None:
     assert all(set(one.note) == {"of", "sums"} and not one.parts for one in sums)
     assert all(set(one.note["sums"]) == {"users", "HR@10", "NDCG@10"} for one in sums)
     assert found["HR@10"] == sum(one.note["sums"]["HR@10"] for one in sums) / 8
-    assert 0 <= found["NDCG@10"] <= found["HR@10"] <= 1
+    assert 0 < found["NDCG@10"] < found["HR@10"] < 1
+    simulation = replayed(agreed, homes, tmp_path / "server")
+    ranker = rankers(HONEST, simulation.split, 0, torch.device("cpu"), 10**8)[1]
+    expected = means(ranker.rank(scorer_of(simulation)), (10,))
+    assert found == pytest.approx({name: expected[name] for name in found}, rel=1e-9)
 
 
 def test_a_quorum_counts_who_answered(tmp_path: Path) -> None:

@@ -23,9 +23,11 @@ from ownview.privacy.planning import planned
 from ownview.registry import build
 from ownview.runs.experiment import Experiment
 from ownview.seam.method import Federated
-from ownview.seam.roles import REPORTED
+from ownview.seam.protection import DISTRIBUTED
+from ownview.seam.roles import REPORTED, TIMELINE
 from ownview.seam.training import World
 
+ORDERS = ("times", "rows", "none")
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -63,6 +65,8 @@ class Agreement:
     def __post_init__(self) -> None:
         if self.method.endswith(".py"):
             raise SettingError(f"method {self.method}: places run no code that is sent; expected a registered name")
+        if self.order not in ORDERS:
+            raise SettingError(f"order {self.order!r}: expected {', '.join(ORDERS)}")
         if self.precision not in PRECISIONS:
             raise SettingError(f"precision {self.precision!r}: expected {' or '.join(PRECISIONS)}")
         if self.clients < 1 or not self.items or len(self.titles) not in (0, len(self.items)):
@@ -71,13 +75,20 @@ class Agreement:
 
     @classmethod
     def of(
-        cls, experiment: Experiment, items: IdArray, titles: Sequence[str] | None, clients: int, *, hold_out: bool
+        cls,
+        experiment: Experiment,
+        items: IdArray,
+        titles: Sequence[str] | None,
+        clients: int,
+        *,
+        hold_out: bool,
+        order: str = "times",
     ) -> Agreement:
         """From an experiment; of its data nothing is told but ids and titles of the items."""
         options = experiment.federation.for_rounds(experiment.rounds_needed)
         return cls(
             experiment.method, clients, tuple(str(one) for one in items.tolist()), tuple(titles or ()),
-            experiment.settings, experiment.plugins, options, experiment.seed, hold_out=hold_out,
+            experiment.settings, experiment.plugins, options, experiment.seed, order=order, hold_out=hold_out,
         )  # fmt: skip
 
     @property
@@ -96,6 +107,13 @@ class Agreement:
         if not isinstance(model, Federated):
             raise SettingError(f"method {self.method}: is not federated; expected a method whose users keep their data")
         return model
+
+    @cached_property
+    def needs_times(self) -> bool:
+        """Whether clients look at the times of ratings."""
+        world = World(self.clients, len(self.items), self.order)
+        looks = any(param.role is TIMELINE for param in self.model.client(world).params.values())
+        return looks and self.order == "times"
 
     def terms(self) -> Terms:
         """What follows for clients and server; refused where a server needs more than sums."""
@@ -155,6 +173,12 @@ def require_sums(terms: Terms) -> None:
         raise SettingError(
             f"method {terms.name} cannot be deployed: its server needs {needed[0]}; expected a method whose server "
             "needs sums alone, such as fedmf, pfedrec or fedease"
+        )
+    plan = terms.world.protection
+    if plan is not None and plan.mode == DISTRIBUTED:
+        raise SettingError(
+            f"federation setting privacy={terms.options.privacy!r}: shares of noise protect where masks hide single "
+            "uploads, and places send no masks yet; expected central: or local:"
         )
     if terms.options.receiving < 1:
         raise SettingError(

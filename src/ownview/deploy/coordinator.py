@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import torch
 
 from ownview.base.errors import MessageError, OutputError, TrainingError
-from ownview.base.files import make_folder, write_bytes
+from ownview.base.files import drop_unfinished, make_folder, write_bytes
 from ownview.config.settings import Settings, setting
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.asking import Asked, Asking
@@ -86,6 +86,8 @@ class Coordinator:
         self.conduct = conduct or Conduct()
         self.terms = agreement.terms()
         make_folder(folder)
+        for name in ("agreement", "register.json", "participants.jsonl"):
+            drop_unfinished(folder / name)
         self._require_same()
         self.server = AggregationServer(self.terms, own_secret(folder / "secret"))
         self.register = Register(folder / "register.json", agreement.clients)
@@ -285,7 +287,7 @@ class Coordinator:
 
     def _resume(self) -> None:
         for note in self.generations.notes:
-            self.say(note)
+            self.say(f"{self.folder}: {note}")
         found = self.generations.newest
         if found is not None:
             self.server.unpack(found.values)

@@ -97,7 +97,7 @@ class Generations:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, SafetensorError) as error:
-            self.notes.append(f"{file}: is damaged ({error}); going on from the other generation")
+            self.notes.append(f"{file.name} is damaged ({error}); going on from the other generation")
             return None
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ownview.base.errors import DataError
 from ownview.data.interactions import IntArray, Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.readers import read
@@ -74,6 +75,11 @@ def read_holdings(file: Path, agreement: Agreement, before: Sequence[str] = ()) 
         before: users known already; they come first, also where they have no ratings any more.
     """
     data = read(file).without_repeats()
+    if data.timestamp is None and agreement.needs_times:
+        raise DataError(
+            f"{file}: no timestamp column, and {agreement.label} goes by the times of ratings; expected "
+            "user,item,timestamp, or an agreement with order = rows"
+        )
     users = [*before, *(one for one in map(str, data.users.tolist()) if one not in set(before))]
     place = {one: k for k, one in enumerate(users)}
     owner = np.array([place[str(one)] for one in data.users.tolist()], dtype=np.int64)[data.user]

@@ -6,6 +6,7 @@ state/members.json   the users in the order in which they came, and the identiti
 state/newest         what the coordinator has sent last, which recommendations go by
 state/*.generation   what the users' clients hold, in two generations
 state/sent.jsonl     every message that has left
+state/releases.jsonl what of it was under a budget; state/frozen.csv, the ratings that a budget for sums looks at
 state/secret         what noise is drawn from
 """
 
@@ -21,10 +22,11 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError
-from ownview.base.files import append_line, make_folder, write_bytes, write_json, writing
+from ownview.base.files import append_line, drop_unfinished, make_folder, write_bytes, write_json, writing
 from ownview.deploy.agreement import Agreement
 
 RATINGS = "ratings.csv"
+SENT, RELEASES = "sent.jsonl", "releases.jsonl"
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,13 @@ class Home:
             raise DataError(f"{folder}: no such folder; expected the home of a place, with a file {RATINGS}")
         self.folder, self.state = folder, folder / "state"
         make_folder(self.state)
+
+    def clear_up(self) -> None:
+        """Make good what a kill has left: temporary files, and lines that were cut short. For the resident alone."""
+        for name in ("agreement", "members.json", "newest", "frozen.csv"):
+            drop_unfinished(self.state / name)
+        for name in (SENT, RELEASES):
+            end_last_line(self.state / name)
 
     @property
     def ratings(self) -> Path:
@@ -114,11 +123,11 @@ class Home:
     def note_sent(self, line: dict[str, Any]) -> None:
         """Write down that a message leaves, before it does."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        append_line(self.state / "sent.jsonl", json.dumps({"at": now, **line}, ensure_ascii=False))
+        append_line(self.state / SENT, json.dumps({"at": now, **line}, ensure_ascii=False))
 
     def sent(self) -> Sequence[dict[str, Any]]:
         """Every message that has left, oldest first; a line that a kill cut short is passed over."""
-        file = self.state / "sent.jsonl"
+        file = self.state / SENT
         lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
         found = []
         for line in lines:
@@ -127,6 +136,12 @@ class Home:
             except ValueError:
                 continue
         return found
+
+
+def end_last_line(file: Path) -> None:
+    """End a line that a kill has cut short, so that the next one is not lost with it."""
+    if file.is_file() and not file.read_bytes().endswith(b"\n") and file.stat().st_size:
+        append_line(file, "")
 
 
 def own_secret(file: Path) -> int:

@@ -47,6 +47,7 @@ class Place:
 
     def __init__(self, home: Path, say: Callable[[str], None] = lambda line: None) -> None:
         self.home, self.say = Home(home), say
+        self.home.clear_up()
         self.generations = Generations(self.home.state)
         self.members = self.home.members()
         self.newest = self.home.newest()
@@ -58,7 +59,7 @@ class Place:
         self._known_file: tuple[int, int] | None = None
         self._one_at_a_time = threading.Lock()
         for note in self.notes:
-            self.say(note)
+            self.say(f"{self.home.state}: {note}")
         agreed = self.home.agreement()
         if agreed is not None:
             self._agree(agreed)
@@ -71,13 +72,17 @@ class Place:
                 answer = self._answered(asked, digest_of(message))
             except Exception as error:  # a place stays, whatever one message brings
                 self.residents = None  # what it began may stand half-way
-                why = str(error) if isinstance(error, OwnviewError) else f"{type(error).__name__}: {error}"
-                self.say(why)
-                answer = refusal(why, digest_of(message))
+                answer = refusal(self._why(error), digest_of(message))
             sent = answer.pack()
             line = {"kind": answer.kind.name.lower(), "round": answer.round, "bytes": len(sent)}
             self.home.note_sent({**line, "users": sum(map(bool, answer.parts)), "what": _names_in(answer.parts)})
             return sent
+
+    def _why(self, error: Exception) -> str:
+        """What leaves of an error: all of it where it is about the message; others may name users and files."""
+        kind = type(error).__name__
+        self.say(str(error) if isinstance(error, OwnviewError) else f"{kind}: {error}")
+        return str(error) if isinstance(error, MessageError) else f"{kind} at the place, which tells the rest at home"
 
     def _answered(self, asked: Envelope, digest: str) -> Envelope:
         kinds = {
@@ -104,8 +109,8 @@ class Place:
         agreement = Agreement.unpack(asked.parts[0])
         if self.agreement is not None and self.agreement.digest != agreement.digest:
             raise MessageError(
-                f"{self.home.folder}: takes part in another federation ({self.agreement.label}, agreement "
-                f"{self.agreement.digest}); expected an empty folder {self.home.state.name} to join this one"
+                f"takes part in another federation ({self.agreement.label}, agreement {self.agreement.digest}); "
+                f"expected an empty folder {self.home.state.name} to join this one"
             )
         identities = tuple(int(one) for one in asked.note.get("identities", ()))
         known = self.members.identities
@@ -227,9 +232,9 @@ class Place:
                 self.generations.slots.values(), key=lambda one: (one.round <= counted, one.serial), default=None
             )
             stands = "the beginning" if found is None else f"round {found.round}"
-            note = f"{self.home.state}: the state after round {counted} is not there; going on from {stands}"
+            note = f"the state after round {counted} is not there; going on from {stands}"
             self.notes.append(note)
-            self.say(note)
+            self.say(f"{self.home.state}: {note}")
         return found
 
     def _at_home(self, terms: Terms, base: Generation | None) -> Residents:

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from pathlib import Path
 
-from ownview.base.errors import SettingError
+from ownview.base.errors import MessageError
 from ownview.base.files import append_line, write_bytes
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.home import Home
+from ownview.deploy.home import RELEASES, Home
 from ownview.federation.terms import Terms
 from ownview.privacy.accountant import epsilon_of
 from ownview.privacy.planning import accounted_rounds
@@ -33,7 +33,7 @@ class Releases:
     def __init__(self, home: Home, agreement: Agreement, terms: Terms) -> None:
         self.home, self.agreement, self.terms = home, agreement, terms
         self.plan = terms.world.protection
-        self.file, self.frozen = home.state / "releases.jsonl", home.state / "frozen.csv"
+        self.file, self.frozen = home.state / RELEASES, home.state / "frozen.csv"
         self.made: dict[str, dict[str, int]] = {}
         for line in self.file.read_text(encoding="utf-8").splitlines() if self.file.is_file() else ():
             try:
@@ -62,7 +62,7 @@ class Releases:
         """Write down, before it leaves, that these users release something in a round.
 
         Raises:
-            SettingError: one of them has released as often as the budget allows.
+            MessageError: one of them has released as often as the budget allows.
         """
         if self.plan is None:
             return
@@ -71,9 +71,9 @@ class Releases:
         for user in users:
             made = self.made.get(user, {})
             if mark not in made and len(made) >= allowed:
-                raise SettingError(
-                    f"{self.home.folder}: a user has sent {len(made)} times, which is all that epsilon "
-                    f"{self.plan.epsilon:g} allows; nothing leaves any more"
+                raise MessageError(
+                    f"a user has sent {len(made)} times, which is all that epsilon {self.plan.epsilon:g} allows; "
+                    "nothing leaves any more"
                 )
         if any(mark not in self.made.get(user, {}) for user in users):
             append_line(self.file, json.dumps({"round": number, "mark": mark, "users": list(users)}))

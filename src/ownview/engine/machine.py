@@ -68,6 +68,10 @@ def keep_freed_memory() -> bool:
 _UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
+TOO_LARGE = "and the setting memory allows"
+"""These words stand in the error of whatever does not fit."""
+
+
 @dataclass(frozen=True)
 class Machine:
     """Settings of the machine. None of them changes a result beyond rounding.
@@ -102,9 +106,7 @@ class Machine:
     def require(self, needed: int, what: str, advice: str = "raise --memory or lower embedding_size") -> None:
         """Raise where values that must stand between rounds do not fit; `advice` says what to do then."""
         if needed > self.memory:
-            raise DeviceError(
-                f"{what} need {readable(needed)} and the setting memory allows {readable(self.memory)}; {advice}"
-            )
+            raise DeviceError(f"{what} need {readable(needed)} {TOO_LARGE} {readable(self.memory)}; {advice}")
 
 
 def machine(device: str = "auto", memory: str = "auto", engine: str = "vector") -> Machine:
@@ -114,6 +116,13 @@ def machine(device: str = "auto", memory: str = "auto", engine: str = "vector") 
     chosen = _device(device)
     amount = _half_of_free(chosen) if memory == "auto" else parse_bytes(memory)
     return Machine(chosen, memory=amount, engine=engine, block_clients=2048 if chosen.type == "cuda" else 128)
+
+
+def share(device: str, memory: str, jobs: int) -> str:
+    """What each of several runs side by side may take where nobody says: an equal share of half of what is free."""
+    if memory != "auto" or jobs <= 1:
+        return memory
+    return f"{_half_of_free(_device(device)) // jobs}b"
 
 
 def parse_bytes(text: str) -> int:
