@@ -41,6 +41,7 @@ def free_port() -> int:
 
 def write_ratings(data: ov.Interactions, home: Path, readers: range) -> None:
     """What a device has: its own users' ratings, and nobody else's."""
+    assert data.timestamp is not None
     lines = ["user,item,timestamp"]
     for reader in readers:
         rows = range(data.offsets[reader], data.offsets[reader + 1])

@@ -48,6 +48,9 @@ def init(
     ] = 1.0,
     least: Annotated[int, typer.Option("--least", help="Users that must be there for a round to begin.", min=1)] = 1,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal models.")] = 0,
+    order: Annotated[
+        str, typer.Option("--order", help="What ratings.csv tells of their order: times, rows, or none.")
+    ] = "times",
     hold_out: Annotated[
         bool, typer.Option("--hold-out", help="Users keep their latest rating out of training, to measure by it.")
     ] = False,
@@ -72,7 +75,7 @@ def init(
     else:
         base = replace(Experiment(method=method), seed=seed, rounds=rounds)
         experiment = with_settings(base, method, list(dict.fromkeys(plugin or ())), with_privacy(sets, privacy))
-        agreement = _agreement(experiment, items, users, data_dir, hold_out=hold_out)
+        agreement = _agreement(experiment, items, users, data_dir, order=order, hold_out=hold_out)
         listen = "127.0.0.1" if host in _LOOPBACK else "0.0.0.0"
         plan = Plan.of(
             {"transport": transport, "host": host, "port": port, "listen": listen, "rounds": experiment.rounds_needed}
@@ -154,12 +157,14 @@ def stop(folder: Either) -> None:
     _tell(f"{folder}: process {stop_process_at(worked_on(folder))} has ended")
 
 
-def _agreement(experiment: Experiment, items: str, users: int, data_dir: Path | None, *, hold_out: bool) -> Agreement:
+def _agreement(
+    experiment: Experiment, items: str, users: int, data_dir: Path | None, *, order: str, hold_out: bool
+) -> Agreement:
     from ownview.deploy.agreement import Agreement  # noqa: PLC0415 - slow to import
     from ownview.deploy.catalogue import read_catalogue  # noqa: PLC0415
 
     ids, titles = read_catalogue(items, data_dir)
-    return Agreement.of(experiment, ids, titles, users, hold_out=hold_out)
+    return Agreement.of(experiment, ids, titles, users, hold_out=hold_out, order=order)
 
 
 def _tell_what_to_copy(server: ServerFolder, plan: Plan, added: list[PlaceFolder]) -> None:
