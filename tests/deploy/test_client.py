@@ -108,9 +108,7 @@ def test_noise_is_a_place_s_own_and_its_budget_ends(home: Path) -> None:
     coordinator = Coordinator(agreed, InProcess({"north": Heard()}), home.parent / "private", QUICK)
     coordinator.round(1)
     releases = home / "state" / "releases.jsonl"
-    releases.write_text(
-        releases.read_text() + '{"round": 2, "mark": "cut sh'
-    )  # by a kill
+    releases.write_text(releases.read_text() + '{"round": 2, "mark": "cut sh')  # by a kill
     (home / "state" / ".newest.0123abcd").write_bytes(b"left behind")
     place = Place(home)
     assert not (home / "state" / ".newest.0123abcd").exists()

@@ -23,7 +23,6 @@ from ownview.privacy.planning import planned
 from ownview.registry import build
 from ownview.runs.experiment import Experiment
 from ownview.seam.method import Federated
-from ownview.seam.protection import DISTRIBUTED
 from ownview.seam.roles import REPORTED, TIMELINE
 from ownview.seam.training import World
 
@@ -174,11 +173,10 @@ def require_sums(terms: Terms) -> None:
             f"method {terms.name} cannot be deployed: its server needs {needed[0]}; expected a method whose server "
             "needs sums alone, such as fedmf, pfedrec or fedease"
         )
-    plan = terms.world.protection
-    if plan is not None and plan.mode == DISTRIBUTED:
+    if terms.masked is not None and not terms.masked.masks.real:
         raise SettingError(
-            f"federation setting privacy={terms.options.privacy!r}: shares of noise protect where masks hide single "
-            "uploads, and places send no masks yet; expected central: or local:"
+            f"federation setting privacy={terms.options.privacy!r}: only a simulation can leave masks out; expected no "
+            "masks=skipped"
         )
     if terms.options.receiving < 1:
         raise SettingError(

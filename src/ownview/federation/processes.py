@@ -23,6 +23,7 @@ from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
+from ownview.federation.masked_round import Exchange, OwnMasks
 from ownview.federation.options import FederationOptions
 from ownview.federation.residents import OwnData, Residents
 from ownview.federation.server import AggregationServer
@@ -47,17 +48,36 @@ class Device:
 
     def __init__(self, terms: Terms, data: OwnData, file: Path) -> None:
         self.terms, self.file = terms, file
-        self.alone = Residents(terms, data)
+        self.alone, self.masks = Residents(terms, data), OwnMasks(int(data.identities[0]))
         self.received: bytes = b""
         if file.exists():
             packed = load_file(file)
             self.received = packed.pop(_RECEIVED).numpy().tobytes()
             self.alone.unpack(packed)
 
-    def round(self, number: int, message: bytes) -> bytes:
-        """Open the download of a round, work, keep what is one's own, and close with an upload; see `Residents`."""
+    def keys(self, number: int) -> bytes:
+        """Where uploads are masked: the client's public keys of a round."""
+        return self.masks.keys(number)
+
+    def shares(self, told: bytes) -> bytes:
+        """Shares of its secrets, sealed, for the neighbours it is told of."""
+        return self.masks.shares(told)
+
+    def show(self, left: bytes) -> bytes:
+        """Shares of its neighbours' secrets, which lift masks off the sum."""
+        return self.masks.show(left)
+
+    def round(self, number: int, message: bytes, inbox: bytes = b"") -> bytes:
+        """Open the download of a round, work, keep what is one's own, and close with an upload; see `Residents`.
+
+        Args:
+            number: of the round.
+            message: from the server.
+            inbox: where uploads are masked, what the client's neighbours have sealed for it.
+        """
         self.received = message or self.received
-        answer = self.alone.round(number, message, _ALONE)[0]
+        put_on = (lambda upload: self.masks.put_on(upload, inbox)) if inbox else None
+        answer = self.alone.round(number, message, _ALONE, put_on=put_on)[0]
         self._save()
         return answer
 
@@ -122,24 +142,46 @@ class ProcessFederation:
         """Run round `number` (from 1).
 
         Returns:
-            bytes of each message to a client, and of each to the server, 0 where a client had nothing to say.
+            bytes of the messages to each client, and of those from it, what is said about masks among them; 0 where
+            a client had nothing to say.
         """
         cohort = self.server.choose(number)
         total, post = self.server.begin(), self.terms.post
         work = self.terms.client.work
         after = isinstance(work, Reporting) and work.receives_after
         downloads = [b"" if after else self._download(number, client, for_training=True) for client in cohort]
-        answers = self._ask(cohort, "round", [(number, download) for download in downloads])
+        masked = self.terms.masked
+        masks = Exchange(masked, number, self.terms.seed) if masked is not None and masked.masks.real else None
+        inboxes = [b""] * len(cohort) if masks is None else self._share_masks(masks, cohort, number)
+        answers = self._ask(cohort, "round", [(number, *given) for given in zip(downloads, inboxes, strict=True)])
         for client, answer in zip(cohort.tolist(), answers, strict=True):
             if answer:
                 upload = post.read_upload(answer, client)
                 total.add(upload)
                 self.server.take(upload)
+                if masks is not None:
+                    masks.take(upload)
+        if masks is not None:
+            asked = masks.left()
+            left = torch.tensor(list(asked))
+            masks.lift(total, self._ask(left, "show", [(one,) for one in asked.values()]))
         self.server.finish(number, total, cohort)
         if after:
             downloads = [self._download(number, client) for client in cohort]
             self._ask(cohort, "receive", [(download, True) for download in downloads])
-        return list(map(len, downloads)), list(map(len, answers))
+        down, up = list(map(len, downloads)), list(map(len, answers))
+        if masks is None:
+            return down, up
+        pairs = ((down, masks.down), (up, masks.up))
+        more, again = ([b + said[c] for b, c in zip(each, cohort.tolist(), strict=True)] for each, said in pairs)
+        return more, again
+
+    def _share_masks(self, masks: Exchange, cohort: Tensor, number: int) -> list[bytes]:
+        """The steps before a round's work: what every client of the cohort gets of its neighbours' sealed shares."""
+        told = masks.introduce(self._ask(cohort, "keys", [(number,)] * len(cohort)))
+        shares = self._ask(cohort, "shares", [(told[client],) for client in cohort.tolist()])
+        inboxes = masks.deliver(shares)
+        return [inboxes[client] for client in cohort.tolist()]
 
     def look(self, number: int) -> tuple[Tensor, list[Params]]:
         """Send everybody the newest; then [n, m] their scores of all items, and what each holds of its own."""

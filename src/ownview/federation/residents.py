@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline
-from ownview.federation.messages import Download
+from ownview.federation.messages import Download, Upload
 from ownview.federation.protected import BOUND
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.terms import Terms
@@ -53,7 +53,14 @@ class Residents:
         self.work = terms.work(data.identities, data.train, timelines, data.excluded, data.users)
         self.clients = self.work.home.clients
 
-    def round(self, number: int, message: bytes, here: Tensor, secret: int | None = None) -> list[bytes]:
+    def round(
+        self,
+        number: int,
+        message: bytes,
+        here: Tensor,
+        secret: int | None = None,
+        put_on: Callable[[Upload], Upload] | None = None,
+    ) -> list[bytes]:
         """Open the download of a round, work, keep what is one's own, and close with uploads.
 
         Args:
@@ -61,6 +68,7 @@ class Residents:
             message: from the server; empty for methods whose clients receive after the round.
             here: [B] positions of the clients that take part, ascending.
             secret: that noise is drawn from; None for the seed, as a simulation does.
+            put_on: puts masks on one client's upload; None where none are.
 
         Returns:
             for each of them a message to the server; empty where it has nothing to say.
@@ -73,7 +81,8 @@ class Residents:
             upload = self.work.do(self.work.samples(number, block), download)
             for k, identity in enumerate(upload.clients.tolist()):
                 leaving = self.terms.sent(upload.one(k), number, download.values.get(BOUND), secret)
-                sent[identity] = self.terms.post.write_upload(leaving, number)
+                masked = leaving if put_on is None else put_on(leaving)
+                sent[identity] = self.terms.post.write_upload(masked, number)
         self.work.loss(number)
         return [sent.get(identity, b"") for identity in self.data.identities[here].tolist()]
 

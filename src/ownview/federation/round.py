@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from ownview.base.errors import TrainingError
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.clock import clock_on
@@ -16,6 +17,7 @@ from ownview.federation import clients as client_side
 from ownview.federation import server as server_side
 from ownview.federation.aggregation import MeanPartial, SumPartial, require_declared
 from ownview.federation.clients import Axes
+from ownview.federation.masked_round import MaskedRound
 from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.post import Post
@@ -105,6 +107,7 @@ class Federation:
         first = self.server.download(number, cohort[:0])
         self.clients.begin(first, cohort)
         total, traffic = self.server.begin(), Traffic(self.terms.post, first)
+        masks = self._masks(number, cohort)
         for wave in self.work.waves(self.work.blocks(cohort)):
             drawn = [(block, self.work.samples(number, block)) for block in wave]
             clock.lap("sample")
@@ -112,10 +115,13 @@ class Federation:
                 download = self.server.download(number, block, for_training=True)
                 upload = self.work.do(samples, download)
                 clock.lap("train")
-                self._send(upload, download, total, traffic)
+                self._send(upload, download, total, traffic, masks)
                 traffic.downloaded(download, len(block))
                 clock.lap("server")
         loss = self.work.loss(number)
+        if masks is not None:
+            masks.take_off(total)
+            traffic.exchanged(masks)
         self.server.finish(number, total, cohort)
         self.done = number
         clock.lap("server")
@@ -130,16 +136,33 @@ class Federation:
         """Who takes part in a round."""
         return self.server.choose(number)
 
-    def _send(self, upload: Upload, download: Download, total: MeanPartial | SumPartial, traffic: Traffic) -> None:
+    def _masks(self, number: int, cohort: Tensor) -> MaskedRound | None:
+        """Where uploads are masked, what hides those of a round; None where it is left out of the simulation."""
+        masked = self.terms.masked
+        if masked is None:
+            return None
+        if len(cohort) < masked.threshold:
+            raise TrainingError(
+                f"round {number}: {len(cohort)} clients take part, and {masked.threshold} are needed; nothing is "
+                "released"
+            )
+        return MaskedRound(masked, number, cohort.tolist(), self.seed) if masked.masks.real else None
+
+    def _send(
+        self,
+        upload: Upload,
+        download: Download,
+        total: MeanPartial | SumPartial,
+        traffic: Traffic,
+        masks: MaskedRound | None,
+    ) -> None:
         """Clients upload what came of a download, and the server takes what arrives."""
         if isinstance(total, SumPartial):
             require_declared(upload, reporting(self.client).sends)
-        # Noise writes summands out, which may be items by items: one client at a time then.
-        transform = self.terms.transform
-        one_by_one = transform is not None and transform.writes_out and isinstance(total, SumPartial)
-        parts = [upload.one(k) for k in range(len(upload.clients))] if one_by_one else [upload]
-        for part in parts:
+        for part in self.terms.in_parts(upload):
             sent = self.terms.sent(part, download.round, download.values.get(BOUND))
+            if masks is not None:
+                sent = masks.put_on(sent)
             traffic.uploaded(sent)
             total.add(sent)
             self.server.take(sent)
@@ -183,6 +206,7 @@ class Traffic:
     def __init__(self, post: Post, download: Download) -> None:
         self.post, self.download = post, download
         self.receiving = self.others = 0
+        self.more_up = self.more_down = 0
         self.up: list[Tensor] = []
 
     def downloaded(self, download: Download, count: int) -> None:
@@ -195,17 +219,24 @@ class Traffic:
         """Weigh what clients send."""
         self.up.append(self.post.upload_sizes(upload))
 
+    def exchanged(self, masks: MaskedRound) -> None:
+        """Weigh what was said about masks."""
+        self.more_up += masks.exchange.up.total()
+        self.more_down += masks.exchange.down.total()
+
     @property
     def mean_down(self) -> int:
         """Bytes to one client; what a client would receive where there was none."""
         whole, less = (self.post.download_size(self.download, receives=receives) for receives in (True, False))
         count = self.receiving + self.others
-        return round((self.receiving * whole + self.others * less) / count) if count else whole
+        together = self.receiving * whole + self.others * less + self.more_down
+        return round(together / count) if count else whole
 
     @property
     def mean_up(self) -> int:
         """Bytes from one client, silent ones included; 0 where there was none."""
-        return round(sum(float(sizes.sum()) for sizes in self.up) / max(self.receiving + self.others, 1))
+        together = sum(float(sizes.sum()) for sizes in self.up) + self.more_up
+        return round(together / max(self.receiving + self.others, 1))
 
 
 def sparsity(shared: Params) -> dict[str, dict[str, float]]:

@@ -160,7 +160,9 @@ class FederatedTrainer:
         world = self.federation.world
         plan = world.protection
         private = () if plan is None else (headline(plan), *warnings_of(plan, world.num_clients))
-        return (*private, *self.federation.method.notes(world))
+        masked = self.federation.terms.masked
+        hidden = () if masked is None else (masked.sentence(),)
+        return (*private, *hidden, *self.federation.method.notes(world))
 
     def portable(self) -> Portable:
         """As the method says, with what somebody receives who comes for the first time."""

@@ -39,6 +39,7 @@ from ownview.runs.table import (
     with_yardsticks,
 )
 from ownview.runs.tried import Tried, tried_of
+from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.suite import Suite
 from ownview.studies.grid import Planned
 
@@ -128,6 +129,7 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
         new: what was run now.
         old: what the record has had so far.
     """
+    old = None if old is None else {**old, "runs": as_called_now(old["runs"], whole)}
     asked = {one.folder.name for one in whole}
     strange = [one["run"] for one in new["runs"] if one["run"] not in asked]
     if strange:

@@ -1,8 +1,9 @@
 """How much there is to do in a run, and how long it would take by what like runs took.
 
-work = rounds (epochs rows (1 + negatives) + users ranked), with the rows, users and items that the catalogue counts and
-`ranked` the items that a held-out one is ranked among: samples that pass through training and scores that are worked
-out. It leaves out how wide vectors are and what a method does with a sample; like runs carry that.
+work = rounds (epochs rows (1 + negatives) + users ranked / 10), with the rows, users and items that the catalogue
+counts and `ranked` the items that a held-out one is ranked among: samples that pass through training, and scores, of
+which ten take about as long as a sample. It leaves out how wide vectors are and what a method does with a sample; like
+runs carry that.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from typing import Any, NamedTuple
 from ownview.data.catalog import catalog, load
 from ownview.runs.experiment import Experiment
 from ownview.studies.ledger.record import Entry
+
+SCORES_A_SAMPLE = 10
+"""Scores that take about as long as a sample does in training."""
 
 
 class Size(NamedTuple):
@@ -43,7 +47,7 @@ def work(asked: Experiment) -> float:
     passes = settings.get("local_epochs", settings.get("epochs", 1))  # a central model may train in one round
     samples = passes * size.rows * (1 + settings.get("negatives", 0))
     ranked = asked.protocol.candidates + 1 if asked.protocol.candidates else size.items
-    return float(asked.rounds_needed * (samples + size.users * ranked))
+    return float(asked.rounds_needed * (samples + size.users * ranked / SCORES_A_SAMPLE))
 
 
 class Reckoning:
