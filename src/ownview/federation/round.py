@@ -20,7 +20,7 @@ from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.post import Post
 from ownview.federation.protected import BOUND
-from ownview.federation.reporting import reporting
+from ownview.federation.reporting import TOGETHER, reporting
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
@@ -213,7 +213,12 @@ def sparsity(shared: Params) -> dict[str, dict[str, float]]:
     return {
         name: {
             "zero": 1 - int(torch.count_nonzero(value)) / value.numel(),
-            f"below_{SMALL:g}": int((value.abs() < SMALL).sum()) / value.numel(),
+            f"below_{SMALL:g}": _small(value) / value.numel(),
         }
         for name, value in shared.items()
     }
+
+
+def _small(value: Tensor) -> int:
+    """How many numbers are below `SMALL` in size; looked at in parts, to hold no second value of that size."""
+    return sum(int((part.abs() < SMALL).sum()) for part in torch.split(value.reshape(-1), TOGETHER))
