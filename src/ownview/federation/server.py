@@ -253,21 +253,7 @@ class AggregationServer:
 
     def begin(self) -> MeanPartial | SumPartial:
         """The sums before anybody has sent anything."""
-        terms, combine = self.terms, self.terms.server.combine
-        like = torch.empty(0, dtype=terms.machine.dtype, device=terms.machine.device)
-        words = None if terms.masked is None else like.new_zeros(terms.masked.layout.size, dtype=torch.long)
-        if isinstance(combine, Sums):
-            total = SumPartial(reporting(terms.client).sends, like)
-            total.words = words
-            return total
-        personal = frozenset(name for name in terms.averaged if terms.client.params[name].role is PERSONAL)
-        weigh = combine.weigh if isinstance(combine, RowMean) else None
-        averaged = {name: self.shared[name] for name in self.shared if name in terms.averaged}
-        plan = terms.world.protection
-        divisor = None if plan is None else plan.clients
-        mean = MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor)
-        mean.words = words
-        return mean
+        return partial_sums(self.terms, self.shared)
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""
@@ -336,6 +322,30 @@ class AggregationServer:
             mixtures.unpack({k.removeprefix(prefix): v for k, v in packed.items() if k.startswith(prefix)})
         self.joined = packed.get("joined", self.joined).to(self.joined.device, copy=True)
         self.optimizer.unpack(packed)
+
+
+def partial_sums(terms: Terms, shared: Params) -> MeanPartial | SumPartial:
+    """The sums of a round before anybody has sent anything; whoever has what was sent out can add up.
+
+    Args:
+        terms: of the federation.
+        shared: by name, what was sent out.
+    """
+    combine = terms.server.combine
+    like = torch.empty(0, dtype=terms.machine.dtype, device=terms.machine.device)
+    words = None if terms.masked is None else like.new_zeros(terms.masked.layout.size, dtype=torch.long)
+    if isinstance(combine, Sums):
+        total = SumPartial(reporting(terms.client).sends, like)
+        total.words = words
+        return total
+    personal = frozenset(name for name in terms.averaged if terms.client.params[name].role is PERSONAL)
+    weigh = combine.weigh if isinstance(combine, RowMean) else None
+    averaged = {name: shared[name] for name in shared if name in terms.averaged}
+    plan = terms.world.protection
+    divisor = None if plan is None else plan.clients
+    mean = MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor)
+    mean.words = words
+    return mean
 
 
 _KINDS = ("shared", "held", "reported", "pending")
