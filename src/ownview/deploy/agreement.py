@@ -175,8 +175,8 @@ def require_sums(terms: Terms) -> None:
         )
     if terms.masked is not None and not terms.masked.masks.real:
         raise SettingError(
-            f"federation setting privacy={terms.options.privacy!r}: only a simulation can leave masks out; expected "
-            "masks=real"
+            f"federation setting privacy={terms.options.privacy!r}: only a simulation can leave masks out; expected no "
+            "masks=skipped"
         )
     if terms.options.receiving < 1:
         raise SettingError(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -18,7 +18,7 @@ from ownview.deploy.asking import Asked, Asking
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.home import own_secret
-from ownview.deploy.masks import MaskedTalk
+from ownview.deploy.masks import MaskedRound
 from ownview.deploy.measuring import USERS, means
 from ownview.deploy.participants import CountedRound, ParticipantLog
 from ownview.deploy.place import NO_TERMS
@@ -26,10 +26,14 @@ from ownview.deploy.register import Register
 from ownview.deploy.transport import Transport
 from ownview.evaluation.metrics import HEADLINE
 from ownview.federation.aggregation import MeanPartial, SumPartial
+from ownview.federation.masked_round import Exchange
 from ownview.federation.messages import Upload
 from ownview.federation.options import participants, participation
 from ownview.federation.server import AggregationServer
 from ownview.seam.client import Reporting
+
+_ATTEMPTS = 20
+"""Times that a masked round is begun before something must be wrong with more than a line or a device."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +46,8 @@ class Conduct(Settings):
         1.0, "share of a round's clients that must answer; 1 waits for all of them", above=0, high=1
     )
     deadline: float = setting(600.0, "seconds after which a round ends if the quorum has answered", above=0)
-    resend: float = setting(30.0, "seconds after which a message that was not answered is sent again", above=0)
+    # Transports send nothing twice to a place that has it already, so asking again soon costs nothing.
+    resend: float = setting(5.0, "seconds after which a message that was not answered is sent again", above=0)
     greeting: float = setting(60.0, "seconds to wait for what no round depends on", above=0)
     least: int = setting(1, "clients that must be there for a round to begin", low=1)
 
@@ -90,7 +95,8 @@ class Coordinator:
         for name in ("agreement", "register.json", "participants.jsonl"):
             drop_unfinished(folder / name)
         self._require_same()
-        self.server = AggregationServer(self.terms, own_secret(folder / "secret"))
+        self.secret = own_secret(folder / "secret")
+        self.server = AggregationServer(self.terms, self.secret)
         self.register = Register(folder / "register.json", agreement.clients)
         self.generations = Generations(folder)
         self.standing = _Standing()
@@ -116,20 +122,24 @@ class Coordinator:
 
     def round(self, number: int) -> CountedRound:
         """Run one round: it ends when it is counted, and not before."""
-        started = time.monotonic()
+        started, failed = time.monotonic(), 0
         while True:
             self._settle()
             asked = self._choose(number)
+            masks = self._masks(number)
             try:
-                masks = self._share_masks(number, asked)
-                found = self._ask_for_work(number, asked if masks is None else masks.asked, masks)
-                uploads = [upload for uploads, _ in found.answers.values() for upload in uploads]
-                total = self._sum(uploads, masks) if self._enough(found, asked) else None
-            except TrainingError as error:  # too few for a masked sum, of which nothing was released
-                self.say(f"{error}; begins anew")
+                inboxes = {} if masks is None else masks.begin([one for mine in asked.values() for one in mine])
+                asked = asked if masks is None else self.register.by_place(inboxes)
+                found = self._ask_for_work(number, asked, inboxes)
+                if self._enough(found, asked):
+                    total = self._added_up([one for uploads, _ in found.answers.values() for one in uploads], masks)
+                    break
+            except (MessageError, TrainingError) as error:  # masks that cannot be lifted: nothing is known, begin again
+                failed += 1
+                self.say(f"round {number}: {error}")
+                if failed == _ATTEMPTS:
+                    raise
                 continue
-            if total is not None:
-                break
             if found.refused and not any(NO_TERMS in why for why in found.refused.values()):
                 place, why = next(iter(found.refused.items()))
                 raise TrainingError(f"round {number}: too few places answered; place {place}: {why}")
@@ -142,7 +152,7 @@ class Coordinator:
             found.resent,
             round(time.monotonic() - started, 3),
         )
-        self._count(one, uploads, total)
+        self._count(one, total)
         self._settle()
         return one
 
@@ -210,16 +220,13 @@ class Coordinator:
     # --- a round ---
 
     def _ask_for_work(
-        self, number: int, asked: Mapping[str, list[int]], masks: MaskedTalk | None = None
+        self, number: int, asked: Mapping[str, list[int]], inboxes: Mapping[int, bytes]
     ) -> Asked[tuple[list[Upload], list[str]]]:
         download = b"" if self.receives_after else self._download(number)
-        envelopes = {
-            place: self._envelope(Kind.WORK, number, place, {"clients": mine}, download)
-            for place, mine in asked.items()
-        }
-        if masks is not None:
-            envelopes = {p: replace(one, parts=[download, *masks.inboxes(p)]) for p, one in envelopes.items()}
-        messages = {place: one.pack() for place, one in envelopes.items()}
+        messages = {}
+        for place, mine in asked.items():
+            parts = [download, *(inboxes[client] for client in mine)] if inboxes else [download] if download else []
+            messages[place] = self._envelope(Kind.WORK, number, place, {"clients": mine}, *parts).pack()
 
         def take(place: str, answer: Envelope) -> tuple[list[Upload], list[str]]:
             return self._uploads(asked[place], answer), [str(note) for note in answer.note.get("notes", ())]
@@ -248,31 +255,44 @@ class Coordinator:
                 found.append(upload)
         return found
 
-    def _share_masks(self, number: int, asked: Mapping[str, list[int]]) -> MaskedTalk | None:
-        """The steps before a round whose uploads are masked."""
-        if self.terms.masked is None:
+    def _masks(self, number: int) -> MaskedRound | None:
+        """The steps around the work of one attempt at a round, where uploads are masked."""
+        masked, attempt = self.terms.masked, time.time_ns()
+        if masked is None:
             return None
 
-        def enclose(kind: Kind, place: str, note: Mapping[str, Any], parts: Sequence[bytes]) -> bytes:
-            return replace(self._envelope(kind, number, place, dict(note), b""), parts=parts).pack()
+        def step(kind: Kind, told: Mapping[int, bytes], writer: Callable[[bytes], int]) -> dict[int, bytes]:
+            asked = self.register.by_place(told)
+            messages = {}
+            for place, mine in asked.items():
+                note = {"clients": mine, "attempt": attempt}
+                messages[place] = self._envelope(kind, number, place, note, *(told[one] for one in mine)).pack()
 
-        masks = MaskedTalk(self.terms.masked, number, self.asking, enclose, self.conduct.deadline)
-        masks.begin(asked)
-        return masks
+            def take(place: str, answer: Envelope) -> dict[int, bytes]:
+                if [writer(part) for part in answer.parts] != asked[place]:
+                    raise MessageError("messages about masks of other users than were asked")
+                return dict(zip(asked[place], answer.parts, strict=True))
 
-    def _sum(self, uploads: list[Upload], masks: MaskedTalk | None) -> MeanPartial | SumPartial:
-        """Add up, in the order of identities, whatever order answers came in; without masks, where there are any."""
+            def enough(found: Asked[dict[int, bytes]]) -> bool:
+                return sum(map(len, found.answers.values())) >= masked.threshold
+
+            found = self.asking.ask(messages, take, self.conduct.deadline, enough)
+            return {client: data for answer in found.answers.values() for client, data in answer.items()}
+
+        return MaskedRound(Exchange(masked, number, self.secret), step)
+
+    def _added_up(self, uploads: list[Upload], masks: MaskedRound | None) -> MeanPartial | SumPartial:
+        """The sums of what came, in the order of identities, whatever order answers came in."""
         total = self.server.begin()
         for upload in sorted(uploads, key=lambda upload: int(upload.clients[0])):
             total.add(upload)
+            self.server.take(upload)
         if masks is not None:
-            masks.lift(total, uploads)
+            masks.end(total, uploads)
         return total
 
-    def _count(self, one: CountedRound, uploads: list[Upload], total: MeanPartial | SumPartial) -> None:
+    def _count(self, one: CountedRound, total: MeanPartial | SumPartial) -> None:
         """Combine, and remember all of it at once."""
-        for upload in sorted(uploads, key=lambda upload: int(upload.clients[0])):
-            self.server.take(upload)
         self.server.finish(one.round, total, torch.tensor(one.clients, dtype=torch.long))
         self.standing.done = one.round
         self.standing.counted |= dict.fromkeys(one.counted, one.round)
@@ -299,8 +319,7 @@ class Coordinator:
         number = self.standing.counted.get(place, 0) if mine else self.done
         return self._envelope(Kind.RESULT, number, place, {"clients": mine}, download).pack()
 
-    def _envelope(self, kind: Kind, number: int, place: str, note: dict[str, Any], download: bytes) -> Envelope:
-        parts = [download] if download else []
+    def _envelope(self, kind: Kind, number: int, place: str, note: dict[str, Any], *parts: bytes) -> Envelope:
         about = {"agreed": self.agreement.digest, "back": self.standing.back, **note}
         return Envelope(kind, number, self.standing.counted.get(place, 0), about, parts)
 

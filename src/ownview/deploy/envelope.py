@@ -39,11 +39,11 @@ class Kind(IntEnum):
     MEASURE = 5
     """How good are the recommendations? Sums of metrics come back."""
     KEYS = 6
-    """Where uploads are masked: public keys of your users for this round?"""
+    """(masked sums) What are your users' public keys of this round?"""
     SHARES = 7
-    """These are their neighbours: shares of their secrets for those, sealed?"""
+    """(masked sums) These are their neighbours; what do they seal for them?"""
     SHOW = 8
-    """These are left: what lifts masks off the sum?"""
+    """(masked sums) These have arrived, those have not; what lifts their masks?"""
     REFUSED = 9
     """(answers alone) It could not be done, and this is why, in one line."""
 

@@ -1,125 +1,84 @@
-"""Masked sums between devices: the steps of `federation.masked_round` as messages between a coordinator and places.
+"""Masked sums between devices: the steps around a round's work, at the coordinator and at a place.
 
-Secrets of a round live in memory alone. A place that was killed in the middle of a round has none, and its users count
-as gone; a round that is begun anew has other keys.
+Secrets of masks are in a place's memory alone. A place that is killed in mid-round has lost them: its users drop out of
+the sum, and their neighbours' shares take off what is left of their masks. A coordinator that is killed begins the
+round again, with other keys.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from ownview.base.errors import MessageError
-from ownview.deploy.asking import Asking
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.federation.aggregation import Partial
-from ownview.federation.masked import Masked
 from ownview.federation.masked_round import Exchange, OwnMasks
 from ownview.federation.messages import Upload
-from ownview.federation.terms import Terms
+from ownview.masking.messages import Keys, SealedShares, Shares
 
-STEPS = (Kind.KEYS, Kind.SHARES, Kind.SHOW)
-"""What a place is asked about masks alone."""
-
-Enclose = Callable[[Kind, str, Mapping[str, Any], Sequence[bytes]], bytes]
-"""Kind, place, words and parts -> a message of the round to that place."""
+Step = Callable[[Kind, Mapping[int, bytes], Callable[[bytes], int]], dict[int, bytes]]
+"""What is asked, by client what it is told, who wrote an answer -> by client what it answered."""
 
 
-class PlaceMasks:
-    """Masks of a place's users in the round at hand."""
-
-    def __init__(self) -> None:
-        self._own: dict[int, OwnMasks] = {}
-        self._answers: dict[str, Envelope] = {}
-
-    def answered(self, asked: Envelope, digest: str) -> Envelope:
-        """The answer to a step; the same again where the same message comes again."""
-        if digest in self._answers:
-            return self._answers[digest]
-        clients = [int(one) for one in asked.note.get("clients", ())]
-        if asked.kind is Kind.KEYS:
-            self._own, self._answers = {one: OwnMasks(one) for one in clients}, {}
-            parts = [self._own[one].keys(asked.round) for one in clients]
-        else:
-            step = OwnMasks.shares if asked.kind is Kind.SHARES else OwnMasks.show
-            parts = [step(self._of(one), part) for one, part in _paired(clients, asked.parts)]
-        self._answers[digest] = Envelope(asked.kind, asked.round, asked.counted, {}, parts)
-        return self._answers[digest]
-
-    def putting_on(self, asked: Envelope, terms: Terms) -> Callable[[Upload], Upload] | None:
-        """What puts masks on uploads of a round; refuses to work without shares where masks were agreed on."""
-        if terms.masked is None:
-            return None
-        inboxes = dict(_paired([int(one) for one in asked.note.get("clients", ())], asked.parts[1:]))
-
-        def put_on(upload: Upload) -> Upload:
-            client = int(upload.clients[0])
-            return self._of(client).put_on(upload, inboxes[client])
-
-        return put_on
-
-    def _of(self, client: int) -> OwnMasks:
-        if client not in self._own:
-            raise MessageError(f"client {client}: has no keys of this round; it may have been started anew since")
-        return self._own[client]
-
-
-class MaskedTalk:
+class MaskedRound:
     """The coordinator's half of one attempt at a round.
 
     Args:
-        masked: what was agreed on.
-        number: of the round.
-        asking: places.
-        enclose: makes messages to them.
-        deadline: seconds to wait for an answer.
+        exchange: of the round.
+        step: asks clients, wherever they live.
     """
 
-    def __init__(self, masked: Masked, number: int, asking: Asking, enclose: Enclose, deadline: float) -> None:
-        self.exchange = Exchange(masked, number, secrets.randbits(63))
-        self.asking, self.enclose, self.deadline = asking, enclose, deadline
-        self.asked: dict[str, list[int]] = {}
-        self._inboxes: dict[int, bytes] = {}
+    def __init__(self, exchange: Exchange, step: Step) -> None:
+        self.exchange, self.step = exchange, step
 
-    def begin(self, asked: Mapping[str, list[int]]) -> None:
-        """Keys and shares of everybody who is asked; who does not answer takes no part."""
-        attempt = {"attempt": secrets.token_hex(8)}  # the same message would be answered with the same keys
-        keys = self._ask(Kind.KEYS, asked, {}, attempt)
-        told = self.exchange.introduce([one for mine in keys.values() for one in mine])
-        shares = self._ask(Kind.SHARES, {place: asked[place] for place in keys}, told, attempt)
-        self._inboxes = self.exchange.deliver([one for mine in shares.values() for one in mine])
-        self.asked = {place: asked[place] for place in shares}
+    def begin(self, clients: Sequence[int]) -> dict[int, bytes]:
+        """Keys and shares; returns what each client that is still there gets of its neighbours' shares."""
+        keys = self.step(Kind.KEYS, dict.fromkeys(clients, b""), lambda data: Keys.unpack(data).client)
+        told = self.exchange.introduce(keys.values())
+        shares = self.step(Kind.SHARES, told, lambda data: SealedShares.unpack(data).client)
+        return self.exchange.deliver(shares.values())
 
-    def inboxes(self, place: str) -> list[bytes]:
-        """What the users of a place get of their neighbours' shares."""
-        return [self._inboxes[client] for client in self.asked[place]]
-
-    def lift(self, total: Partial, uploads: Sequence[Upload]) -> None:
-        """Masks off the sum of uploads, by shares of those who are left."""
+    def end(self, total: Partial, uploads: Sequence[Upload]) -> None:
+        """Take the masks off the sum of what has arrived."""
         for upload in uploads:
             self.exchange.take(upload)
-        left = self.exchange.left()
-        asked = {place: [one for one in mine if one in left] for place, mine in self.asked.items()}
-        shown = self._ask(Kind.SHOW, {place: mine for place, mine in asked.items() if mine}, left, {})
-        self.exchange.lift(total, [one for mine in shown.values() for one in mine])
-
-    def _ask(
-        self, kind: Kind, asked: Mapping[str, list[int]], parts: Mapping[int, bytes], note: Mapping[str, str]
-    ) -> dict[str, Sequence[bytes]]:
-        """By place that has answered, what came of every user of it."""
-        messages = {
-            place: self.enclose(kind, place, {"clients": mine, **note}, [parts[one] for one in mine if one in parts])
-            for place, mine in asked.items()
-        }
-
-        def take(place: str, answer: Envelope) -> Sequence[bytes]:
-            return [part for _, part in _paired(asked[place], answer.parts)]
-
-        return self.asking.ask(messages, take, self.deadline).answers
+        shown = self.step(Kind.SHOW, self.exchange.left(), lambda data: Shares.unpack(data).client)
+        self.exchange.lift(total, shown.values())
 
 
-def _paired(clients: Sequence[int], parts: Sequence[bytes]) -> list[tuple[int, bytes]]:
-    if len(clients) != len(parts):
-        raise MessageError(f"{len(parts)} parts about masks of {len(clients)} users")
-    return list(zip(clients, parts, strict=True))
+class PlaceMasks:
+    """The half of a place's users, for one attempt at a round after the other; the same message, the same answer."""
+
+    def __init__(self) -> None:
+        self.clients: dict[int, OwnMasks] = {}
+        self.answered: dict[str, list[bytes]] = {}
+
+    def answer(self, asked: Envelope, identities: Sequence[int], digest: str) -> list[bytes]:
+        """One of the steps, for each of these users."""
+        if digest not in self.answered:
+            if len(asked.parts) != len(identities):
+                raise MessageError(f"{len(asked.parts)} messages about masks for {len(identities)} users")
+            pairs = list(zip(identities, asked.parts, strict=True))
+            if asked.kind is Kind.KEYS:
+                self.clients, self.answered = {one: OwnMasks(one) for one in identities}, {}
+                found = [self.clients[one].keys(asked.round) for one in identities]
+            elif asked.kind is Kind.SHARES:
+                found = [self._of(one).shares(told) for one, told in pairs]
+            else:
+                found = [self._of(one).show(left) for one, left in pairs]
+            self.answered[digest] = found
+        return self.answered[digest]
+
+    def put_on(self, inboxes: Mapping[int, bytes]) -> Callable[[Upload], Upload]:
+        """Puts masks on one user's upload."""
+
+        def masked(upload: Upload) -> Upload:
+            client = int(upload.clients[0])
+            return self._of(client).put_on(upload, inboxes[client])
+
+        return masked
+
+    def _of(self, client: int) -> OwnMasks:
+        if client not in self.clients:
+            raise MessageError(f"client {client}: asked about masks before it had keys")
+        return self.clients[client]

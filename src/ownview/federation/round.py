@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -11,21 +12,21 @@ from torch import Tensor
 from ownview.base.errors import TrainingError
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.engine.clock import clock_on
+from ownview.engine.clock import Clock, clock_on
 from ownview.engine.machine import Machine
 from ownview.federation import clients as client_side
 from ownview.federation import server as server_side
-from ownview.federation.aggregation import MeanPartial, SumPartial, require_declared
-from ownview.federation.clients import Axes
+from ownview.federation.clients import Axes, Clients
 from ownview.federation.masked_round import MaskedRound
-from ownview.federation.messages import Download, Upload
+from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
-from ownview.federation.post import Post
-from ownview.federation.protected import BOUND
-from ownview.federation.reporting import reporting
+from ownview.federation.reporting import TOGETHER
 from ownview.federation.server import AggregationServer
+from ownview.federation.shard import Inbox, Shard
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
+from ownview.federation.traffic import Traffic
+from ownview.federation.work import Work
 from ownview.privacy.planning import planned
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
@@ -86,9 +87,18 @@ class Federation:
         train = split.train.to(machine.device)
         timelines = Timelines(split.timeline.to(machine.device), split.num_items, machine.dtype)
         everybody, never = torch.arange(split.num_users), excluded.to(machine.device)
-        self.work = self.terms.work(everybody, train, timelines, never, split.data.users)
-        self.clients = self.work.home.clients
+        self.shard = Shard(self.terms, self.terms.work(everybody, train, timelines, never, split.data.users))
         self.done = 0
+
+    @property
+    def work(self) -> Work:
+        """Of all clients, with the newest that they hold."""
+        return self.shard.work
+
+    @property
+    def clients(self) -> Clients:
+        """What they hold."""
+        return self.work.home.clients
 
     def _require_memory(self) -> None:
         params, width = self.client.params, self.machine.bytes_per_value
@@ -105,32 +115,27 @@ class Federation:
         clock = clock_on(self.machine.device)
         cohort = self.participants(number)
         first = self.server.download(number, cohort[:0])
-        self.clients.begin(first, cohort)
-        total, traffic = self.server.begin(), Traffic(self.terms.post, first)
         masks = self._masks(number, cohort)
-        for wave in self.work.waves(self.work.blocks(cohort)):
-            drawn = [(block, self.work.samples(number, block)) for block in wave]
-            clock.lap("sample")
-            for block, samples in drawn:
-                download = self.server.download(number, block, for_training=True)
-                upload = self.work.do(samples, download)
-                clock.lap("train")
-                self._send(upload, download, total, traffic, masks)
-                traffic.downloaded(download, len(block))
-                clock.lap("server")
-        loss = self.work.loss(number)
+        put_on = None if masks is None else masks.put_on
+        inbox = Inbox(self.server.begin(), Traffic(self.terms.post, first), self.server.take, put_on)
+        loss = self._train(first, cohort, inbox, clock)
         if masks is not None:
-            masks.take_off(total)
-            traffic.exchanged(masks)
-        self.server.finish(number, total, cohort)
+            masks.take_off(inbox.total)
+            inbox.traffic.exchanged(masks)
+        self.server.finish(number, inbox.total, cohort)
         self.done = number
         clock.lap("server")
-        self._after_round(number, cohort, traffic)
+        self._after_round(number, cohort, inbox.traffic)
         clock.lap("train")
         return RoundReport(
-            number, len(cohort), loss, clock.seconds(), traffic.mean_down, traffic.mean_up,
+            number, len(cohort), loss, clock.seconds(), inbox.traffic.mean_down, inbox.traffic.mean_up,
             self.terms.post.dense_download(first), sparsity(self.server.shared),
         )  # fmt: skip
+
+    def _train(self, first: Download, cohort: Tensor, inbox: Inbox, clock: Clock) -> float | None:
+        """Clients do their part of the round; returns their mean loss, None where there is none."""
+        sent = partial(self.server.download, first.round, for_training=True)
+        return self.shard.round(first, cohort, sent, inbox, clock)
 
     def participants(self, number: int) -> Tensor:
         """Who takes part in a round."""
@@ -148,31 +153,16 @@ class Federation:
             )
         return MaskedRound(masked, number, cohort.tolist(), self.seed) if masked.masks.real else None
 
-    def _send(
-        self,
-        upload: Upload,
-        download: Download,
-        total: MeanPartial | SumPartial,
-        traffic: Traffic,
-        masks: MaskedRound | None,
-    ) -> None:
-        """Clients upload what came of a download, and the server takes what arrives."""
-        if isinstance(total, SumPartial):
-            require_declared(upload, reporting(self.client).sends)
-        for part in self.terms.in_parts(upload):
-            sent = self.terms.sent(part, download.round, download.values.get(BOUND))
-            if masks is not None:
-                sent = masks.put_on(sent)
-            traffic.uploaded(sent)
-            total.add(sent)
-            self.server.take(sent)
-
     def _after_round(self, number: int, cohort: Tensor, traffic: Traffic) -> None:
         """Some clients receive after the round instead of before."""
         work = self.client.work
         if isinstance(work, Reporting) and work.receives_after and len(cohort):
             traffic.download = self.server.download(number, cohort)
-            self.work.after_round(traffic.download, cohort)
+            self._tell(traffic.download, cohort)
+
+    def _tell(self, download: Download, cohort: Tensor) -> None:
+        """Clients work on what the server has after a round."""
+        self.shard.work.after_round(download, cohort)
 
     def newest(self, clients: Tensor, names: frozenset[str] | None = None) -> Download:
         """What the server has for clients that predict now."""
@@ -195,56 +185,17 @@ class Federation:
         self.done = int(packed.get("done", torch.tensor(self.done)))  # versions before 0.1.0 did not tell the round
 
 
-class Traffic:
-    """Weighs a round's messages, by the same rules they are written by.
-
-    Args:
-        post: writes them.
-        download: what the server has for clients, the same size for all that receive tables.
-    """
-
-    def __init__(self, post: Post, download: Download) -> None:
-        self.post, self.download = post, download
-        self.receiving = self.others = 0
-        self.more_up = self.more_down = 0
-        self.up: list[Tensor] = []
-
-    def downloaded(self, download: Download, count: int) -> None:
-        """Weigh what `count` clients receive."""
-        receiving = count if download.receives is None else int(download.receives.sum())
-        self.receiving += receiving
-        self.others += count - receiving
-
-    def uploaded(self, upload: Upload) -> None:
-        """Weigh what clients send."""
-        self.up.append(self.post.upload_sizes(upload))
-
-    def exchanged(self, masks: MaskedRound) -> None:
-        """Weigh what was said about masks."""
-        self.more_up += masks.exchange.up.total()
-        self.more_down += masks.exchange.down.total()
-
-    @property
-    def mean_down(self) -> int:
-        """Bytes to one client; what a client would receive where there was none."""
-        whole, less = (self.post.download_size(self.download, receives=receives) for receives in (True, False))
-        count = self.receiving + self.others
-        together = self.receiving * whole + self.others * less + self.more_down
-        return round(together / count) if count else whole
-
-    @property
-    def mean_up(self) -> int:
-        """Bytes from one client, silent ones included; 0 where there was none."""
-        together = sum(float(sizes.sum()) for sizes in self.up) + self.more_up
-        return round(together / max(self.receiving + self.others, 1))
-
-
 def sparsity(shared: Params) -> dict[str, dict[str, float]]:
     """Of every value that clients receive the share that is exactly 0, and the share below `SMALL` in size."""
     return {
         name: {
             "zero": 1 - int(torch.count_nonzero(value)) / value.numel(),
-            f"below_{SMALL:g}": int((value.abs() < SMALL).sum()) / value.numel(),
+            f"below_{SMALL:g}": _small(value) / value.numel(),
         }
         for name, value in shared.items()
     }
+
+
+def _small(value: Tensor) -> int:
+    """How many numbers are below `SMALL` in size; looked at in parts, to hold no second value of that size."""
+    return sum(int((part.abs() < SMALL).sum()) for part in torch.split(value.reshape(-1), TOGETHER))

@@ -15,6 +15,7 @@ from torch import Tensor
 from ownview.base.errors import SettingError
 from ownview.baselines.central import Asked, Central, InEpochs, Lessons, OneShot
 from ownview.blends.blend import Blend, Part
+from ownview.cluster.federation import ClusterFederation
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
@@ -122,6 +123,8 @@ def _trainer(
     machine: Machine,
 ) -> Trainer:
     excluded = protocol.training_exclusions(split)
+    if isinstance(model, Central) and machine.workers is not None:
+        raise SettingError(f"--workers: {model.name} has no clients to share out; run it without workers")
     if isinstance(model, Central) and split.test.strangers is not None:
         _require_by_history(model, f"under protocol {protocol.name} ")
     if isinstance(model, InEpochs):
@@ -130,7 +133,8 @@ def _trainer(
         return OneShotTrainer(model, split, excluded, seed, machine)
     if isinstance(model, Central):
         raise TypeError(f"{type(model).__name__} is neither OneShot nor InEpochs")
-    return FederatedTrainer(Federation(model, split, excluded, options, seed, machine))
+    kind = Federation if machine.workers is None else ClusterFederation
+    return FederatedTrainer(kind(model, split, excluded, options, seed, machine))
 
 
 def _require_by_history(model: Central, where: str = "") -> None:
