@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -87,7 +88,7 @@ def test_noise_and_whole_numbers_are_the_same_wherever_clients_are(two: Workers,
     _assert_same(made[1].pack(), made[0].pack(), torch.float64)
 
 
-def test_a_killed_worker_loses_nothing(two: Workers) -> None:
+def test_a_killed_worker_loses_nothing(two: Workers, capfd: pytest.CaptureFixture[str]) -> None:
     """Killed while it trains, with a round behind it that nobody saved; and another while it adds up."""
     method = PFedRec(embedding_size=4)
     alone, apart = _made(method, None, torch.float64, "9"), _made(method, two, torch.float64, "9")
@@ -117,6 +118,7 @@ def test_a_killed_worker_loses_nothing(two: Workers) -> None:
     assert not kills
     assert sum(apart.pool.lives) == lives + 2
     assert len(apart.log) == 4
+    assert not capfd.readouterr().out, "standard output is for results"
     _assert_same(apart.pack(), alone.pack(), torch.float64)
 
 
@@ -162,6 +164,18 @@ def test_methods_whose_server_holds_every_table_are_refused(two: Workers) -> Non
 def test_masks_that_are_put_on_are_refused(two: Workers) -> None:
     with pytest.raises(SettingError, match="expected masks=skipped in it"):
         _made(FedMF(), two, torch.float32, privacy="masked:clip=1")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.1:seven", "127.0.0.1:{free}"])
+def test_a_cluster_that_does_not_answer_is_named(ownview: Callable[..., Outcome], tmp_path: Path, address: str) -> None:
+    pytest.importorskip("ray", reason="Ray is not here: pip install 'ownview[ray]'")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers there
+        address = address.format(free=taken.getsockname()[1])
+        refused = ownview("run", "fedmf", "--ray", address, "--out", tmp_path / "run")
+    assert refused.code == 2
+    assert f"--ray {address}: no cluster answers" in refused.err
+    assert not (tmp_path / "run").exists()
 
 
 def test_options_without_a_meaning_are_refused(ownview: Callable[..., Outcome], tmp_path: Path) -> None:

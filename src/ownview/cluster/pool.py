@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import sys
 from collections.abc import Callable
 from types import ModuleType
@@ -22,6 +23,9 @@ _REACHABLE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Despite its name: on every system, whether Ray takes the machine's address for its own, or the loopback's."""
 
 _LOOPBACK = "127.0.0.1"
+
+_PATIENCE = 10.0
+"""Seconds until a machine that does not answer counts as not there."""
 
 _STORE_AT_LEAST = 256 * 10**6
 """Bytes of the memory that workers of a machine hand values over in."""
@@ -138,15 +142,13 @@ def _started(asked: Workers, handed_over: int, *, on_gpu: bool) -> Pool:
 
 def _joined(asked: Workers, *, on_gpu: bool) -> Pool:
     """Workers of a cluster that runs already."""
+    _require_answer(asked.address)
     close_pools()
     ray = _ray(reachable=True)
     try:
         ray.init(address=asked.address, log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
-        why = str(error).strip().splitlines()[0]
-        raise DeviceError(
-            f"--ray {asked.address}: no cluster answers ({why}); expected HOST:PORT of one, or auto"
-        ) from None
+        raise _no_cluster(asked.address, str(error).strip().splitlines()[0]) from None
     try:
         have = int(ray.available_resources().get("GPU" if on_gpu else "CPU", 0))
         count = _within(asked.count, have, f"the cluster at {asked.address}", on_gpu=on_gpu)
@@ -154,6 +156,23 @@ def _joined(asked: Workers, *, on_gpu: bool) -> Pool:
     except DeviceError:
         ray.shutdown()
         raise
+
+
+def _require_answer(address: str) -> None:
+    """Refuse an address where nobody listens: Ray would try for many minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+        raise _no_cluster(address, "no such form of an address")
+    try:
+        socket.create_connection((host, int(port)), timeout=_PATIENCE).close()
+    except OSError as error:
+        raise _no_cluster(address, error.strerror or str(error)) from None
+
+
+def _no_cluster(address: str, why: str) -> DeviceError:
+    return DeviceError(f"--ray {address}: no cluster answers ({why}); expected HOST:PORT of one, or auto")
 
 
 def _within(wanted: int, have: int, where: str, *, on_gpu: bool) -> int:
@@ -175,11 +194,16 @@ def _ray(*, reachable: bool = True) -> Any:
     os.environ[_REACHABLE] = "1" if reachable else "0"
     try:
         import ray  # noqa: PLC0415
-        from ray._private import ray_constants  # noqa: PLC0415
+        from ray._private import ray_constants, worker  # noqa: PLC0415
     except ImportError:
         raise DeviceError('--workers needs Ray; install it with: pip install "ownview[ray]"') from None
     ray_constants.ENABLE_RAY_CLUSTER = reachable  # somebody may have imported it before
+    worker.listen_error_messages = _hears_nothing
     return ray
+
+
+def _hears_nothing(worker: Any, stopped: Any) -> None:
+    """Ray would print to standard output that a worker died, amid what a program reads there; we say what is needed."""
 
 
 def _take_along_methods_of_files() -> None:
