@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from ownview.baselines.central import Asked, OneShot
@@ -46,7 +45,7 @@ class EASE(OneShot):
 
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Counts are exact in single precision; what they are solved in, `ease_weights` says."""
-        matrix: csr_matrix = training_matrix(split).astype(np.float32)
+        matrix = training_matrix(split).astype(np.float32)
         gram = torch.from_numpy((matrix.T @ matrix).toarray())
         return {"weights": ease_weights(gram, self.strength)}
 

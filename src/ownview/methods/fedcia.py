@@ -106,11 +106,7 @@ class FedCIA(ReportingMethod):
         return {"axes": axes.to(kind), "strengths": strengths.to(kind)}
 
     def _fitted(self, p: Params) -> Params:
-        """Fit: the gradient of |V V^T - F| is 2 (V V^T V - F V) / |V V^T - F|, here of T = Q^T V.
-
-        A step T - r (gradient + decay T) is T ((1 - r decay) I - s T^T T) + s diag(w) T with s = 2 r / |V V^T - F|: two
-        passes over the table instead of ten.
-        """
+        """Steps of SGD, here of T = Q^T V: T ((1 - rate decay) I - s T^T T) + s diag(w) T, s = 2 rate / |V V^T - F|."""
         axes, strengths = p["axes"], p["strengths"][:, None]
         turned, size = (p["items"].T @ axes).T, strengths.square().sum()
         shrunk = (1 - self.fit_rate * self.decay) * torch.eye(self.embedding_size).to(turned)

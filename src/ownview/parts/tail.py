@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.sparse import block_diag, csr_matrix, vstack
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 Floats = npt.NDArray[Any]
 Places = npt.NDArray[np.int64]
@@ -90,6 +91,8 @@ def tail_of(gram: Tensor, regularization: float) -> Tail | None:
     """The tail of a Gram matrix [m, m]; None where it is too short to help, or on a GPU, which solves faster."""
     if gram.device.type != "cpu":
         return None
+    from scipy.sparse import block_diag  # noqa: PLC0415 - slow to import
+
     items, cells, sizes = _in_small_blocks(*_thin_rows(gram))
     if len(items) * _WORTH < len(gram):
         return None
@@ -103,6 +106,8 @@ def tail_of(gram: Tensor, regularization: float) -> Tail | None:
 
 def _thin_rows(gram: Tensor) -> tuple[Places, csr_matrix]:
     """Items [t] that one client has, or nobody, and their rows [t, m] where they have few cells."""
+    from scipy.sparse import csr_matrix, vstack  # noqa: PLC0415 - slow to import
+
     candidates = torch.nonzero(gram.diagonal() <= 1)[:, 0]
     kept, found = [torch.zeros(0, dtype=torch.long)], [csr_matrix((0, len(gram)))]
     for some in torch.split(candidates, _ROWS):
@@ -115,6 +120,8 @@ def _thin_rows(gram: Tensor) -> tuple[Places, csr_matrix]:
 
 def _in_small_blocks(items: Places, cells: csr_matrix) -> tuple[Places, csr_matrix, Places]:
     """Those that fall into blocks of at most `_LARGEST_BLOCK` items, block by block, and how many each block has."""
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415 - slow to import
+
     _, label = connected_components(cells[:, items], directed=False)
     small = np.bincount(label)[label] <= _LARGEST_BLOCK
     order = np.argsort(label[small], kind="stable")
