@@ -2,6 +2,7 @@
 
     python -m benchmarks.devices                       # FedMF on goodbooks, three devices of one user, mutual TLS
     python -m benchmarks.devices --method pfedrec --users 10
+    python -m benchmarks.devices --transport flower    # through Flower's link instead
 
 The devices are threads of this process and take turns, so that CPU-seconds are theirs alone: only `Place.answer` is
 timed. A relay on loopback between them and the coordinator counts what goes over the wire, handshakes left out. The
@@ -18,7 +19,8 @@ import statistics
 import tempfile
 import threading
 import time
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,6 +36,7 @@ from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.place import Place
 from ownview.deploy.tls import TlsTransport, attend
+from ownview.deploy.transport import Transport
 
 LOOPBACK = "127.0.0.1"
 
@@ -87,7 +90,39 @@ class Timed:
         return answer
 
 
-def measure(method: str, data: str, devices: int, users: int, rounds: int, folder: Path) -> dict[str, Any]:
+Ends = tuple[Transport, tuple[str, int], Callable[..., None]]
+"""The coordinator's end, the address of it, and a device's end."""
+
+
+@contextmanager
+def carried(name: str, certificates: Path, keys: KnownKeys) -> Iterator[Ends]:
+    """Both ends of a transport."""
+    if name == "tls":
+        transport = TlsTransport((LOOPBACK, 0), certificates, keys)
+        yield transport, transport.address, attend
+        transport.close()
+        return
+    from ownview.deploy.flower import node  # noqa: PLC0415 - Flower may not be installed
+    from ownview.deploy.flower.access import Access  # noqa: PLC0415
+    from ownview.deploy.flower.grid import FlowerTransport  # noqa: PLC0415
+    from ownview.deploy.flower.supervised import LinkProcess  # noqa: PLC0415
+
+    with socket.create_server((LOOPBACK, 0)) as free:
+        port = int(free.getsockname()[1])
+    with LinkProcess(certificates, LOOPBACK, port) as link:
+        through = FlowerTransport(
+            Access(f"{LOOPBACK}:{port}", certificates / "ca.crt", link.secret), certificates, keys
+        )
+        while not through.running:  # devices that come before it are not told that it is away
+            through.places()
+            time.sleep(0.1)
+        yield through, (LOOPBACK, port), node.attend
+        through.close()
+
+
+def measure(
+    method: str, data: str, devices: int, users: int, rounds: int, folder: Path, transport: str
+) -> dict[str, Any]:
     """Rounds of a method with some users of a dataset on some devices; the first round is left out."""
     torch.set_num_threads(1)
     source = load(data)
@@ -99,9 +134,8 @@ def measure(method: str, data: str, devices: int, users: int, rounds: int, folde
     write_authority(certificates)
     write_server(certificates)
     keys = KnownKeys(certificates / "keys.json")
-    transport = TlsTransport((LOOPBACK, 0), certificates, keys)
-    relay, turn = Relay(transport.address), threading.Lock()
-    address, stop, made = relay.start(), threading.Event(), []
+    made = []
+    turn = threading.Lock()
     for number, mine in enumerate(chosen.tolist()):
         name, home = f"device{number}", folder / f"device{number}"
         keys.enrol(name, write_place(certificates, name))
@@ -110,32 +144,53 @@ def measure(method: str, data: str, devices: int, users: int, rounds: int, folde
         text = "".join(f"{source.users[user]},{items[item]}\n" for user, item in rows)
         (home / "ratings.csv").write_text("user,item\n" + text, encoding="utf-8")
         made.append(Timed(Place(home), turn))
-        threading.Thread(target=attend, args=(made[-1], address, certificates, name, stop), daemon=True).start()
-    while len(transport.places()) < devices:
-        time.sleep(0.01)
-    coordinator = Coordinator(agreement, transport, folder / "coordinator")
-    coordinator.round(1)
-    before = relay.counted
-    for number in range(2, rounds + 1):
-        coordinator.round(number)
-    on_wire = relay.counted - before
-    stop.set()
-    transport.close()
+    on_wire, all_seconds = _run(agreement, made, rounds, folder, certificates, keys, transport)
     seconds = [one for device in made for one in device.seconds[1:]]
     payload = sum(one for device in made for one in device.payload[1:])
     return {
         "method": method,
+        "transport": transport,
         "data": data,
         "items": len(items),
         "devices": devices,
         "users a device": users,
         "messages": len(seconds),
         "cpu-seconds a message, median": round(statistics.median(seconds), 4),
+        "cpu-seconds a message, devices and coordinator with all that carries it": round(all_seconds / len(seconds), 4),
         "cpu-seconds a message, most": round(max(seconds), 4),
         "payload bytes a message and its answer": round(payload / len(seconds)),
         "bytes on the wire beyond payload": round((on_wire - payload) / len(seconds)),
         "peak memory of all, MB": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024),
     }
+
+
+def _run(
+    agreement: Agreement,
+    made: list[Timed],
+    rounds: int,
+    folder: Path,
+    certificates: Path,
+    keys: KnownKeys,
+    transport: str,
+) -> tuple[int, float]:
+    """Bytes on the wire and CPU-seconds of this process, from the second round on."""
+    stop = threading.Event()
+    with carried(transport, certificates, keys) as (ends, to, serve):
+        relay = Relay(to)
+        address = relay.start()
+        for number, device in enumerate(made):
+            given = (device, address, certificates, f"device{number}", stop)
+            threading.Thread(target=serve, args=given, daemon=True).start()
+        while len(ends.places()) < len(made):
+            time.sleep(0.1)
+        coordinator = Coordinator(agreement, ends, folder / "coordinator")
+        coordinator.round(1)
+        before, began = relay.counted, time.process_time()
+        for number in range(2, rounds + 1):
+            coordinator.round(number)
+        taken = relay.counted - before, time.process_time() - began
+        stop.set()
+    return taken
 
 
 def main() -> None:
@@ -146,9 +201,12 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=3)
     parser.add_argument("--users", type=int, default=1, help="users of a device")
     parser.add_argument("--rounds", type=int, default=11)
+    parser.add_argument("--transport", choices=("tls", "flower"), default="tls")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(asked.method, asked.data, asked.devices, asked.users, asked.rounds, Path(folder))
+        found = measure(
+            asked.method, asked.data, asked.devices, asked.users, asked.rounds, Path(folder), asked.transport
+        )
     print(json.dumps(found, indent=2))
 
 

@@ -152,5 +152,5 @@ def test_a_run_prints_nothing_of_the_packages_own(ownview: Callable[..., Outcome
 
 def test_weights_that_do_not_fit_are_refused_before_they_are_made(split: Split) -> None:
     small = Machine(torch.device("cpu"), memory=10_000)
-    with pytest.raises(DeviceError, match=r"ease's standing values need 101 kB and .* 10 kB; raise --memory$"):
+    with pytest.raises(DeviceError, match=r"ease's standing values need 57.6 kB and .* 10 kB; raise --memory$"):
         trainer(EASE(), split, HONEST, FederationOptions(), 0, small)

@@ -22,7 +22,6 @@ from ownview.deploy.transport import InProcess
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import HONEST
 from ownview.evaluation.ranking import rankers
-from ownview.federation.options import FederationOptions
 from ownview.federation.scoring import scorer_of
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes, write_ratings
 
@@ -172,9 +171,6 @@ def test_methods_whose_server_needs_more_than_sums_are_refused() -> None:
     for method in ("fedem", "gpfedrec", "perfedrec", "pfedgraph", "fedfast"):
         with pytest.raises(SettingError, match=f"method {method} cannot be deployed: its server needs every client"):
             Agreement(method, 4, ("a", "b", "c")).terms()
-    for privacy in ("distributed:epsilon=8,clip=1,rounds=2", "masked:clip=1"):
-        with pytest.raises(SettingError, match="places send no masks yet; expected central: or local:"):
-            Agreement("fedmf", 4, ("a", "b", "c"), federation=FederationOptions(privacy=privacy)).terms()
     with pytest.raises(SettingError, match="is not federated"):
         Agreement("popularity", 4, ("a", "b", "c")).terms()
     with pytest.raises(SettingError, match="places run no code that is sent"):

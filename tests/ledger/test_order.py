@@ -24,7 +24,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def planned(store: Path, **changes: object) -> list[Wanted]:
-    return wanted(rows(), Wishes(store / "runs", data_dir=store, **changes))  # type: ignore[arg-type]
+    return wanted(rows(), Wishes(store / "runs", data_dir=store, **changes), new=unseen())  # type: ignore[arg-type]
 
 
 def test_every_published_figure_stands_in_one_row() -> None:

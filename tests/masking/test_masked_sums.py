@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -66,6 +66,7 @@ def _sending(number: int = 1, key: int = 11, bound: Tensor | None = None) -> Sen
     return Sending(key, torch.ones(3), 9, number, bound)
 
 
+@settings(max_examples=40)
 @given(scale=st.floats(1e-6, 1e6), seed=st.integers(0, 2**31), clients=st.integers(3, 10**5))
 def test_nobody_adds_more_than_the_clip_after_rounding(scale: float, seed: int, clients: int) -> None:
     masked = Masked(LAYOUT, CLIP, clients, clients, Masks())

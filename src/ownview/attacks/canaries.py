@@ -17,7 +17,6 @@ import math
 from dataclasses import dataclass, replace
 
 import torch
-from scipy.stats import beta
 from torch import Tensor
 
 from ownview.attacks.guesses import Inapplicable
@@ -109,8 +108,10 @@ def lower_bound(inside: Tensor, outside: Tensor, delta: float, confidence: float
 
 def _implied(right: int, ins: int, false: int, outs: int, wrong: float, delta: float) -> float:
     """ln((least true share - delta) / most false share); 0 where that says nothing."""
-    least = float(beta.ppf(wrong, right, ins - right + 1)) if right else 0.0
-    most = float(beta.ppf(1 - wrong, false + 1, outs - false)) if false < outs else 1.0
+    from scipy.special import betaincinv  # noqa: PLC0415 - slow to import
+
+    least = float(betaincinv(right, ins - right + 1, wrong)) if right else 0.0
+    most = float(betaincinv(false + 1, outs - false, 1 - wrong)) if false < outs else 1.0
     return math.log((least - delta) / most) if least - delta > most else 0.0
 
 

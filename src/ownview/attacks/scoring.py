@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from scipy.stats import rankdata
 from torch import Tensor
 
 from ownview.attacks.guesses import Inapplicable, ItemGuess, VectorGuess
@@ -143,7 +142,7 @@ def areas(scores: Tensor, positive: Tensor) -> Tensor:
 
     0.5 where there are no positives, or nothing else.
     """
-    ranks = torch.from_numpy(rankdata(scores.double().numpy(), axis=-1))
+    ranks = torch.stack([_ranks(row) for row in scores.double()])
     count, rest = positive.sum(-1).double(), (~positive).sum(-1).double()
     above = (ranks * positive).sum(-1) - count * (count + 1) / 2
     return torch.where((count > 0) & (rest > 0), above / (count * rest).clamp(min=1), 0.5)
@@ -157,6 +156,13 @@ def _chance(positive: Tensor) -> float:
     count, rest = positive.sum(-1).double(), (~positive).sum(-1).double()
     each = torch.where((count > 0) & (rest > 0), (count + rest + 1) / (12 * count * rest).clamp(min=1), 0.0)
     return float(each.sum().sqrt() / len(positive))
+
+
+def _ranks(scores: Tensor) -> Tensor:
+    """[m] place of each score from the bottom, from 1; equal ones share the mean of their places."""
+    _, which, counts = torch.unique(scores, return_inverse=True, return_counts=True)
+    places: Tensor = counts.cumsum(0) - (counts - 1).double() / 2
+    return places[which]
 
 
 def _figures(guess: ItemGuess, own: Tensor) -> dict[str, Tensor]:

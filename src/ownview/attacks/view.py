@@ -87,9 +87,9 @@ class CuriousServer(AggregationServer):
         self.latest[client] = dict(found.tables)
         self.evidence.append(found)
 
-    def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
+    def protect(self, number: int, total: MeanPartial | SumPartial) -> None:
         """Note the sums as the server uses them, with whatever protects them."""
-        super().finish(number, total, cohort)
+        super().protect(number, total)
         named = ((name, value) for name, value in total.pack().items() if name.startswith("sum."))
         self.sums.append({name.removeprefix("sum."): value.detach().cpu().clone() for name, value in named})
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
-from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from ownview.baselines.central import Asked, OneShot
@@ -18,6 +18,7 @@ from ownview.config.search import Between
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.parts.positive_definite import MOST_IN_DOUBLE, ease_weights
 from ownview.seam.portable import Linear, Portable, Term
 from ownview.seam.training import Params
 
@@ -39,17 +40,14 @@ class EASE(OneShot):
     strength: float = setting(200.0, "lambda, the weight of |W|^2", above=0, search=Between(10.0, 3000.0, log=True))
 
     def standing_bytes(self, num_users: int, num_items: int) -> int:
-        """The Gram matrix in double precision, its factor and the inverse, and the weights in single precision."""
-        return (3 * 8 + 4) * num_items**2
+        """The Gram matrix and the weights in single precision, and what they are solved in."""
+        return 8 * num_items**2 + 8 * min(num_items, MOST_IN_DOUBLE) ** 2
 
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
-        """Solved in double precision, kept in single."""
-        matrix: csr_matrix = training_matrix(split)
+        """Counts are exact in single precision; what they are solved in, `ease_weights` says."""
+        matrix = training_matrix(split).astype(np.float32)
         gram = torch.from_numpy((matrix.T @ matrix).toarray())
-        gram.diagonal().add_(self.strength)
-        inverse = torch.cholesky_inverse(torch.linalg.cholesky(gram))
-        weights = inverse.div_(-inverse.diagonal().clone())
-        return {"weights": weights.fill_diagonal_(0.0).to(torch.float32)}
+        return {"weights": ease_weights(gram, self.strength)}
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] X W."""

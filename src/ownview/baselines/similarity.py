@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy.sparse import csc_matrix
 from torch import Tensor
 
 from ownview.baselines.central import Asked, OneShot
@@ -70,6 +69,8 @@ class ItemSimilarity(OneShot):
         if "weights" in learned:
             return Linear((Term(learned["weights"]),))
         values, rows, offsets = (learned[f"weights.{part}"].numpy() for part in ("values", "rows", "offsets"))
+        from scipy.sparse import csc_matrix  # noqa: PLC0415 - slow to import
+
         weights = csc_matrix((values, rows, offsets), shape=(len(offsets) - 1,) * 2).tocsr()
         parts = (weights.indptr.astype(np.int64), weights.indices.astype(np.int64), weights.data)
         return Linear((Term(SparseRows(*map(torch.from_numpy, parts))),))

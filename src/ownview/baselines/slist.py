@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import Tensor
 
 from ownview.baselines.central import Asked, OneShot
@@ -103,6 +102,8 @@ class SLIST(OneShot):
 
 
 def _matrix(values: Any, rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
+    from scipy import sparse  # noqa: PLC0415 - slow to import
+
     return sparse.csr_matrix((values, (rows, columns)), shape=shape)
 
 

@@ -80,6 +80,9 @@ COMMANDS = {
         "export",
         "Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card.",
     ),
+    "deploy": Command(
+        "deploy", "Federations of real devices, each with its own data: init, server, client, status, stop."
+    ),
     "client": Command(
         "client", "The life of a device: run (train when asked), recommend (offline), sent (what has left)."
     ),

@@ -86,9 +86,8 @@ def reproduce_all(asked: Asked) -> None:
     if asked.record is not None and (asked.record / LEDGER).is_file():
         taken.insert(0, read_record(asked.record / LEDGER))
     keeper = Keeper(asked.folder, taken, asked.wishes.data_dir, short=asked.wishes.rounds is not None)
-    rows = chosen(asked.papers, asked.data)
-    plan = wanted(rows, asked.wishes, keeper.record.runs.values(), () if not asked.papers else ("none",))
-    plan = [one for one in plan if not asked.data or one.planned.data in asked.data]
+    new = [] if asked.papers else [one for one in unseen() if not asked.data or one[1].experiment.data in asked.data]
+    plan = wanted(chosen(asked.papers, asked.data), asked.wishes, keeper.record.runs.values(), new)
     plan = plan if asked.part is None else part_of(plan, asked.part)
     if asked.listing:
         _list(plan, keeper, asked)

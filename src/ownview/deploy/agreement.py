@@ -173,10 +173,10 @@ def require_sums(terms: Terms) -> None:
             f"method {terms.name} cannot be deployed: its server needs {needed[0]}; expected a method whose server "
             "needs sums alone, such as fedmf, pfedrec or fedease"
         )
-    if terms.masked is not None:
+    if terms.masked is not None and not terms.masked.masks.real:
         raise SettingError(
-            f"federation setting privacy={terms.options.privacy!r}: uploads are to be masked, and places send no masks "
-            "yet; expected central: or local:"
+            f"federation setting privacy={terms.options.privacy!r}: only a simulation can leave masks out; expected no "
+            "masks=skipped"
         )
     if terms.options.receiving < 1:
         raise SettingError(

@@ -53,14 +53,19 @@ def write_server(folder: Path, hosts: Sequence[str] = ("localhost", "127.0.0.1")
 
 def write_place(folder: Path, name: str) -> str:
     """Make NAME.crt and NAME.key, signed by the authority of the folder; returns the key's fingerprint."""
-    if name in (AUTHORITY, SERVER) or not name or not all(one.isalnum() or one in "-_." for one in name):
-        raise DataError(f"place {name!r}: expected letters, digits, '-', '_' or '.', and neither 'ca' nor 'server'")
+    require_place_name(name)
     key = ec.generate_private_key(_CURVE)
     # A place is a server to its own helpers (Flower asks for that), and a client to the coordinator.
     uses = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH])
     local = x509.SubjectAlternativeName([_host("localhost"), _host("127.0.0.1")])
     _sign(folder, name, key, [uses, local])
     return fingerprint((folder / f"{name}.crt").read_bytes())
+
+
+def require_place_name(name: str) -> None:
+    """Refuse a name that no place can have."""
+    if name in (AUTHORITY, SERVER) or not name or not all(one.isalnum() or one in "-_." for one in name):
+        raise DataError(f"place {name!r}: expected letters, digits, '-', '_' or '.', and neither 'ca' nor 'server'")
 
 
 def fingerprint(certificate: bytes) -> str:
@@ -126,11 +131,11 @@ def _write(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate
     encoded = key.private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
-    _write_secret(folder / f"{name}.key", encoded)
+    write_secret(folder / f"{name}.key", encoded)
     write_bytes(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
 
 
-def _write_secret(path: Path, content: bytes) -> None:
+def write_secret(path: Path, content: bytes) -> None:
     """Whole or not at all; nobody else may read it, from its first byte on."""
     with writing(path):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")

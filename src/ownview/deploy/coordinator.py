@@ -18,16 +18,22 @@ from ownview.deploy.asking import Asked, Asking
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.home import own_secret
+from ownview.deploy.masks import MaskedRound
 from ownview.deploy.measuring import USERS, means
 from ownview.deploy.participants import CountedRound, ParticipantLog
 from ownview.deploy.place import NO_TERMS
 from ownview.deploy.register import Register
 from ownview.deploy.transport import Transport
 from ownview.evaluation.metrics import HEADLINE
+from ownview.federation.aggregation import MeanPartial, SumPartial
+from ownview.federation.masked_round import Exchange
 from ownview.federation.messages import Upload
 from ownview.federation.options import participants, participation
 from ownview.federation.server import AggregationServer
 from ownview.seam.client import Reporting
+
+_ATTEMPTS = 20
+"""Times that a masked round is begun before something must be wrong with more than a line or a device."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +46,8 @@ class Conduct(Settings):
         1.0, "share of a round's clients that must answer; 1 waits for all of them", above=0, high=1
     )
     deadline: float = setting(600.0, "seconds after which a round ends if the quorum has answered", above=0)
-    resend: float = setting(30.0, "seconds after which a message that was not answered is sent again", above=0)
+    # Transports send nothing twice to a place that has it already, so asking again soon costs nothing.
+    resend: float = setting(5.0, "seconds after which a message that was not answered is sent again", above=0)
     greeting: float = setting(60.0, "seconds to wait for what no round depends on", above=0)
     least: int = setting(1, "clients that must be there for a round to begin", low=1)
 
@@ -88,7 +95,8 @@ class Coordinator:
         for name in ("agreement", "register.json", "participants.jsonl"):
             drop_unfinished(folder / name)
         self._require_same()
-        self.server = AggregationServer(self.terms, own_secret(folder / "secret"))
+        self.secret = own_secret(folder / "secret")
+        self.server = AggregationServer(self.terms, self.secret)
         self.register = Register(folder / "register.json", agreement.clients)
         self.generations = Generations(folder)
         self.standing = _Standing()
@@ -114,13 +122,24 @@ class Coordinator:
 
     def round(self, number: int) -> CountedRound:
         """Run one round: it ends when it is counted, and not before."""
-        started = time.monotonic()
+        started, failed = time.monotonic(), 0
         while True:
             self._settle()
             asked = self._choose(number)
-            found = self._ask_for_work(number, asked)
-            if self._enough(found, asked):
-                break
+            masks = self._masks(number)
+            try:
+                inboxes = {} if masks is None else masks.begin([one for mine in asked.values() for one in mine])
+                asked = asked if masks is None else self.register.by_place(inboxes)
+                found = self._ask_for_work(number, asked, inboxes)
+                if self._enough(found, asked):
+                    total = self._added_up([one for uploads, _ in found.answers.values() for one in uploads], masks)
+                    break
+            except (MessageError, TrainingError) as error:  # masks that cannot be lifted: nothing is known, begin again
+                failed += 1
+                self.say(f"round {number}: {error}")
+                if failed == _ATTEMPTS:
+                    raise
+                continue
             if found.refused and not any(NO_TERMS in why for why in found.refused.values()):
                 place, why = next(iter(found.refused.items()))
                 raise TrainingError(f"round {number}: too few places answered; place {place}: {why}")
@@ -133,7 +152,7 @@ class Coordinator:
             found.resent,
             round(time.monotonic() - started, 3),
         )
-        self._count(one, [upload for uploads, _ in found.answers.values() for upload in uploads])
+        self._count(one, total)
         self._settle()
         return one
 
@@ -156,15 +175,16 @@ class Coordinator:
 
     def _choose(self, number: int) -> dict[str, list[int]]:
         """Wait until there are enough users, and choose who takes part, by place."""
-        said = False
+        said, masked = False, self.terms.masked
+        least = self.conduct.least if masked is None else max(self.conduct.least, masked.threshold)
         while True:
             self._greet()
             there = [place for place in self._there() if place not in self.standing.owed]
             users = torch.tensor(self.register.of(there), dtype=torch.long)
-            if len(users) >= self.conduct.least:
+            if len(users) >= least:
                 break
             if not said:
-                self.say(f"round {number}: waits for users: {len(users)} are there, expected {self.conduct.least}")
+                self.say(f"round {number}: waits for users: {len(users)} are there, expected {least}")
                 said = True
             self.transport.receive(self.conduct.resend)
             self.greeted &= set(self.transport.places())
@@ -199,12 +219,14 @@ class Coordinator:
 
     # --- a round ---
 
-    def _ask_for_work(self, number: int, asked: Mapping[str, list[int]]) -> Asked[tuple[list[Upload], list[str]]]:
+    def _ask_for_work(
+        self, number: int, asked: Mapping[str, list[int]], inboxes: Mapping[int, bytes]
+    ) -> Asked[tuple[list[Upload], list[str]]]:
         download = b"" if self.receives_after else self._download(number)
-        messages = {
-            place: self._envelope(Kind.WORK, number, place, {"clients": mine}, download).pack()
-            for place, mine in asked.items()
-        }
+        messages = {}
+        for place, mine in asked.items():
+            parts = [download, *(inboxes[client] for client in mine)] if inboxes else [download] if download else []
+            messages[place] = self._envelope(Kind.WORK, number, place, {"clients": mine}, *parts).pack()
 
         def take(place: str, answer: Envelope) -> tuple[list[Upload], list[str]]:
             return self._uploads(asked[place], answer), [str(note) for note in answer.note.get("notes", ())]
@@ -233,12 +255,44 @@ class Coordinator:
                 found.append(upload)
         return found
 
-    def _count(self, one: CountedRound, uploads: list[Upload]) -> None:
-        """Add up, in the order of identities, whatever order answers came in; then remember all of it at once."""
+    def _masks(self, number: int) -> MaskedRound | None:
+        """The steps around the work of one attempt at a round, where uploads are masked."""
+        masked, attempt = self.terms.masked, time.time_ns()
+        if masked is None:
+            return None
+
+        def step(kind: Kind, told: Mapping[int, bytes], writer: Callable[[bytes], int]) -> dict[int, bytes]:
+            asked = self.register.by_place(told)
+            messages = {}
+            for place, mine in asked.items():
+                note = {"clients": mine, "attempt": attempt}
+                messages[place] = self._envelope(kind, number, place, note, *(told[one] for one in mine)).pack()
+
+            def take(place: str, answer: Envelope) -> dict[int, bytes]:
+                if [writer(part) for part in answer.parts] != asked[place]:
+                    raise MessageError("messages about masks of other users than were asked")
+                return dict(zip(asked[place], answer.parts, strict=True))
+
+            def enough(found: Asked[dict[int, bytes]]) -> bool:
+                return sum(map(len, found.answers.values())) >= masked.threshold
+
+            found = self.asking.ask(messages, take, self.conduct.deadline, enough)
+            return {client: data for answer in found.answers.values() for client, data in answer.items()}
+
+        return MaskedRound(Exchange(masked, number, self.secret), step)
+
+    def _added_up(self, uploads: list[Upload], masks: MaskedRound | None) -> MeanPartial | SumPartial:
+        """The sums of what came, in the order of identities, whatever order answers came in."""
         total = self.server.begin()
         for upload in sorted(uploads, key=lambda upload: int(upload.clients[0])):
             total.add(upload)
             self.server.take(upload)
+        if masks is not None:
+            masks.end(total, uploads)
+        return total
+
+    def _count(self, one: CountedRound, total: MeanPartial | SumPartial) -> None:
+        """Combine, and remember all of it at once."""
         self.server.finish(one.round, total, torch.tensor(one.clients, dtype=torch.long))
         self.standing.done = one.round
         self.standing.counted |= dict.fromkeys(one.counted, one.round)
@@ -265,8 +319,7 @@ class Coordinator:
         number = self.standing.counted.get(place, 0) if mine else self.done
         return self._envelope(Kind.RESULT, number, place, {"clients": mine}, download).pack()
 
-    def _envelope(self, kind: Kind, number: int, place: str, note: dict[str, Any], download: bytes) -> Envelope:
-        parts = [download] if download else []
+    def _envelope(self, kind: Kind, number: int, place: str, note: dict[str, Any], *parts: bytes) -> Envelope:
         about = {"agreed": self.agreement.digest, "back": self.standing.back, **note}
         return Envelope(kind, number, self.standing.counted.get(place, 0), about, parts)
 

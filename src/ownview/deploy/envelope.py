@@ -38,6 +38,12 @@ class Kind(IntEnum):
     """This is what the server has after a round."""
     MEASURE = 5
     """How good are the recommendations? Sums of metrics come back."""
+    KEYS = 6
+    """(masked sums) What are your users' public keys of this round?"""
+    SHARES = 7
+    """(masked sums) These are their neighbours; what do they seal for them?"""
+    SHOW = 8
+    """(masked sums) These have arrived, those have not; what lifts their masks?"""
     REFUSED = 9
     """(answers alone) It could not be done, and this is why, in one line."""
 

@@ -24,11 +24,12 @@ from ownview.deploy.envelope import Envelope, Kind, digest_of, refusal
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.holdings import Holdings, read_holdings
 from ownview.deploy.home import Home, Members, Newest
+from ownview.deploy.masks import PlaceMasks
 from ownview.deploy.measuring import metric_sums
 from ownview.deploy.releases import Releases
 from ownview.federation.residents import OwnData, Residents
 from ownview.federation.terms import Terms
-from ownview.federation.wire import Message
+from ownview.federation.wire import MAGIC, Message
 
 NO_TERMS = "no agreement"
 """The word by which a coordinator knows that a place has to be told the terms again."""
@@ -53,6 +54,7 @@ class Place:
         self.newest = self.home.newest()
         self.agreement: Agreement | None = None
         self.notes = list(self.generations.notes)
+        self.masks = PlaceMasks()
         self.residents: Residents | None = None
         self.at: Generation | None = None
         """The generation that the residents' values are; None for the initial values."""
@@ -91,6 +93,7 @@ class Place:
             Kind.WORK: self._work,
             Kind.RESULT: self._result,
             Kind.MEASURE: self._measure,
+            **dict.fromkeys((Kind.KEYS, Kind.SHARES, Kind.SHOW), self._mask),
         }
         if asked.kind not in kinds:
             raise MessageError(f"a place answers what it is asked; {asked.kind.name} asks for nothing")
@@ -165,7 +168,12 @@ class Place:
         download = asked.parts[0] if asked.parts else b""
         mark = self.releases.mark(digest)
         self.releases.note(asked.round, [self.members.users[place] for place in chosen.tolist()], mark)
-        uploads = residents.round(asked.round, download, chosen, derive(self.home.secret(), mark))
+        put_on = None
+        if terms.masked is not None:
+            if len(asked.parts) != 1 + len(chosen):
+                raise MessageError(f"{len(asked.parts)} parts for {len(chosen)} users; expected a download and shares")
+            put_on = self.masks.put_on(dict(zip(self._identities(chosen), asked.parts[1:], strict=True)))
+        uploads = residents.round(asked.round, download, chosen, derive(self.home.secret(), mark), put_on)
         note = {"users": self._users(), "notes": self._told()}
         answer = Envelope(Kind.WORK, asked.round, asked.counted, note, uploads)
         about = {"of": digest, "heard": _heard(asked)}
@@ -176,6 +184,11 @@ class Place:
         if download:
             self._receive(asked.round - 1, download)
         return answer
+
+    def _mask(self, asked: Envelope, digest: str) -> Envelope:
+        self._required(asked)
+        identities = self._identities(self._positions(asked.note.get("clients", ())))
+        return Envelope(asked.kind, asked.round, asked.counted, parts=self.masks.answer(asked, identities, digest))
 
     def _result(self, asked: Envelope, digest: str) -> Envelope:
         terms, chosen = self._required(asked), self._positions(asked.note.get("clients", ()))
@@ -221,6 +234,9 @@ class Place:
         if unknown:
             raise MessageError(f"{NO_TERMS}: no user here has the identity {unknown[0]}")
         return torch.tensor([place[one] for one in listed], dtype=torch.long)
+
+    def _identities(self, places: Tensor) -> list[int]:
+        return [self.members.identities[place] for place in places.tolist()]
 
     def _stand_on(self, counted: int) -> Generation | None:
         """The state after the last counted round; None for the initial one. What was done since is dropped."""
@@ -283,7 +299,7 @@ def _heard(asked: Envelope) -> dict[str, int]:
 def _names_in(uploads: Sequence[bytes]) -> list[str]:
     """What the uploads of a message are of, by the names that the method gave its values."""
     first = next((one for one in uploads if one), b"")
-    return sorted(Message.unpack(first).tables) if first else []
+    return sorted(Message.unpack(first).tables) if first.startswith(MAGIC) else []
 
 
 def _age(back: object, counted: int) -> tuple[int, int]:

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
+from ownview.base.zeros import unwritten_zeros
 from ownview.federation.messages import Upload, add_cells, wide
 from ownview.masking.fixed_point import MODULUS
 from ownview.seam.client import Patch, Product, Summand
@@ -166,7 +167,9 @@ class SumPartial(Partial):
     def __init__(self, declared: Mapping[str, Summand], like: Tensor) -> None:
         self.declared = declared
         self.clients = torch.zeros((), dtype=torch.long, device=like.device)
-        self.sums: Params = {name: like.new_zeros(one.shape) for name, one in declared.items()}
+        self.sums: Params = {
+            name: unwritten_zeros(one.shape, like.dtype, like.device) for name, one in declared.items()
+        }
 
     def add(self, upload: Upload) -> None:
         """Take the summands of some clients."""

@@ -17,6 +17,7 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import distinct
 from ownview.data.timeline import Timeline
 from ownview.federation.messages import Download
+from ownview.federation.reporting import ReportingWork
 from ownview.federation.round import Federation
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.terms import Terms, work_of
@@ -38,7 +39,10 @@ def asked(federation: Federation, question: Question) -> ClientScorer:
     train = known.items if more else home.train
     timelines = Timelines(known, federation.world.num_items, federation.machine.dtype)
     there = replace(home, clients=home.clients.knowing(train, timelines), train=train)
-    return ClientScorer(work_of(there), federation.newest)
+    work, trained = work_of(there), federation.work
+    if isinstance(work, ReportingWork) and isinstance(trained, ReportingWork):
+        work.prepared = trained.prepared  # what everybody makes of a download is worked out once
+    return ClientScorer(work, federation.newest)
 
 
 def newcomers(federation: Federation, known: Timeline, ids: IdArray) -> ClientScorer:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import torch
 
 from ownview.engine.clock import clock_on
-from ownview.federation.aggregation import SumPartial
 from ownview.federation.messages import Download
 from ownview.federation.round import Federation
 from ownview.federation.soundness import names_moved
@@ -192,7 +191,8 @@ def _client_bytes(federation: Federation, client: int) -> int:
 def _server_bytes(federation: Federation) -> int:
     server = federation.server
     mixtures = [one.pack() for one in server.mixtures.values()]
-    total = server.begin()
-    sums = total.sums if isinstance(total, SumPartial) else {}
-    held = [server.shared, server.held, server.reported, *server.optimizer.moments, *mixtures, sums]
-    return sum(value.numel() * value.element_size() for part in held for value in part.values())
+    held = [server.shared, server.held, server.reported, *server.optimizer.moments, *mixtures]
+    standing = sum(value.numel() * value.element_size() for part in held for value in part.values())
+    work = federation.client.work
+    sums = sum(prod(one.shape) for one in work.sends.values()) if isinstance(work, Reporting) else 0
+    return standing + sums * federation.machine.bytes_per_value

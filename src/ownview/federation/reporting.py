@@ -25,6 +25,9 @@ from ownview.seam.client import Client, Patch, Product, Reporting
 from ownview.seam.roles import RECEIVED, TIMELINE, visible
 from ownview.seam.training import Batch, Context, Params
 
+TOGETHER = 2**22
+"""Numbers that are looked at together where a whole value may be items by items."""
+
 
 @dataclass(frozen=True, eq=False)
 class Reported:
@@ -170,7 +173,7 @@ class ReportingWork:
         for name, value in new.items():
             if name not in self.home.client.params or not self.home.client.params[name].own:
                 raise SettingError(f"{self.home.name}: a client has no value {name!r} of its own to renew")
-            if not bool(torch.isfinite(value).all()):
+            if not all_finite(value):
                 raise TrainingError(not_finite(self.home.name, name, number))
         self.home.clients.keep(block, new)
 
@@ -198,6 +201,11 @@ def reporting(client: Client) -> Reporting:
     if not isinstance(client.work, Reporting):
         raise TypeError("a client that trains sends no summands")
     return client.work
+
+
+def all_finite(values: Tensor) -> bool:
+    """Whether every number is finite; looked at in parts, because the answer for a number is another number."""
+    return all(bool(torch.isfinite(part).all()) for part in torch.split(values.reshape(-1), TOGETHER))
 
 
 def not_finite(method: str, name: str, number: int) -> str:

@@ -20,6 +20,7 @@ from ownview.federation.clients import Axes, Clients
 from ownview.federation.masked_round import MaskedRound
 from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
+from ownview.federation.reporting import TOGETHER
 from ownview.federation.server import AggregationServer
 from ownview.federation.shard import Inbox, Shard
 from ownview.federation.terms import Terms
@@ -189,7 +190,12 @@ def sparsity(shared: Params) -> dict[str, dict[str, float]]:
     return {
         name: {
             "zero": 1 - int(torch.count_nonzero(value)) / value.numel(),
-            f"below_{SMALL:g}": int((value.abs() < SMALL).sum()) / value.numel(),
+            f"below_{SMALL:g}": _small(value) / value.numel(),
         }
         for name, value in shared.items()
     }
+
+
+def _small(value: Tensor) -> int:
+    """How many numbers are below `SMALL` in size; looked at in parts, to hold no second value of that size."""
+    return sum(int((part.abs() < SMALL).sum()) for part in torch.split(value.reshape(-1), TOGETHER))

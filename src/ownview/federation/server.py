@@ -14,7 +14,7 @@ from ownview.federation.aggregation import MeanPartial, SumPartial
 from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions, participants, participation
 from ownview.federation.protected import BOUND, next_bound, without_bound
-from ownview.federation.reporting import not_finite, reporting
+from ownview.federation.reporting import all_finite, not_finite, reporting
 from ownview.federation.terms import Terms
 from ownview.seam.cohorts import Seen
 from ownview.seam.mixing import Known, Mixing
@@ -267,8 +267,7 @@ class AggregationServer:
 
     def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
         """Combine what has arrived from the clients of the round."""
-        if self.terms.transform is not None:
-            self.terms.transform.on_server(total, self.terms.summing(number, self.shared.get(BOUND), self.secret))
+        self.protect(number, total)
         if isinstance(total, SumPartial):
             plan = self.terms.world.protection
             self._combine(number, total, len(cohort) if plan is None else round(plan.clients))
@@ -285,13 +284,18 @@ class AggregationServer:
             self.shared |= after(self.shared, lambda name: self.terms.drawn(name, number))
         self._move_others(cohort)
 
+    def protect(self, number: int, total: MeanPartial | SumPartial) -> None:
+        """What the server adds to sums before anybody looks at them."""
+        if self.terms.transform is not None:
+            self.terms.transform.on_server(total, self.terms.summing(number, self.shared.get(BOUND), self.secret))
+
     def _combine(self, number: int, total: SumPartial, clients: int) -> None:
         combine = self.terms.server.combine
         if not clients or not isinstance(combine, Sums):
             return
         new = combine.combine(total.sums, self.shared | self.held, Arrived(number, clients))
         for name, value in new.items():
-            if not bool(torch.isfinite(value).all()):
+            if not all_finite(value):
                 raise TrainingError(not_finite(self.terms.name, name, number))
             (self.held if name in self.held else self.shared)[name] = value.to(self.terms.machine.dtype)
 
@@ -358,9 +362,17 @@ def planned_bytes(terms: Terms) -> int:
     standing = sum(values[name] for name, param in params.items() if param.from_server or param.role is HELD)
     standing += world.num_clients * sum(values[name] for name, param in params.items() if param.role is REPORTED)
     if isinstance(terms.server.combine, Sums):
-        # The server's values and the sums stand twice while they are combined.
-        sums = sum(prod(one.shape) for one in reporting(terms.client).sends.values())
-        standing = 2 * (standing + sums) + terms.server.combine.working
+        standing = _while_combining(terms, terms.server.combine, standing)
     # Mixtures: uploads of this round and the last, and weights.
     standing += sum((2 * values[name] + world.num_clients) * world.num_clients for name in terms.mixed)
     return standing * terms.machine.bytes_per_value
+
+
+def _while_combining(terms: Terms, combine: Sums, standing: int) -> int:
+    """Numbers of a server that stand or are worked out while sums are combined."""
+    if combine.in_place:
+        # New values beside old ones that are still empty in the first round, in which everybody has told all.
+        everybody = participation(terms.options.clients).wanted(terms.world.num_clients) == terms.world.num_clients
+        return (1 if everybody else 2) * standing + combine.working
+    sums = sum(prod(one.shape) for one in reporting(terms.client).sends.values())
+    return 2 * (standing + sums) + combine.working

@@ -35,6 +35,7 @@ from torch import Tensor
 from ownview.base.errors import MessageError
 from ownview.seam.client import Patch, Product
 
+MAGIC = b"OV"
 VERSION = 1
 DOWNLOAD, UPLOAD = 1, 2
 _DENSE, _SPARSE, _ROWS, _BLOCK, _HALF, _WORDS = range(6)
@@ -124,7 +125,7 @@ class Message:
 
     def pack(self) -> bytes:
         """As bytes."""
-        parts = [struct.pack(_HEAD, b"OV", VERSION, self.kind, self.round, self.samples, len(self.tables))]
+        parts = [struct.pack(_HEAD, MAGIC, VERSION, self.kind, self.round, self.samples, len(self.tables))]
         for name, table in self.tables.items():
             parts += [struct.pack("<B", len(name.encode())), name.encode(), encode(table)]
         return b"".join(parts)
@@ -141,7 +142,7 @@ class Message:
         """
         try:
             magic, version, kind, number, samples, count = struct.unpack_from(_HEAD, data)
-            if magic != b"OV":
+            if magic != MAGIC:
                 raise MessageError("no Ownview message: it does not begin with OV")
             if version != VERSION:
                 raise MessageError(f"a message of version {version}; this program speaks version {VERSION}")

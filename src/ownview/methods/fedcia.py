@@ -106,15 +106,16 @@ class FedCIA(ReportingMethod):
         return {"axes": axes.to(kind), "strengths": strengths.to(kind)}
 
     def _fitted(self, p: Params) -> Params:
-        """Fit: the gradient of |V V^T - F| is 2 (V V^T V - F V) / |V V^T - F|, here of Q^T V."""
+        """Steps of SGD, here of T = Q^T V: T ((1 - rate decay) I - s T^T T) + s diag(w) T, s = 2 rate / |V V^T - F|."""
         axes, strengths = p["axes"], p["strengths"][:, None]
         turned, size = (p["items"].T @ axes).T, strengths.square().sum()
+        shrunk = (1 - self.fit_rate * self.decay) * torch.eye(self.embedding_size).to(turned)
         for _ in range(self.fit_steps):
             pulled, square = strengths * turned, turned.T @ turned
-            distance = square.square().sum() - 2 * (turned * pulled).sum() + size
+            distance = square.square().sum() - 2 * (turned.T @ pulled).diagonal().sum() + size
             # Nearer than |F| / 1000 counts as that: rounding empties the difference, and V would be thrown to infinity.
-            gradient = 2 * (turned @ square - pulled) / distance.clamp(min=1e-6 * size + 1e-12).sqrt()
-            turned = turned - self.fit_rate * (gradient + self.decay * turned)
+            step = 2 * self.fit_rate / distance.clamp(min=1e-6 * size + 1e-12).sqrt()
+            turned = turned @ (shrunk - step * square) + step * pulled
         return {"items": (turned.T @ axes.T).T}
 
     def scores(self, p: Params) -> Tensor:

@@ -18,7 +18,7 @@ from torch import Tensor
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.places import faded, latest, nearness, numbers_held, reach, weighed_rows
-from ownview.parts.positive_definite import ease_weights
+from ownview.parts.positive_definite import MOST_IN_DOUBLE, ease_weights, symmetrised
 from ownview.parts.private_pairs import RELEASES, PrivatePairs
 from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
 from ownview.seam.initial import Constant
@@ -115,8 +115,8 @@ class FedEASE(ReportingMethod):
         return {"pairs": Patch(places.rows, places.rows, pairs)}, {"told": torch.ones_like(p["told"])}
 
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
-        """Add to G and solve, in float64; noise may have made the sum lopsided, so both halves are averaged."""
-        gram = values["gram"] + (sums["pairs"] + sums["pairs"].T) / 2
+        """Add to G, where the sum is, and solve; noise may have made the sum lopsided, so both halves are averaged."""
+        gram = symmetrised(sums["pairs"]).add_(values["gram"])
         return {"gram": gram, "weights": ease_weights(gram, self.regularization)}
 
     def scores(self, p: Params) -> Tensor:
@@ -132,9 +132,10 @@ class FedEASE(ReportingMethod):
         return Linear((Term(received["weights"], math.inf if world.order == "none" else self.recency),))
 
     def server(self, world: World) -> Server:
-        """Solving holds G + lambda I, its factors and its inverse, in float64: nothing but memory helps."""
+        """Solving holds one more matrix of the items it is solved for, in float64 where they are not too many."""
         private = self._private(world)
         if private is not None:
             return private.server()
+        working = 2 * min(world.num_items, MOST_IN_DOUBLE) ** 2
         advice = "raise --memory, or take data with fewer items: the Gram matrix is items by items"
-        return Server(Sums(self.combine, working=6 * world.num_items**2, advice=advice))
+        return Server(Sums(self.combine, working=working, advice=advice, in_place=True))

@@ -14,6 +14,7 @@ from torch import Tensor
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
+from ownview.parts.products import row_products
 from ownview.seam.initial import Normal
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.optimizers import Adam, Optimizer, Sgd
@@ -82,7 +83,7 @@ class FedMF(Method):
 
         Rows that stand c times in the batch weigh c times; rows outside it are left alone.
         """
-        plain = cross_entropy(self.scores(p), batch)
+        plain = cross_entropy(row_products(p["items"], p["user"]), batch)
         if self.regularization == 0:
             return plain
         rows = (batch.counts * p["items"].square().sum(-1)).sum() / batch.mask.sum()

@@ -14,7 +14,7 @@ from functools import partial
 from multiprocessing.managers import SyncManager
 from pathlib import Path
 from queue import Empty, Queue
-from threading import Event, Thread
+from threading import Event
 from typing import NamedTuple
 
 import torch
@@ -22,6 +22,7 @@ import torch
 from ownview.base.errors import DeviceError, OutputError, OwnviewError
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
+from ownview.runs.parents import end_with_parent
 from ownview.runs.run import OnRound, Run, open_run, resume, run
 from ownview.runs.signals import Signals
 from ownview.runs.training import InterruptedRunError
@@ -166,7 +167,7 @@ class _Batch:
         spawn = multiprocessing.get_context("spawn")
         failures: list[_Failure] = []
         manager = SyncManager(ctx=spawn)
-        manager.start(_end_with_parent)
+        manager.start(end_with_parent)
         with Signals() as signals, manager:
             news, stop = manager.Queue(), manager.Event()
             with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_settle, initargs=(threads,)) as pool:
@@ -214,19 +215,7 @@ def _settle(threads: int) -> None:
     """Make a process ready for runs; Ctrl-C reaches it too, but its parent decides."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     torch.set_num_threads(threads)
-    _end_with_parent()
-
-
-def _end_with_parent() -> None:
-    """End this process when its parent has: a killed parent cannot tell, and its runs must be free to be taken up."""
-    parent = multiprocessing.parent_process()
-
-    def wait_for_it() -> None:
-        if parent is not None:
-            parent.join()
-            os._exit(1)
-
-    Thread(target=wait_for_it, daemon=True).start()
+    end_with_parent()
 
 
 @contextmanager

@@ -49,7 +49,8 @@ class Finishing:
 
     def write(self, best: Best, folder: RunFolder) -> None:
         """Every file of a finished run; result.json comes last."""
-        self.trainer.unpack(best.packed)
+        if best.round != self.experiment.rounds:  # of the last round it has the values already
+            self.trainer.unpack(best.packed)
         scorer = self.trainer.asked(self.ranker.question)
         standing = self.ranker.rank(scorer) if self.experiment.protocol.measured else None
         folder.write_tensors("model", best.packed, {"round": best.round})

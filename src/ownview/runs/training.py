@@ -106,7 +106,8 @@ class Training:
                     number = signals.received or signal.SIGINT
                     raise InterruptedRunError(self.folder, f"in round {self.done + 1}", number) from cut
                 waited = time.perf_counter() - last_checkpoint
-                if signals.received or cost < _CHECKPOINT_SHARE * waited:
+                # After the last round the model itself is written.
+                if signals.received or (self.done < self.rounds and cost < _CHECKPOINT_SHARE * waited):
                     start = time.perf_counter()
                     self._checkpoint()
                     last_checkpoint = time.perf_counter()
@@ -125,7 +126,7 @@ class Training:
         if metrics:
             self._choose(number, metrics)
         elif not self.protocol.measured and number == self.rounds:
-            self.best = Best(number, packed=_copy(self.trainer.pack()))
+            self.best = Best(number, packed=self._packed(number))
         line = _line(report, metrics, seconds, self._stage(), peak_memory(self.device))
         self.lines.append(line if self.watch is None else {**line, "watched": self.watch.line()})
         self.folder.append_round(self.lines[-1])
@@ -149,7 +150,12 @@ class Training:
     def _choose(self, number: int, metrics: dict[str, float]) -> None:
         last = self.protocol.selection == "last"
         if (number == self.rounds or not last) and self.best.offer(number, metrics, last=last):
-            self.best.packed = _copy(self.trainer.pack())
+            self.best.packed = self._packed(number)
+
+    def _packed(self, number: int) -> dict[str, Tensor]:
+        """The model's values after a round; the last round's as they stand, because nothing changes them any more."""
+        packed = self.trainer.pack()
+        return packed if number == self.rounds else _copy(packed)
 
     def _checkpoint(self) -> None:
         tensors = {f"now.{name}": value for name, value in self.trainer.pack().items()}

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from ownview.base.zeros import unwritten_zeros
+
 
 @dataclass(frozen=True)
 class Normal:
@@ -38,6 +40,8 @@ class Constant:
 
     def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
         """Float32 values on the CPU; the generator is not used."""
+        if self.value == 0:
+            return unwritten_zeros(shape, torch.float32, generator.device)
         return torch.full(shape, self.value)
 
 

@@ -42,7 +42,10 @@ class Arrived:
 
 
 Combine = Callable[[Params, Params, Arrived], Params]
-"""Sums by name, the server's values, and the round -> new values for some of the server's. A pure function."""
+"""Sums by name, the server's values, and the round -> new values for some of the server's.
+
+Sums may be overwritten: nobody looks at them afterwards. Nothing else is changed.
+"""
 
 
 @dataclass(frozen=True)
@@ -82,6 +85,7 @@ class Sums:
         noise: that belongs to the method, as federation setting `privacy` writes it; that setting replaces it.
         working: numbers of the run's precision that `combine`, or a client's `prepare_download`, holds besides.
         advice: what to do where the server's values do not fit in memory.
+        in_place: whether `combine` leaves new values where the sums were, so that these need no room besides.
     """
 
     needs: ClassVar[str] = SUMS
@@ -89,6 +93,7 @@ class Sums:
     noise: str = "none"
     working: int = 0
     advice: str = "raise --memory or lower embedding_size"
+    in_place: bool = False
 
 
 AMONG = ("all", "receiving")

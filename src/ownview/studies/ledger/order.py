@@ -14,11 +14,11 @@ from statistics import stdev
 
 from ownview.base.errors import SettingError
 from ownview.data.catalog import find
-from ownview.runs.experiment import Experiment
+from ownview.evaluation.protocol import HONEST
 from ownview.studies.grid import Planned
 from ownview.studies.ledger.reckoning import work
 from ownview.studies.ledger.record import Entry
-from ownview.studies.ledger.rows import Asked, LedgerRow, unseen
+from ownview.studies.ledger.rows import Asked, LedgerRow
 
 SEEDS = 3
 """Of every row."""
@@ -100,23 +100,23 @@ class Wishes:
     stages: Collection[Stage] = ()
 
 
-def wanted(rows: Sequence[LedgerRow], wishes: Wishes, recorded: Iterable[Entry] = (), data: Collection[str] = ()) -> (
-    list[Wanted]
-):  # fmt: skip
+def wanted(
+    rows: Sequence[LedgerRow], wishes: Wishes, recorded: Iterable[Entry] = (), new: Sequence[tuple[str, Asked]] = ()
+) -> list[Wanted]:
     """Every run once, in order; rows whose data is not here are left out.
 
     Args:
         rows: of the ledger.
         wishes: what a person chose.
         recorded: runs that are known, for rows that scatter.
-        data: of the runs that belong to no paper; all where empty.
+        new: by the row's name, what is run on data that no paper uses.
     """
     found: dict[str, Wanted] = {}
     mine = [row for row in rows if row.setup is not None and find(row.setup.dataset, wishes.data_dir) is not None]
     main, others = ([row for row in mine if row.main is kind] for kind in (True, False))
     first, further = range(1), range(1, wishes.seeds)
     scattering = _scattering(recorded)
-    new = [(name, one) for name, one in unseen() if _wished(one.experiment, wishes, data)]
+    new = [one for one in new if wishes.honest or one[1].experiment.protocol != HONEST]
     plan = (
         (Stage.MAIN, _as_published(main), first),
         (Stage.TWINS, _honest(main, wishes), first),
@@ -149,10 +149,6 @@ def _as_published(rows: Iterable[LedgerRow]) -> list[tuple[str, Asked]]:
 
 def _honest(rows: Iterable[LedgerRow], wishes: Wishes) -> list[tuple[str, Asked]]:
     return [(row.one.method, row.honest) for row in rows if row.honest is not None and wishes.honest]
-
-
-def _wished(asked: Experiment, wishes: Wishes, data: Collection[str]) -> bool:
-    return (wishes.honest or asked.protocol.name != "honest") and (not data or asked.data in data)
 
 
 def _runs(stage: Stage, asked: Iterable[tuple[str, Asked]], seeds: Iterable[int], wishes: Wishes) -> list[Wanted]:

@@ -1,0 +1,98 @@
+"""EASE^R of sums: by parts, in place, in single precision, and of sums that noise has left without a factor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from ownview.parts import positive_definite, tail
+from ownview.parts.positive_definite import ease_weights, inverse, symmetrised
+from ownview.parts.tail import tail_of
+
+LAMBDA = 3.0
+
+
+def _histories(clients: int = 40, common: int = 30, alone: int = 3, nobody: int = 2) -> Tensor:
+    """[n, m] some common items, `alone` items of every client that nobody else has, and items that nobody has."""
+    random = np.random.default_rng(0)
+    shared = random.random((clients, common)) < 0.3
+    shared[:2] = True
+    own = np.kron(np.eye(clients), np.ones((1, alone)))
+    whole = np.concatenate([own, shared, np.zeros((clients, nobody))], axis=1)
+    return torch.from_numpy(whole[:, random.permutation(whole.shape[1])])
+
+
+def _by_definition(gram: Tensor) -> Tensor:
+    inverted = torch.linalg.inv(gram.double() + LAMBDA * torch.eye(len(gram), dtype=torch.float64))
+    return (-inverted / inverted.diagonal()).fill_diagonal_(0.0)
+
+
+def test_items_of_one_client_are_eliminated_and_nothing_changes() -> None:
+    history = _histories()
+    gram = history.T @ history
+    parts = tail_of(gram, LAMBDA)
+    assert parts is not None
+    assert len(parts.items) == 40 * 3 + 2
+    assert (gram.diagonal()[torch.from_numpy(parts.rest)] >= 2).all()
+    assert torch.allclose(ease_weights(gram, LAMBDA), _by_definition(gram), atol=1e-11)
+
+
+def test_pairs_that_count_less_are_eliminated_alike() -> None:
+    places = torch.arange(154, dtype=torch.float64)
+    near = torch.exp(-(places[:, None] - places).abs() / 16)
+    history = _histories(alone=3, common=32, nobody=2)
+    gram = sum((near * (row[:, None] * row) for row in history), torch.zeros_like(near))
+    assert tail_of(gram, LAMBDA) is not None
+    assert torch.allclose(ease_weights(gram, LAMBDA), _by_definition(gram), atol=1e-11)
+
+
+def test_a_block_that_is_too_large_is_solved_with_the_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = torch.cat([_histories(), torch.zeros(40, 10)], dim=1).double()
+    history[0, -10:] = 1.0
+    gram = history.T @ history
+    monkeypatch.setattr(tail, "_LARGEST_BLOCK", 5)
+    parts = tail_of(gram, LAMBDA)
+    assert parts is not None
+    assert set(range(len(gram) - 10, len(gram))) <= set(parts.rest.tolist())
+    assert torch.allclose(ease_weights(gram, LAMBDA), _by_definition(gram), atol=1e-11)
+
+
+def test_where_everybody_has_everything_there_is_no_tail() -> None:
+    assert tail_of(torch.full((20, 20), 7.0), LAMBDA) is None
+    noisy = torch.randn(2000, 2000, generator=torch.Generator().manual_seed(0))
+    assert tail_of(noisy, LAMBDA) is None, "rows that noise has filled are no tail"
+
+
+@pytest.mark.parametrize("alone", [0, 3])
+def test_single_precision_is_near(monkeypatch: pytest.MonkeyPatch, alone: int) -> None:
+    history = _histories(alone=alone, nobody=0)
+    gram = history.T @ history
+    monkeypatch.setattr(positive_definite, "MOST_IN_DOUBLE", 0)
+    found = ease_weights(gram.float(), LAMBDA)
+    assert found.dtype == torch.float32
+    assert torch.allclose(found.double(), _by_definition(gram), atol=1e-4)
+
+
+def test_the_inverse_stands_where_the_matrix_was() -> None:
+    history = _histories()
+    matrix = history.T @ history + torch.eye(history.shape[1])
+    kept, place = matrix.clone(), matrix.data_ptr()
+    found = inverse(lambda: matrix)
+    assert found.data_ptr() == place
+    assert torch.allclose(found @ kept, torch.eye(len(kept), dtype=kept.dtype), atol=1e-9)
+    assert torch.equal(found, found.T)
+
+
+def test_a_matrix_without_a_factor_is_inverted_like_any_other() -> None:
+    gram = torch.diag(torch.tensor([5.0, -9.0, 4.0, 2.0], dtype=torch.float64)) + 0.5
+    assert torch.allclose(ease_weights(gram, LAMBDA), _by_definition(gram), atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 7, 600])
+def test_both_halves_are_averaged_in_place(size: int) -> None:
+    lopsided = torch.randn(size, size, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+    expected = (lopsided + lopsided.T) / 2
+    assert torch.equal(symmetrised(lopsided), expected)
+    assert torch.equal(lopsided, expected)
