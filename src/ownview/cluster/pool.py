@@ -130,6 +130,7 @@ def _started(asked: Workers, handed_over: int, *, on_gpu: bool) -> Pool:
     close_pools()
     ray = _ray(reachable=False)
     ray.init(
+        "local",  # else Ray would join a cluster that runs here, or one that has left its address behind
         num_cpus=count, num_gpus=have if on_gpu else 0, include_dashboard=False, log_to_driver=False,
         logging_level=logging.ERROR, object_store_memory=store, _node_ip_address=_LOOPBACK,
     )  # fmt: skip
