@@ -13,7 +13,7 @@ from ownview.seam.optimizers import Adam
 
 _NUMBERS = 2**25
 _PASSES = {True: 6, False: 2}
-"""Adam reads and writes a value and two moments, SGD a value; a gradient that is worked out on the way costs nothing."""
+"""Adam reads and writes a value and two moments, SGD a value; a gradient made on the way costs nothing."""
 
 
 def bandwidth() -> float:
