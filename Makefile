@@ -6,7 +6,7 @@ CHROMIUM ?= chromium
 ROUNDING_OF := $(if $(filter x86_64 amd64,$(shell uname -m)),Nehalem Haswell,NEOVERSEN1 ARMV8)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test rounding browser docs picture lint types check bench clean
+.PHONY: demo deploy-demo test rounding browser docs picture lint types check bench clean
 
 demo: .venv/.core  ## the main job: the flaw of published figures, what wins honestly, five books for one reader, a page for people
 	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper \
@@ -15,8 +15,11 @@ demo: .venv/.core  ## the main job: the flaw of published figures, what wins hon
 	$(BIN)/ownview recommend runs/demo-honest/fedease-honest-seed0 --user 58 -k 5
 	$(BIN)/ownview page runs/demo-honest/fedease-honest-seed0 -o runs/books.html --title "Books you may like" --force
 
+deploy-demo: .venv/.deploy  ## a server and three devices as processes of their own, one of them killed and back; loopback alone
+	$(BIN)/python examples/deploy.py runs/deploy-demo
+
 test: .venv/.test  ## unit, property and conformance tests; real-data tests where the data is
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 rounding: .venv/.test  ## what compares engines or asks for learning, with the rounding of other processors
 	set -e; for processor in $(ROUNDING_OF); do \
@@ -63,6 +66,10 @@ clean:
 
 .venv/.test: .venv/.core
 	$(PIP) -e '.[test]'
+	touch $@
+
+.venv/.deploy: .venv/.core
+	$(PIP) -e '.[deploy]'
 	touch $@
 
 .venv/.docs: .venv/.core

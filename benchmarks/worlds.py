@@ -1,10 +1,16 @@
-"""Generated worlds of the size and shape of well-known datasets, for machines that do not have them."""
+"""Generated worlds: of the size and shape of well-known datasets, and of any number of clients."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
+import torch
 
-from ownview.data.interactions import Interactions
+from ownview.data.interactions import IntArray, Interactions
+from ownview.data.questions import Question
+from ownview.data.ragged import Ragged
+from ownview.data.splits import Split
+from ownview.data.timeline import Timeline
 
 SIZES = {
     # users, items, interactions, fewest per user
@@ -35,3 +41,47 @@ def _world(name: str, users: int, items: int, rows: int, fewest: int, seed: int)
     user = np.repeat(np.arange(users), counts)
     times = random.permutation(len(user)).astype(np.int64)
     return Interactions.from_rows(name, user, np.concatenate(chosen), timestamp=times)
+
+
+_DRAWN_TOGETHER = 20_000
+"""Clients whose items are drawn at once."""
+
+
+def crowd(clients: int, items: int, each: int, seed: int = 0) -> Split:
+    """A world in which every client has `each` distinct items by Zipf-like popularity, in a row, and all of them train.
+
+    All that is held is one list of clients x each numbers, which training lists, timelines and exclusions share, and
+    the rows of a source that nobody reads; no object for a client. A client's items do not depend on how many others
+    there are, up to whole chunks of clients.
+
+    Args:
+        clients: n.
+        items: m, at least twice `each`.
+        each: items of a client.
+        seed: of the draw.
+    """
+    shares = np.cumsum(1 / (np.arange(1, items + 1) + 10.0))
+    listed = torch.empty(clients * each, dtype=torch.long)
+    for first in range(0, clients, _DRAWN_TOGETHER):
+        count = min(_DRAWN_TOGETHER, clients - first)
+        drawn = _distinct(count, each, shares / shares[-1], np.random.default_rng([seed, first]))
+        listed[first * each : (first + count) * each] = torch.from_numpy(drawn.reshape(-1))
+    lists = Ragged(torch.arange(0, clients * each + 1, each), listed)
+    row = np.broadcast_to(np.int64(0), clients * each)
+    ids, names = np.arange(clients), np.arange(items)
+    data = Interactions("crowd", ids, names, lists.offsets.numpy().copy(), listed.numpy(), row)
+    nothing = Ragged(torch.zeros(clients + 1, dtype=torch.long), torch.zeros(0, dtype=torch.long))
+    question = Question(nothing, Timeline(lists), lists, open=True)
+    return Split(data, lists, Timeline(lists), question, question, "rows")
+
+
+def _distinct(count: int, each: int, shares: npt.NDArray[np.float64], random: np.random.Generator) -> IntArray:
+    """[count, each] places by their cumulated shares, ascending in a row and none twice: those are drawn again."""
+    found = np.searchsorted(shares, random.random((count, each)))
+    while True:
+        found.sort(axis=1)
+        again = np.zeros(found.shape, dtype=bool)
+        again[:, 1:] = found[:, 1:] == found[:, :-1]
+        if not again.any():
+            return np.minimum(found, len(shares) - 1)
+        found[again] = np.searchsorted(shares, random.random(int(again.sum())))

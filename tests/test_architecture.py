@@ -18,7 +18,7 @@ from ownview.seam.training import ANY_WORLD
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "ownview"
 EVERY = sorted(SOURCE.rglob("*.py"))
-RUNS_METHODS = ("engine", "federation", "runs", "cli", "evaluation", "data")
+RUNS_METHODS = ("engine", "federation", "cluster", "runs", "cli", "evaluation", "data")
 
 
 def _imports(path: Path) -> set[str]:
@@ -60,7 +60,7 @@ def test_what_methods_are_made_of_knows_nobody_who_runs_them(folder: str) -> Non
         assert not runs_them, f"{path} imports {runs_them}"
 
 
-@pytest.mark.parametrize("folder", ["engine", "federation"])
+@pytest.mark.parametrize("folder", ["engine", "federation", "cluster"])
 def test_who_runs_methods_names_none(folder: str) -> None:
     files = sorted((SOURCE / folder).rglob("*.py"))
     assert len(files) > 1
@@ -112,7 +112,8 @@ def test_every_method_and_plugin_has_its_page_with_the_command() -> None:
 
 
 def test_importing_ownview_needs_neither_polars_nor_typer() -> None:
-    code = "import sys, ownview; ownview.run; print([m for m in ('polars', 'typer', 'irspack') if m in sys.modules])"
+    others = ("polars", "typer", "irspack", "ray")
+    code = f"import sys, ownview; ownview.run; print([m for m in {others} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
 

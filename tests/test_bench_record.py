@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
-from ownview.studies.bench.results import _still
+from ownview.studies.bench.renaming import as_called_now
+from ownview.studies.bench.results import _still, read_all
+from ownview.studies.bench.suite import load_suite, part_of, plan
+
+RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def _document(rows: dict[str, int], compared: list[str]) -> dict[str, Any]:
@@ -23,3 +28,14 @@ def test_a_comparison_goes_where_a_run_was_made_elsewhere_or_anew() -> None:
     assert [one["data"] for one in _still(made, other["runs"])] == ["b"]
     anew = _document({"a-1": 9, "b-1": 3}, [])
     assert [one["data"] for one in _still(made, anew["runs"])] == ["b"]
+
+
+def test_runs_from_before_a_setting_came_keep_their_place_in_the_record() -> None:
+    whole = plan(part_of(load_suite("papers"), ["fedem", "popularity"], ["ml-100k"]), Path())
+    names = {one.folder.name for one in whole}
+    mine = [one for one in read_all(RESULTS)["papers"]["runs"] if one["method"] in ("fedem", "popularity")]
+    before = [one for one in mine if one["data"] == "ml-100k"]
+    assert {one["run"] for one in as_called_now(before, whole)} == names
+    other = {**before[-1], "run": "other", "experiment": {**before[-1]["experiment"], "settings": {"alpha": 7.0}}}
+    assert as_called_now([other], whole) == [other], "made with other settings"
+    assert as_called_now([{**other, "method": "gone"}], whole)[0]["run"] == "other"

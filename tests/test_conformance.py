@@ -11,6 +11,7 @@ from torch import Tensor
 
 from ownview import (
     FCF,
+    PLGC,
     Batch,
     CoLR,
     Context,
@@ -18,6 +19,7 @@ from ownview import (
     FedEASE,
     FedEM,
     Federated,
+    FederationOptions,
     FedFast,
     FedIALS,
     FedMF,
@@ -57,9 +59,10 @@ GENTLE: dict[str, dict[str, Any]] = {
 }
 
 
-def _small(cls: type[Federated]) -> Federated:
+def _small(cls: type[Federated], **changes: Any) -> Federated:
     known = {one.name for one in fields(cls)}
-    return cls.of({name: value for name, value in {**SMALL, **GENTLE.get(cls.name, {})}.items() if name in known})
+    values = {name: value for name, value in {**SMALL, **GENTLE.get(cls.name, {})}.items() if name in known}
+    return cls.of({**values, **changes})
 
 
 def _around(methods: dict[str, Federated]) -> dict[str, Federated]:
@@ -118,6 +121,33 @@ def test_conforms(name: str, check: str) -> None:
     if check == "neutral changes nothing" and "+" not in name:
         pytest.skip("a method around nothing")
     CHECKS[check](COMBINATIONS[name])
+
+
+# What papers or released code do otherwise, an option each. Batches are small, so that clients have several an epoch.
+VARIANTS: dict[str, Federated] = {
+    "fedem by epoch": _small(FedEM, nesting="epoch"),
+    "fedem by batch, among those who receive": _small(
+        FedEM, nesting="batch", merges_again=True, mixed_among="receiving"
+    ),
+    "fedrap with decay and clipping": _small(FedRAP, weight_decay=0.01, clip_gradient=0.01, curriculum="sin-released"),
+    "pfedclr with clipping": _small(PFedCLR, clip_gradient=0.01),
+    "plgc by epoch": PLGC.around(_small(FedMF), {"share_every": "epoch"}),
+}
+
+
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variants_equal_one_client_at_a_time(name: str) -> None:
+    CHECKS["loop equals vector"](VARIANTS[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", VARIANTS)
+def test_variants_conform(name: str) -> None:
+    for check in CHECKS:
+        if check not in ("learns", "alone equals vector", "neutral changes nothing"):
+            CHECKS[check](VARIANTS[name])
+    receiving = FederationOptions(receiving=0.5) if "receive" in name else FederationOptions()
+    alone_equals_vector(VARIANTS[name], receiving, torch.float64)
 
 
 @pytest.mark.parametrize("name", LEARNING)

@@ -14,6 +14,8 @@ from ownview.evaluation.protocol import pooled
 from ownview.runs.experiment import Experiment
 from ownview.studies.bench.results import page, read_all, tables, with_tables, write_document
 from ownview.studies.bench.suite import load_suite, plan
+from ownview.studies.ledger.lines import names
+from ownview.studies.ledger.record import read_record, together
 from tests.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,7 +27,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Results and pages as they are committed, to be spoilt."""
     shutil.copytree(ROOT / "results", tmp_path / "results")
     shutil.copytree(ROOT / "docs" / "pictures", tmp_path / "docs" / "pictures")
-    for name in ("docs/published.md", "docs/results.md"):
+    for name in ("docs/published.md", "docs/results.md", "docs/ledger.md"):
         shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -40,7 +42,8 @@ def test_the_committed_pages_are_in_step_with_the_committed_results() -> None:
 
 
 def test_committed_results_are_whole_and_come_from_somewhere() -> None:
-    assert {path.stem for path in (ROOT / "results").glob("*.json")} == set(read_all(ROOT / "results"))
+    files = {path.stem for path in (ROOT / "results").glob("*.json")}
+    assert files == {*read_all(ROOT / "results"), "ledger"}
     for name, found in read_all(ROOT / "results").items():
         rows = {row.name for row in load_suite(name).rows}
         assert {one["method"] for one in found["runs"]} <= rows
@@ -51,6 +54,25 @@ def test_committed_results_are_whole_and_come_from_somewhere() -> None:
             assert known["machine"].keys() == {"system", "processor", "cpu", "cores", "device"}, "no host names"
             assert known["data"]["fingerprint"]
             assert known["packages"]["torch"]
+
+
+def test_the_committed_ledger_is_in_step_with_its_runs(copy: Path, ownview: Callable[..., Outcome]) -> None:
+    record = read_record(ROOT / "results" / "ledger.json")
+    for one in record.runs.values():
+        known = one["provenance"]
+        assert known["revision"], one["run"]
+        assert "+" not in known["revision"], f"{one['run']}: made from a changed source tree"
+        assert known["machine"].keys() == {"system", "processor", "cpu", "cores", "device"}, "no host names"
+    assert together([record], names()).runs.keys() == record.runs.keys(), "the ledger asks for them all"
+    path = copy / "results" / "ledger.json"
+    before = path.read_text(encoding="utf-8")
+    path.write_text(before.replace('"verdict": "within .03"', '"verdict": "higher"', 1), encoding="utf-8")
+    assert path.read_text(encoding="utf-8") != before
+    assert ownview("render-results", "--check").err == f"ownview: results/ledger.json: {STALE}\n"
+    assert ownview("render-results").code == 0
+    assert path.read_text(encoding="utf-8") == before
+    (copy / "docs" / "pictures" / "ledger-here.svg").write_text("<svg/>")
+    assert "docs/pictures/ledger-here.svg" in ownview("render-results", "--check").err
 
 
 def test_committed_runs_are_those_the_suites_ask_for() -> None:
@@ -102,7 +124,7 @@ def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, ownview: Cal
     outcome = ownview("render-results", "--check")
     assert (outcome.code, outcome.err) == (2, f"ownview: {name}: {STALE}\n")
     assert path.read_text(encoding="utf-8") != before, "--check changes nothing"
-    assert ownview("render-results").out == "1 of 8 files changed\n"
+    assert ownview("render-results").out == "1 of 12 files changed\n"
     assert path.read_text(encoding="utf-8") == before
 
 

@@ -109,7 +109,7 @@ def test_the_server_sees_what_a_client_alone_sends(tmp_path: Path) -> None:
     device = Device(federation.terms, own_data(one.split, one.excluded, 4), tmp_path / "4.safetensors")
     offered = one.federation().server.download(1, torch.tensor([4]))
     message = device.round(1, federation.terms.post.write_download(offered, 0))
-    alone = read(message, 4, federation.terms.post, offered, {})
+    alone = read(message, 4, federation.terms, offered, {})
     assert alone.size == view.evidence[0].size
     assert torch.equal(alone.touched, view.evidence[0].touched)
     assert torch.allclose(alone.changes["items"], view.evidence[0].changes["items"], atol=1e-5)

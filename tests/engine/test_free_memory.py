@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ownview.engine.machine import UNKNOWN, free_memory
+from ownview.engine.machine import UNKNOWN, free_memory, parse_bytes, share
 
 MEMINFO = """MemTotal:       24682496 kB
 MemFree:          200000 kB
@@ -56,3 +56,11 @@ def test_a_system_that_does_not_say_counts_as_a_modest_one(text: str | None, tmp
 
 def test_this_machine_has_some() -> None:
     assert free_memory() > 10**8
+
+
+def test_runs_side_by_side_share_what_one_alone_would_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ownview.engine.machine.free_memory", lambda: 24_000)
+    assert share("cpu", "auto", 3) == "4000b", "a third of half"
+    assert parse_bytes(share("cpu", "auto", 3)) == 4000
+    assert share("cpu", "auto", 1) == "auto"
+    assert share("cpu", "2GB", 3) == "2GB"

@@ -10,7 +10,21 @@ import pytest
 import torch
 
 from ownview import FedEM, FedMF
-from tests.engine.golden import ITEMS, UNEVEN_COUNTS, UNEVEN_SHARES, Matrix, Vector, uneven_federation
+from ownview.base.errors import SettingError
+from ownview.federation.server import Mixtures
+from ownview.seam.mixing import Similarity
+from tests.engine.golden import (
+    ITEMS,
+    UNEVEN_COUNTS,
+    UNEVEN_SHARES,
+    AdamByHand,
+    Matrix,
+    Vector,
+    dot,
+    sigmoid,
+    uneven_errors,
+    uneven_federation,
+)
 from tests.engine.merging_by_hand import (
     HIDDEN,
     RHO,
@@ -152,3 +166,92 @@ def test_merging_again_moves_the_table_by_its_share_of_the_score(engine: str) ->
     all_of_it.round(1)
     p = {name: value[0] for name, value in all_of_it.predicting(torch.tensor([0]), None)[0].items()}
     assert torch.allclose(all_of_it.client.scores(p), p["received"] @ p["user"]), "rho = 1 scores what was received"
+
+
+def _merging_and_training_in_turn(number: int, client: Client) -> None:
+    """Algorithm 1: an epoch of the adapter, a merge, an epoch of user and table; Adam anew each time."""
+    for _ in range(EPOCHS):
+        train_adapter(number, client.tables, client.user, 0.0, "em", 1, ADAPTER_RATE)
+        client.tables.own = client.tables.merged("em")
+        train_user_and_table(number, client.user, client.tables.own, 1, RATE)
+
+
+def _in_every_batch(number: int, client: Client) -> None:
+    """One merge with rho as it was; then on every batch a step of t, rho = sigmoid(t), and one of user and table."""
+    tables, user = client.tables, client.user
+    tables.own = tables.merged("dm")
+    of_t, moments = AdamByHand(), {(i, j): AdamByHand() for i in range(-1, ITEMS) for j in range(SIZE)}
+    for _ in range(EPOCHS):
+        errors = uneven_errors(number, [dot(user, row) for row in tables.merged("dm")])
+        rho = sigmoid(tables.adapter.b1)
+        slope = sum(errors[i] * dot(user, tables.apart(i)) for i in range(ITEMS)) * rho * (1 - rho)
+        tables.adapter.b1 = of_t.move(tables.adapter.b1, slope, ADAPTER_RATE)
+        merged, rho = tables.merged("dm"), sigmoid(tables.adapter.b1)
+        errors = uneven_errors(number, [dot(user, row) for row in merged])
+        for_user = [sum(errors[i] * merged[i][j] for i in range(ITEMS)) for j in range(SIZE)]
+        for i in range(ITEMS):
+            slopes = [errors[i] * (1 - rho) * user[j] for j in range(SIZE)]
+            tables.own[i] = [moments[i, j].move(tables.own[i][j], slopes[j], RATE) for j in range(SIZE)]
+        user[:] = [moments[-1, j].move(user[j], for_user[j], RATE) for j in range(SIZE)]
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+@pytest.mark.parametrize(("nesting", "variant"), [("epoch", "em"), ("batch", "dm")])
+def test_adapter_and_table_take_turns(nesting: str, variant: str, engine: str) -> None:
+    method = FedEM(
+        variant=variant, aggregation="mean", embedding_size=SIZE, adapter_layers=(HIDDEN,), learning_rate=RATE,
+        adapter_rate=ADAPTER_RATE, negatives=1, local_epochs=EPOCHS, nesting=nesting, merges_again=nesting == "batch",
+    )  # fmt: skip
+    one = uneven_federation(method, engine)
+
+    def seen() -> dict[str, list]:
+        return {name: value.tolist() for name, value in one.predicting(torch.tensor(CLIENTS), None)[0].items()}
+
+    clients = _start(seen(), variant)
+    for number in (1, 2):
+        one.round(number)
+        for u in CLIENTS:
+            (_merging_and_training_in_turn if nesting == "epoch" else _in_every_batch)(u, clients[u])
+        uploads = [[list(row) for row in client.tables.own] for client in clients]
+        for client in clients:
+            client.tables.received = _mixed(uploads, UNEVEN_SHARES)
+        _check(seen(), clients, variant)
+
+
+def test_nestings_that_make_no_sense_are_refused() -> None:
+    with pytest.raises(SettingError, match=r"nesting='batch': expected merges_again=True with it, found False"):
+        FedEM(nesting="batch")
+    with pytest.raises(SettingError, match=r"nesting='epoch': expected stop_below=0 with it, found 0\.1"):
+        FedEM(nesting="epoch", stop_below=0.1)
+
+
+def test_a_mixture_may_be_of_the_tables_of_those_alone_who_receive() -> None:
+    """Clients 0 and 2 of three receive, with 1 and 3 of the samples; tables are one number each: 0, 5 and 1."""
+    mixtures = Mixtures(Similarity(ALPHA), torch.zeros(1, 1, dtype=torch.float64), 3)
+    tables = torch.tensor([[[0.0]], [[5.0]], [[1.0]]], dtype=torch.float64)
+    mixtures.take(torch.arange(3), tables, torch.tensor([1, 6, 3]))
+    mixtures.mix({}, torch.tensor([True, False, True]))
+    shares, alike = (1 / 4, 3 / 4), 1 / (1 + 1)
+    first = _pair_weights(((shares[0] + ALPHA) / (1 + ALPHA), (shares[1] + ALPHA * alike) / (1 + ALPHA)))
+    third = _pair_weights(((shares[0] + ALPHA * alike) / (1 + ALPHA), (shares[1] + ALPHA) / (1 + ALPHA)))
+    expected = [[first[0], 0, first[1]], [0, 1, 0], [third[0], 0, third[1]]]
+    assert mixtures.weights.tolist() == pytest.approx(np.array(expected), abs=1e-12)
+    assert mixtures.sent(torch.tensor([1])).tolist() == [[[5.0]]], "who does not receive has its own"
+    mixtures.mix({}, torch.tensor([False, False, False]))
+    assert mixtures.weights.tolist() == torch.eye(3).tolist()
+
+
+@pytest.mark.parametrize("share", [0.5, 1.0])
+def test_the_server_mixes_for_those_who_receive_in_the_next_round(share: float) -> None:
+    method = FedEM(embedding_size=SIZE, negatives=1, local_epochs=1, mixed_among="receiving")
+    one = uneven_federation(method, "vector", receiving=share)
+    everybody = torch.tensor(CLIENTS)
+    kinds = set()
+    for number in range(1, 9):
+        one.round(number)
+        receives = one.server.download(number + 1, everybody, for_training=True).receives
+        weights = one.server.mixtures["items"].weights
+        together = int(2 if receives is None else receives.sum())
+        kinds.add(together)
+        assert torch.equal(weights, torch.eye(2, dtype=torch.float64)) == (together < 2)
+    assert kinds == ({0, 1, 2} if share == 0.5 else {2}), "all cases must have come about"

@@ -12,7 +12,7 @@ import torch
 
 from ownview import FedRAP
 from ownview.base.errors import SettingError
-from ownview.methods.fedrap import strength
+from ownview.parts.curriculum import strength
 from ownview.seam.training import Batch, Context
 from tests.engine.golden import ITEMS, POSITIVES, dot, error, federation
 
@@ -105,11 +105,15 @@ def test_variants_hold_what_they_say() -> None:
         ("sin", [0.0998, 0.9093]),
         ("square", [0, 0]),
         ("frac", [1 / 2, 1 / 21]),
+        ("sin-released", [0, (math.sin(1.8) + 1) / 2]),
+        ("square-released", [0, 0]),
     ],
 )
 def test_curricula(curriculum: str, expected: list[float]) -> None:
     assert [strength(curriculum, 1), strength(curriculum, 20)] == pytest.approx(expected, abs=1e-4)
     assert strength("square", 10) == 1
+    wave = [strength("square-released", number) for number in range(1, 14)]
+    assert wave == [0, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 1], "off in the first round, then five rounds on and five off"
 
 
 def _settings_of_the_papers_variants() -> dict[str, str]:
@@ -138,3 +142,40 @@ def test_norms_of_the_shared_table(norm: str, size: float) -> None:
     batch = Batch(rows, torch.tensor([1.0, 0, 0]), torch.ones(3), positives, counts, rows[:0])
     expected = math.log(2) - 0.2 * (9 + 0.25) / 2 + 0.1 * size
     assert float(method.loss(p, batch, Context(round=1))) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+@pytest.mark.parametrize(("decay", "clip"), [(0.3, 0.0), (0.0, 0.02), (0.3, 0.02)])
+def test_weight_decay_and_clipping_by_gradient(engine: str, decay: float, clip: float) -> None:
+    """One epoch of one batch, in which every client sees every item; only C's gradient is clipped."""
+    method = FedRAP(
+        embedding_size=SIZE, negatives=2, local_epochs=1, apart=0.0, sparse=0.0, network_rate=NETWORK,
+        table_rate=TABLE, weight_decay=decay, clip_gradient=clip,
+    )  # fmt: skip
+    one = federation(method, engine)
+    common = one.server.shared["common"].tolist()
+    start = one.predicting(torch.tensor([0, 1]), None)[0]
+    owns, ws, bs = start["own"].tolist(), start["weight"].tolist(), start["bias"].tolist()
+    loss = one.round(1).loss
+    plain = federation(FedRAP(embedding_size=SIZE, negatives=2, local_epochs=1, apart=0.0, sparse=0.0), engine)
+    assert loss == pytest.approx(plain.round(1).loss, abs=1e-12), "the loss that is told has no decay in it"
+    trained, norms = [], []
+    for client, (own, w, b) in enumerate(zip(owns, ws, bs, strict=True)):
+        table = [[own[i][j] + common[i][j] for j in range(SIZE)] for i in range(ITEMS)]
+        errors = [error(client, i, dot(w, table[i]) + b) for i in range(ITEMS)]
+        slopes = [[errors[i] * w[j] + decay * common[i][j] for j in range(SIZE)] for i in range(ITEMS)]
+        norms.append(math.sqrt(sum(dot(row, row) for row in slopes)))
+        factor = min(1.0, clip / norms[-1]) if clip else 1.0
+        trained.append([[common[i][j] - TABLE * factor * slopes[i][j] for j in range(SIZE)] for i in range(ITEMS)])
+        for i in range(ITEMS):
+            own[i] = [own[i][j] - TABLE * (errors[i] * w[j] + decay * own[i][j]) for j in range(SIZE)]
+        for_w = [sum(errors[i] * table[i][j] for i in range(ITEMS)) + decay * w[j] for j in range(SIZE)]
+        bs[client] = b - NETWORK * (sum(errors) + decay * b)
+        w[:] = [w[j] - NETWORK * for_w[j] for j in range(SIZE)]
+    assert not clip or min(norms) > clip, "the bound must bind for this test to mean something"
+    mean = [[(trained[0][i][j] + trained[1][i][j]) / 2 for j in range(SIZE)] for i in range(ITEMS)]
+    assert one.server.shared["common"].tolist() == pytest.approx(np.array(mean), abs=1e-9)
+    found = one.predicting(torch.tensor([0, 1]), None)[0]
+    assert found["own"].tolist() == pytest.approx(np.array(owns), abs=1e-9)
+    assert found["weight"].tolist() == pytest.approx(np.array(ws), abs=1e-9)
+    assert found["bias"].tolist() == pytest.approx(bs, abs=1e-9)

@@ -83,8 +83,37 @@ def test_pfedclr(engine: str, fresh: bool) -> None:
 def test_the_variants_move_what_they_say(variant: str) -> None:
     """Step 1 of `af` moves the user vector with the table; of `cf` it does not; the buffer moves in both."""
     one = federation(PFedCLR(embedding_size=2, negatives=2, local_epochs=1, variant=variant), "vector")
-    first = one.client.phases[0].steps[0].names
-    assert first == (("user", "items") if variant == "af" else ("items",))
+    first = [name for part in one.client.phases[0].steps[0].parts for name in part.names]
+    assert first == (["user", "items"] if variant == "af" else ["items"])
     one.round(1)
     assert changed_rows(one.clients.tables["buffer"])[0].all()
     assert float(one.predicting(torch.tensor([0]), None)[0]["buffer"].abs().sum()) > 0
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+@pytest.mark.parametrize("variant", ["clr", "af"])
+def test_the_tables_gradient_is_clipped_in_every_step(engine: str, variant: str) -> None:
+    """Two steps on the table with a bound that binds: the second's moments remember the first's clipped gradient."""
+    bound, rate = 0.05, 0.05
+    method = PFedCLR(
+        embedding_size=2, negatives=2, local_epochs=2, learning_rate=rate, variant=variant, clip_gradient=bound
+    )
+    one = federation(method, engine)
+    table, users = one.server.shared["items"].tolist(), one.clients.own["user"].tolist()
+    one.round(1)
+    found = one.predicting(torch.tensor([0, 1]), None)[0]["items"]
+    for client, user in enumerate(users):
+        own, norms = [list(row) for row in table], []
+        moments = {(i, j): AdamByHand() for i in range(-1, ITEMS) for j in range(2)}
+        for _ in range(2):
+            errors = [error(client, i, dot(user, own[i])) for i in range(ITEMS)]
+            for_user = [sum(errors[i] * own[i][j] for i in range(ITEMS)) for j in range(2)]
+            slopes = [[errors[i] * user[j] for j in range(2)] for i in range(ITEMS)]
+            norms.append(sum(dot(row, row) for row in slopes) ** 0.5)
+            factor = min(1.0, bound / norms[-1])
+            for i in range(ITEMS):
+                own[i] = [moments[i, j].move(own[i][j], factor * slopes[i][j], rate) for j in range(2)]
+            if variant == "af":  # whose user vector moves in step 1, unclipped
+                user[:] = [moments[-1, j].move(user[j], for_user[j], rate) for j in range(2)]
+        assert min(norms) > bound
+        assert found[client].tolist() == pytest.approx(np.array(own), abs=1e-9)

@@ -22,6 +22,7 @@ from tests.engine.golden import (
     Matrix,
     Vector,
     dot,
+    sigmoid,
     uneven_errors,
     uneven_federation,
 )
@@ -195,3 +196,37 @@ def test_both_halves_off_is_fedmf() -> None:
         plain.round(number)
     assert torch.equal(off.server.shared["items"], plain.server.shared["items"])
     assert torch.equal(off.clients.own["user"], plain.clients.own["user"])
+
+
+def _in_single_samples(client: Client, order: tuple[int, ...], *, once: bool) -> tuple[Vector, Matrix]:
+    """Client 1's epochs of two batches, one sample each, in the given order of items; 1 is its positive, 3 is none."""
+    user, own = list(client.user), [list(row) for row in client.own]
+    share = 0.0
+    for k, item in enumerate(order):
+        if not once or k % 2 == 0:
+            share = _share(Client(user, own, client.received, {}))
+        row = [share * c + (1 - share) * g for c, g in zip(own[item], client.received[item], strict=True)]
+        slope = sigmoid(dot(user, row)) - (1.0 if item == 1 else 0.0)
+        moved = [c - TABLE_RATE * slope * share * u for c, u in zip(own[item], user, strict=True)]
+        user, own[item] = [u - RATE * slope * q for u, q in zip(user, row, strict=True)], moved
+    return user, own
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+def test_the_share_is_worked_out_once_an_epoch_where_asked(engine: str) -> None:
+    """Which of two samples comes first is drawn; each of the four ways two epochs can go is worked out."""
+    inner = FedMF(
+        embedding_size=SIZE, optimizer="sgd", learning_rate=RATE, table_rate=TABLE_RATE, negatives=1, local_epochs=2,
+        batch_size=1,
+    )  # fmt: skip
+    one = uneven_federation(PLGC(inner=inner, redundancy="none", share_every="epoch"), engine)
+    start = {name: value[1].tolist() for name, value in one.predicting(torch.tensor(CLIENTS), None)[0].items()}
+    begun = Client(start["user"], start["items"], [list(row) for row in start["items"]], {})
+    one.round(1)
+    found = one.predicting(torch.tensor(CLIENTS), None)[0]
+    reached = np.array([*found["items"][1].tolist(), found["user"][1].tolist()])
+    for once in (True, False):
+        orders = [(*first, *second) for first in ((1, 3), (3, 1)) for second in ((1, 3), (3, 1))]
+        by_hand = [_in_single_samples(begun, order, once=once) for order in orders]
+        apart = min(float(np.abs(reached - np.array([*own, user])).max()) for user, own in by_hand)
+        assert (apart < 1e-12) == once, "and not for every batch"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from ownview.parts.transitions import standardised
 from ownview.registry import enough_rounds
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment
+from ownview.runs.fitted import fit_like
 from ownview.runs.run import resume, run
 from ownview.testing.worlds import block_world
 
@@ -97,6 +99,46 @@ def test_finished_runs_are_blended_without_training(world: Interactions, tmp_pat
     trained = run(Experiment(method="blend", data="w", settings={"parts": ("ease", "markov")}), data=world)
     assert finished.metrics == pytest.approx(trained.metrics)
     assert resume(tmp_path / "blend", data=world).metrics == finished.metrics
+
+
+def test_a_blend_is_trained_on_everything_with_the_weights_it_was_measured_with(
+    world: Interactions, tmp_path: Path
+) -> None:
+    measured = run(Experiment(method="blend", data="w", settings={"parts": PARTS}), data=world, out=tmp_path / "blend")
+    found = measured.folder.read_tensors("model")[0]["weights"]
+    fitted = run(fit_like(tmp_path / "blend"), data=world, out=tmp_path / "model")
+    assert torch.equal(fitted.folder.read_tensors("model")[0]["weights"], found)
+    assert fitted.result["settings_from"]["run"] == str(tmp_path / "blend")
+    assert fitted.result["notes"][-1].startswith("blend: weights of the 3 parts, of another run:")
+
+    parts = []
+    for text in PARTS:
+        part = Part.read(text)
+        run(Experiment(method=part.method, data="w", settings=part.settings), data=world, out=tmp_path / part.method)
+        parts.append(tmp_path / f"{part.method}-model")
+        run(fit_like(tmp_path / part.method), data=world, out=parts[-1])
+    put_together = run(blend_of(parts, like=tmp_path / "blend"), data=world, out=tmp_path / "together")
+    for user in world.users.tolist():
+        assert put_together.recommend(user, 5) == fitted.recommend(user, 5)
+
+
+def test_weights_come_from_a_measured_blend_of_the_same_methods(world: Interactions, tmp_path: Path) -> None:
+    for name in ("ease", "markov", "fedmf"):
+        run(Experiment(method=name, data="w", rounds=1), data=world, out=tmp_path / name)
+    run(blend_of([tmp_path / "ease", tmp_path / "markov"]), data=world, out=tmp_path / "blend")
+    run(blend_of([tmp_path / "ease", tmp_path / "fedmf"]), data=world, out=tmp_path / "trained")
+    with pytest.raises(SettingError, match="expected a measured blend of markov, ease; found ease, markov"):
+        blend_of([tmp_path / "markov", tmp_path / "ease"], like=tmp_path / "blend")
+    with pytest.raises(SettingError, match="expected a measured blend of ease, markov; found ease"):
+        blend_of([tmp_path / "ease", tmp_path / "markov"], like=tmp_path / "ease")
+    with pytest.raises(SettingError, match="its part fedmf trains round by round; train every part on everything"):
+        fit_like(tmp_path / "trained")
+    given = replace(fit_like(tmp_path / "blend"), settings=blend_of([tmp_path / "ease", tmp_path / "markov"]).settings)
+    with pytest.raises(SettingError, match="blend chooses its weights on validation, and here nothing is held out"):
+        run(given, data=world)
+    weighed = replace(given, settings={**given.settings, "weights": (0.5, 0.5, 0.5, 0.5)})
+    with pytest.raises(SettingError, match="has items held out; expected a model trained on everything"):
+        run(weighed, data=world)
 
 
 def test_runs_that_were_asked_something_else_are_not_blended(world: Interactions, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import os
 import random
 import re
 import resource
+import signal
 import subprocess
 import sys
 import tomllib
@@ -21,7 +22,7 @@ from safetensors import safe_open
 from tests.outcome import PATIENCE, Outcome
 
 from ownview.base.errors import OutputError, TrainingError
-from ownview.base.files import write_bytes, write_json, write_text, write_whole, writing
+from ownview.base.files import drop_unfinished, write_bytes, write_json, write_text, write_whole, writing
 from ownview.runs import folder as folder_module
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import open_run, resume, run
@@ -79,6 +80,28 @@ class TestWriteWhole:
         with pytest.raises(OutputError if isinstance(failure, OSError) else type(failure)):
             write_whole(path, half)
         assert {one.name: one.read_text() for one in tmp_path.iterdir()} == ({} if old is None else {path.name: old})
+
+    def test_a_killed_write_leaves_nothing_that_is_not_dropped(self, tmp_path: Path) -> None:
+        """Libraries write to temporary files of their own beside the one they are given."""
+        program = """
+import os, pathlib, signal, sys
+from ownview.base.files import write_whole
+
+def half(temporary):
+    temporary.write_text("hal")
+    temporary.with_name(".tmpOfALibrary").write_text("ha")
+    os.kill(os.getpid(), signal.SIGKILL)
+
+write_whole(pathlib.Path(sys.argv[1]), half)
+"""
+        path = tmp_path / "model.safetensors"
+        path.write_text("before")
+        killed = subprocess.run([sys.executable, "-c", program, path], check=False)
+        assert killed.returncode == -signal.SIGKILL
+        assert path.read_text() == "before"
+        assert len(list(tmp_path.iterdir())) == 2
+        drop_unfinished(path)
+        assert [one.name for one in tmp_path.iterdir()] == [path.name]
 
     def test_error_names_the_file_and_the_reason(self, tmp_path: Path) -> None:
         def full(temporary: Path) -> None:

@@ -203,7 +203,10 @@ def test_killed_before_provenance_was_written_still_ends_whole(
 
 def test_temporary_files_of_a_killed_process_go_and_other_files_stay(world: Path, tmp_path: Path) -> None:
     folder = crash(experiment_of("fedmf", world, FEW), tmp_path / "run", 3)
-    (folder / ".checkpoint.safetensors.x1y2z3").write_bytes(b"half")
+    left = folder / ".checkpoint.safetensors.01234567"
+    left.mkdir()
+    (left / "checkpoint.safetensors").write_bytes(b"half")
+    (left / ".tmpOfALibrary").write_bytes(b"half of it")
     (folder / ".gitignore").write_text("*\n")
     resume(folder)
     assert [path.name for path in folder.glob(".*")] == [".gitignore"]
@@ -339,7 +342,8 @@ def test_a_signal_in_a_runs_last_round_ends_what_comes_after_it(world: Path, tmp
 def test_a_folder_left_empty_by_a_killed_process_is_begun_anew(world: Path, tmp_path: Path) -> None:
     task = (experiment_of("fedmf", world, 2), tmp_path / "run")
     task[1].mkdir()
-    (task[1] / ".experiment.toml.abcdefgh").write_text("meth")
+    (task[1] / ".experiment.toml.abcdefgh").mkdir()
+    (task[1] / ".experiment.toml.abcdefgh" / "experiment.toml").write_text("meth")
     (done,) = run_all([task], jobs=1, memory="auto", data_dir=None)
     assert done.result["rounds"] == 2
     other = tmp_path / "other"

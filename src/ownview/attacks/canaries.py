@@ -225,7 +225,7 @@ def _length(terms: Terms, space: Space, example: Upload) -> float:
     """As long as the mechanism lets through: any length where it clips, else that of what a client really sends."""
     usual = float(example.norms()[0]) or 1.0
     huge = 1e4 * usual
-    arrived = float(terms.sent(space.canary(0, huge, example), 1).norms()[0])
+    arrived = float(terms.seen(terms.sent(space.canary(0, huge, example), 1), 1).norms()[0])
     return usual if arrived > huge / 2 else huge
 
 
@@ -260,7 +260,7 @@ class Canaries:
         for client in range(self.count):
             scores = torch.zeros(self.space.size, dtype=torch.float64)
             for number in range(1, rounds + 1):
-                found = self.space.scores(self.space.part(self.sent(client, number)))
+                found = self.space.scores(self.space.part(self.terms.seen(self.sent(client, number), number)))
                 scores += found / self._spread(torch.cat([found[:client], found[client + 1 :]]))
             inside.append(scores[client : client + 1])
             outside.append(torch.cat([scores[:client], scores[client + 1 :]]))
@@ -292,7 +292,8 @@ class Canaries:
     def _heard(self, cohort: Tensor, number: int) -> list[int]:
         """Clients that add anything: canaries, and the others where a mechanism makes something of nothing."""
         silent = self.sent(self.count, number)
-        adds = any(bool(value.any()) for value in (*silent.whole.values(), *silent.written_out().values()))
+        sent = (*silent.whole.values(), *silent.written_out().values())
+        adds = any(bool(value.any()) for value in (sent if silent.words is None else (silent.words,)))
         return [client for client in cohort.tolist() if adds or client < self.count]
 
 

@@ -13,7 +13,8 @@ import torch
 from torch import Tensor
 
 from ownview.federation.messages import Download, Upload
-from ownview.federation.post import Post
+from ownview.federation.protected import BOUND
+from ownview.federation.terms import Terms
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.roles import PERSONAL, REPORTED
 
@@ -65,17 +66,18 @@ class Evidence:
         return all(bool(part.ne(0).reshape(len(part), -1).any(1).all()) for part in _all(self.changes, self.counts))
 
 
-def read(message: bytes, identity: int, post: Post, offered: Download, before: Mapping[str, Tensor]) -> Evidence:
+def read(message: bytes, identity: int, terms: Terms, offered: Download, before: Mapping[str, Tensor]) -> Evidence:
     """What a message says.
 
     Args:
         message: of one client.
         identity: of the client.
-        post: reads it.
+        terms: that everybody knows; whole numbers are read as the tables they would be without masks.
         offered: what the server sent this client in the same round.
         before: by name, personal tables that it had from this client earlier.
     """
-    upload = post.read_upload(message, identity)
+    post = terms.post
+    upload = terms.seen(post.read_upload(message, identity), offered.round, offered.values.get(BOUND))
     changes = _rows(upload, post.num_items)
     told: dict[str, Tensor] = {}
     other: dict[str, Tensor] = {}

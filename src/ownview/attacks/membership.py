@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ownview.attacks.guesses import Inapplicable
 from ownview.attacks.scoring import CLEARLY, AttackFinding, areas, without
-from ownview.attacks.view import CuriousServer, Scene
+from ownview.attacks.view import CuriousServer, Scene, expecting
 from ownview.federation.messages import Upload
 from ownview.federation.round import Federation
 from ownview.seam.server import SUMS
@@ -42,6 +42,7 @@ def attack(scene: Scene, asked: int = 100) -> AttackFinding:
     if half < 2:
         return without(NAME, SEES, Inapplicable(f"{len(order)} clients are too few for two halves"))
     members, others = order[:half].sort().values, order[half:].sort().values
+    federation.terms = expecting(federation.terms, half, masks=False)
     server = CuriousServer(federation.terms, order[:0], members)
     federation.server = server
     federation.round(1)

@@ -13,7 +13,10 @@ from ownview.data.ragged import Ragged
 from ownview.evaluation.findings import Finding
 
 CLEARLY = 0.6
-"""An area under the curve from which on an attack has learnt something, and more than the control by 0.05."""
+"""An area under the curve from which on an attack has learnt something, and more than the control by 0.05.
+
+It must also be more than three standard errors above one half: of few users a guess that knows nothing may look good.
+"""
 
 _MARGIN = 0.05
 _READS = 0.9
@@ -79,7 +82,7 @@ def items_scored(
         others = _figures(guess, own[_deranged(len(own), seed)])
         values |= {f"shuffled {name}": float(each.mean()) for name, each in others.items()}
     values["clients"] = len(guess.clients)
-    clear = values["AUC"] >= max(CLEARLY, values.get("shuffled AUC", 0.0) + _MARGIN)
+    clear = values["AUC"] >= max(CLEARLY, values.get("shuffled AUC", 0.0) + _MARGIN, 0.5 + 3 * _chance(own))
     reads = min(values["precision"], values["recall"]) >= _READS
     many = f"{len(guess.clients)} users"
     if clear and reads:
@@ -143,6 +146,16 @@ def areas(scores: Tensor, positive: Tensor) -> Tensor:
     count, rest = positive.sum(-1).double(), (~positive).sum(-1).double()
     above = (ranks * positive).sum(-1) - count * (count + 1) / 2
     return torch.where((count > 0) & (rest > 0), above / (count * rest).clamp(min=1), 0.5)
+
+
+def _chance(positive: Tensor) -> float:
+    """Standard error of the mean AUC of rows [C, m] for guesses that know nothing.
+
+    One row's has the variance (a + b + 1) / (12 a b), a positives and b others; 0 without either.
+    """
+    count, rest = positive.sum(-1).double(), (~positive).sum(-1).double()
+    each = torch.where((count > 0) & (rest > 0), (count + rest + 1) / (12 * count * rest).clamp(min=1), 0.0)
+    return float(each.sum().sqrt() / len(positive))
 
 
 def _ranks(scores: Tensor) -> Tensor:

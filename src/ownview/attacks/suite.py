@@ -24,6 +24,7 @@ from ownview.attacks.scoring import AttackFinding, items_scored, vectors_scored,
 from ownview.attacks.view import Scene, ServerView, victims, watch
 from ownview.federation.round import Federation
 from ownview.privacy.budget import DELTA, budget
+from ownview.privacy.masks import MASKED, Masks, masked_sums
 from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL
 
 AUDIT = "canary audit"
@@ -109,7 +110,8 @@ def from_one_upload(scene: Scene, clients: int, seed: int = 0) -> AttackFinding:
     nothing = without("one upload", "one upload", Inapplicable("no message says anything of single items"))
     best = max(found, key=_success, default=nothing)
     mode = scene.options.privacy.partition(":")[0]
-    trusted = {CENTRAL: "; it adds the noise and is trusted", DISTRIBUTED: "; masks on uploads would hide that"}
+    hidden = "; masks, which were left out, hide that"
+    trusted = {CENTRAL: "; it adds the noise and is trusted", DISTRIBUTED: hidden, MASKED: hidden}
     return replace(best, sentence=best.sentence + trusted.get(mode, "")) if best.succeeds else best
 
 
@@ -147,7 +149,7 @@ def claim_of(privacy: str) -> Claim:
     """Read the setting `privacy`: what it promises of uploads or of sums, where it names a budget."""
     asked = budget(privacy)
     if asked is None:
-        return Claim(UPLOAD, None)
+        return Claim(UPLOAD if masked_sums(privacy) is None else SUM, None)
     return Claim(UPLOAD if asked.mode == LOCAL else SUM, asked.epsilon, asked.delta)
 
 
@@ -156,8 +158,12 @@ def notes_on(privacy: str) -> tuple[str, ...]:
     mode = privacy.partition(":")[0]
     if mode == CENTRAL:
         return ("central: the server adds the noise and is trusted; attacks on uploads show what it could read itself",)
-    if mode == DISTRIBUTED:
-        return ("distributed: uploads are meant to be masked; without masks the server sees what attacks on them see",)
+    if mode in (DISTRIBUTED, MASKED):
+        asked, sums = budget(privacy), masked_sums(privacy)
+        masks = asked.masks if asked is not None else sums.masks if sums is not None else Masks()
+        if masks.real:
+            return (f"{mode}: uploads are masked; attacks on one read masks, and only the sum is there to attack",)
+        return (f"{mode}: masks were left out (masks=skipped); attacks on uploads show what they hide",)
     if mode == "laplace":
         return ("laplace: nothing is clipped, so that no epsilon holds, however large the noise",)
     return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -17,6 +17,8 @@ from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
+from ownview.privacy.budget import budget
+from ownview.privacy.masks import MaskedSums, Masks, masked_sums
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.training import Params
@@ -77,12 +79,11 @@ class CuriousServer(AggregationServer):
                 self._note(upload.one(place), client)
 
     def _note(self, upload: Upload, client: int) -> None:
-        post = self.terms.post
-        message = post.write_upload(upload, self.number)
+        message = self.terms.post.write_upload(upload, self.number)
         if not message:
             return
         offered = self.download(self.number, upload.clients, for_training=True)
-        found = read(message, client, post, offered, self.latest.get(client, {}))
+        found = read(message, client, self.terms, offered, self.latest.get(client, {}))
         self.latest[client] = dict(found.tables)
         self.evidence.append(found)
 
@@ -137,11 +138,34 @@ def watch(scene: Scene, clients: Tensor, rounds: int, cohort: Tensor | None = No
         what the server saw, and the federation, of which only scoring may look at what clients hold.
     """
     federation = scene.federation()
+    if cohort is not None:
+        federation.terms = expecting(federation.terms, len(cohort))
     server = CuriousServer(federation.terms, clients, cohort)
     federation.server = server
     for number in range(1, rounds + 1):
         federation.round(number)
     return view_of(federation.terms, server), federation
+
+
+def expecting(terms: Terms, clients: int, *, masks: bool = True) -> Terms:
+    """The same terms for rounds of so many clients, where uploads are masked: others need more to release anything.
+
+    Args:
+        terms: of a federation.
+        clients: of every round.
+        masks: whether they are put on; sums are the same without.
+    """
+    if terms.masked is None:
+        return terms
+    plan, asked, sums = terms.world.protection, budget(terms.options.privacy), masked_sums(terms.options.privacy)
+    plain = Masks(real=terms.masked.masks.real and masks)
+    if asked is not None and plan is not None:
+        privacy = str(replace(asked, masks=plain))
+        plan = replace(plan, clients=float(clients), threshold=plain.survivors(clients, privacy))
+    else:
+        privacy = str(MaskedSums(terms.masked.clip if sums is None else sums.clip, plain))
+    options = replace(terms.options, privacy=privacy, clients=str(clients))
+    return replace(terms, options=options, world=replace(terms.world, protection=plan))
 
 
 def view_of(terms: Terms, server: CuriousServer) -> ServerView:

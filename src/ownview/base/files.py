@@ -16,34 +16,39 @@ from ownview.base.errors import OutputError
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
-    """Let `write` fill a temporary file beside `path`, then put it in place in one step.
+    """Let `write` fill a file in a temporary folder beside `path`, then put it in place in one step.
 
     On failure (a full disk, say) the old file stays as it was and nothing is left behind. Who may read a new file is
     for the umask to say; a file that is replaced keeps its rights. What is no plain file (a device, a pipe) cannot be
     replaced and is written to.
+
+    The folder is there because some libraries write to a temporary file of their own beside the one they are given:
+    where the process is killed, `drop_unfinished` finds that one too.
     """
     with writing(path):
         if path.exists() and not path.is_file() and not path.is_dir():
             write(path)
             return
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        folder = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        folder.mkdir()
         try:
+            temporary = folder / path.name
+            temporary.touch(0o666)
             rights = stat.S_IMODE((path if path.is_file() else temporary).stat().st_mode)
             write(temporary)
             temporary.chmod(rights)  # some writers put a file of their own in place
             with temporary.open("rb") as written:
                 os.fsync(written.fileno())
             temporary.replace(path)
-        except BaseException:
-            temporary.unlink(missing_ok=True)
-            raise
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def drop_unfinished(path: Path) -> None:
-    """Remove temporary files that processes killed while they wrote `path` have left beside it."""
+    """Remove what processes killed while they wrote `path` have left beside it."""
     for left in path.parent.glob(f".{path.name}.????????"):
-        left.unlink(missing_ok=True)
+        with writing(left):
+            shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -22,7 +22,7 @@ from ownview.config.settings import setting
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.methods.fedrap import CURRICULA, strength
+from ownview.parts.curriculum import CURRICULA, strength
 from ownview.seam.initial import Normal, Uniform
 from ownview.seam.training import Params
 

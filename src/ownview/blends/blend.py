@@ -34,11 +34,20 @@ class Blend(Settings):
         low=0,
     )  # fmt: skip
     pause_days: float = setting(1.0, "days since the last item, after which clients choose weights apart", above=0)
+    weights: tuple[float, ...] = setting(
+        (), "found before: a weight a part, then the same for clients behind a pause; none to find them on validation",
+        low=0,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 2 <= len(self.parts) <= 6:
             raise SettingError(f"blend setting parts={self.parts}: expected 2 to 6 parts, found {len(self.parts)}")
+        if len(self.weights) not in (0, 2 * len(self.parts)):
+            raise SettingError(
+                f"blend setting weights={self.weights}: expected {2 * len(self.parts)} numbers for {len(self.parts)} "
+                f"parts, found {len(self.weights)}"
+            )
 
 
 class Part(NamedTuple):

@@ -20,15 +20,19 @@ def command(
         float,
         typer.Option("--own", help="Weight of own wins beside everybody's; 0: the same for all.", min=0),
     ] = 0.0,
+    like: Annotated[
+        Path | None,
+        typer.Option("--like", help="A measured blend of the same methods: its weights, for models of `ownview fit`."),
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the run; must not exist.")] = None,
     memory: Memory = "auto",
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Blend finished runs at home: standardised scores added up, weights by validation wins summed over clients."""
-    experiment = blend_of(runs, own)
+    experiment = blend_of(runs, own, like)
     folder = out or new_folder(folder_of(experiment))
-    with progress("blend", 1, quiet=as_json) as advance:
+    with progress("blending, rounds", 1, quiet=as_json) as advance:
         finished = run(
             experiment, out=folder, memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance("")
         )

@@ -63,7 +63,7 @@ def command(
     protocols = list(dict.fromkeys(protocol or ["honest"]))
     tasks = _tasks(base, methods, protocols, seeds, with_privacy(sets, privacy), folder)
     total = sum(experiment.rounds_needed for experiment, _ in tasks)
-    with progress(f"{len(tasks)} runs", total, quiet=as_json) as advance:
+    with progress(f"{len(tasks)} runs, rounds", total, quiet=as_json) as advance:
         runs = run_all(
             tasks, jobs=jobs, memory=memory, data_dir=data_dir, on_round=lambda run, number, metrics: advance(run.name)
         )

@@ -80,6 +80,12 @@ COMMANDS = {
         "export",
         "Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card.",
     ),
+    "deploy": Command(
+        "deploy", "Federations of real devices, each with its own data: init, server, client, status, stop."
+    ),
+    "client": Command(
+        "client", "The life of a device: run (train when asked), recommend (offline), sent (what has left)."
+    ),
     "ls": Command("listing", "List methods, plug-ins, presets, datasets or runs."),
     "doctor": Command("doctor", "Show versions, devices, memory and the datasets found."),
     "data": Command("data", "Datasets: ls, describe, fetch, import."),

@@ -38,7 +38,8 @@ Privacy = Annotated[
     str | None,
     typer.Option(
         "--privacy",
-        help="A budget: central:epsilon=8 (docs/privacy.md). Noise alone: laplace:0.5, gaussian:clip=0.1,noise=1.",
+        help="A budget: central:epsilon=8 (docs/privacy.md). Masks alone: masked:clip=1. Noise alone: laplace:0.5, "
+        "gaussian:clip=0.1,noise=1.",
     ),
 ]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]

@@ -107,11 +107,11 @@ class Lines:
         self.told = now
         left = (now - self.began) / self.done * max(self.total - self.done, 0)
         said = f" ({words})" if words else ""
-        line = f"{self.title}: {self.done} of {self.total}{said}, about {_clock(left)} left"
+        line = f"{self.title}: {self.done} of {self.total}{said}, about {clock_words(left)} left"
         Console(stderr=True, highlight=False).print(line, soft_wrap=True, markup=False)
 
 
-def _lines_wanted() -> bool:
+def lines_wanted() -> bool:
     """Whoever keeps what comes out may do without: OWNVIEW_PROGRESS=off."""
     return os.environ.get("OWNVIEW_PROGRESS", "") != "off"
 
@@ -121,7 +121,7 @@ def progress(title: str, total: int, *, quiet: bool = False) -> Iterator[Advance
     """A bar over `total` units on a terminal, a line now and then elsewhere; nothing where `quiet` is set."""
     with bars(quiet=quiet) as bar:
         if bar is None:
-            yield (lambda words: None) if quiet or not _lines_wanted() else Lines(title, total).advance
+            yield (lambda words: None) if quiet or not lines_wanted() else Lines(title, total).advance
             return
         task = bar.add_task(title, total=total, words="")
         yield lambda words: bar.update(task, advance=1, words=words)
@@ -151,8 +151,8 @@ class Board:
             if RunFolder(folder).finished:
                 self.tested[folder] = f"[green]{RunFolder(folder).read_result()['test']['HR@10']:.3f}[/]"
         left = self.forecast.seconds_left()
-        words = f"{len(self.tested)} of {len(self.totals)} runs, {_clock(time.monotonic() - self.started)}"
-        words += "" if left is None else f", about {_clock(left)} left"
+        words = f"{len(self.tested)} of {len(self.totals)} runs, {clock_words(time.monotonic() - self.started)}"
+        words += "" if left is None else f", about {clock_words(left)} left"
         to_do = [one for one in self.planned if one.folder not in self.tested]
         data = dict.fromkeys(one.data for one in to_do if one.folder in self.latest) or [one.data for one in to_do][:1]
         return Group(f"[bold]{escape(self.title)}[/]: {words}", *(self._table(name) for name in data))
@@ -176,7 +176,7 @@ class Board:
 def live(title: str, planned: Sequence[Planned], jobs: int, *, quiet: bool = False) -> Iterator[Told]:
     """Show the board on stderr, a line now and then where that is no terminal; nothing where `quiet` is set."""
     console = Console(stderr=True)
-    if quiet or not (console.is_terminal or _lines_wanted()):
+    if quiet or not (console.is_terminal or lines_wanted()):
         yield lambda folder, number, metrics: None
         return
     if not console.is_terminal:
@@ -188,7 +188,8 @@ def live(title: str, planned: Sequence[Planned], jobs: int, *, quiet: bool = Fal
         yield board.round_done
 
 
-def _clock(seconds: float) -> str:
+def clock_words(seconds: float) -> str:
+    """Hours and minutes, minutes and seconds, or seconds."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s" if minutes else f"{rest} s"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -11,7 +12,11 @@ from ownview.base.errors import OutputError
 from ownview.base.files import write_text
 from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS
-from ownview.studies.bench.results import page, read_all, with_tables
+from ownview.report.ledger_picture import here_against_honest, published_against_here
+from ownview.studies.bench.results import LEDGER, Document, document_text, page, read_all, with_tables
+from ownview.studies.ledger.lines import lines, unseen_lines
+from ownview.studies.ledger.page import page as ledger_page
+from ownview.studies.ledger.record import read_record
 
 
 def command(
@@ -26,6 +31,9 @@ def command(
     pictures: Annotated[
         Path, typer.Option("--pictures", help="Folder of the protocols' pictures; written anew.")
     ] = Path("docs/pictures"),
+    ledger: Annotated[Path, typer.Option("--ledger", help="The page of every published figure; written anew.")] = Path(
+        "docs/ledger.md"
+    ),
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where a page is out of step.")] = False,
 ) -> None:
     """Put recorded results into a page of their own, and between the markers of other files."""
@@ -34,6 +42,8 @@ def command(
     for path in into or [Path("docs/published.md")]:
         made[path] = with_tables(_read(path), documents, str(path))
     made |= {pictures / f"{name}.svg": picture(one) for name, one in PROTOCOLS.items()}
+    if (results / LEDGER).is_file():
+        made |= _ledger(results / LEDGER, ledger, pictures, documents)
     stale = [path for path, text in made.items() if not path.is_file() or _read(path) != text]
     if check and stale:
         raise OutputError(f"{', '.join(map(str, stale))}: not what {results} says; run: ownview render-results")
@@ -41,6 +51,18 @@ def command(
     for path in stale:
         write_text(path, made[path])
     typer.echo(f"{len(stale)} of {len(made)} files changed")
+
+
+def _ledger(path: Path, page_path: Path, pictures: Path, suites: Mapping[str, Document]) -> dict[Path, str]:
+    """The ledger's own lines, which are made of its runs, its page and its pictures."""
+    record = read_record(path)
+    found = lines(record, suites.values())
+    return {
+        path: document_text(record.plain([one.plain() for one in found])),
+        page_path: ledger_page(found, unseen_lines(record), record),
+        pictures / "ledger-here.svg": published_against_here(found),
+        pictures / "ledger-honest.svg": here_against_honest(found),
+    }
 
 
 def _read(path: Path) -> str:

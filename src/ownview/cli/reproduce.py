@@ -17,11 +17,13 @@ from ownview.base.errors import DataError, SettingError, TrainingError
 from ownview.base.files import make_folder
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
 from ownview.cli.progress import progress
+from ownview.cli.reproduce_all import Asked, reproduce_all, stages_of
 from ownview.cli.terminal import Console
 from ownview.data.catalog import require_data_dir
 from ownview.runs.batch import free_cores
 from ownview.runs.table import grouped
 from ownview.studies.grid import carry_out, unfinished
+from ownview.studies.ledger.order import SEEDS, Wishes
 from ownview.studies.reproduction.papers import CITATIONS, find_paper, select, settings_of
 from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, results, tasks
 from ownview.studies.reproduction.report import Report, markdown, to_dict, write
@@ -50,6 +52,35 @@ def command(
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and report; runs/reproduce/PAPER if not given.")
     ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Every table of every paper, or of PAPER: the ledger, as one plan.")
+    ] = False,
+    stage: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--stage", help="With --all: main, twins, seeds, rest, unseen, rest-seeds, scattered; repeatable."
+        ),
+    ] = None,
+    part: Annotated[
+        str | None, typer.Option("--part", help="With --all: K/N, one of N parts that several machines share.")
+    ] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="With --all: folder whose ledger.json takes the runs up.")
+    ] = None,
+    take: Annotated[
+        list[Path] | None,
+        typer.Option("--take", help="With --all: a ledger.json of elsewhere, whose runs count as made; repeatable."),
+    ] = None,
+    gather: Annotated[
+        bool, typer.Option("--gather", help="With --all: run nothing, put together what there is.")
+    ] = False,
+    longest: Annotated[
+        float | None,
+        typer.Option("--longest", help="With --all: hours; leave out runs that take longer, by what like runs took."),
+    ] = None,
+    lean: Annotated[
+        bool, typer.Option("--lean", help="With --all: remove a run's folder, models and all, once it is recorded.")
+    ] = False,
     jobs: Jobs = None,
     device: Device = "auto",
     memory: Memory = "auto",
@@ -61,6 +92,22 @@ def command(
 
     Finished runs are kept and taken up again: the same command goes on where it was stopped.
     """
+    if everything:
+        folder = (out or RUNS / "reproduce" / "all") / ("quick" if quick else "")
+        wishes = Wishes(
+            folder / "runs", seeds or (1 if quick else SEEDS), rounds or (QUICK_ROUNDS if quick else None), honest,
+            device, data_dir, stages_of(stage or ()),
+        )  # fmt: skip
+        if table:
+            raise SettingError("--table: not with --all; a paper and its tables go by themselves")
+        papers = [] if paper is None else [find_paper(paper)]
+        asked = Asked(
+            wishes, papers, data or (), part, folder, record, take or (), gather, longest, lean, jobs, memory,
+            listing, as_json,
+        )  # fmt: skip
+        reproduce_all(asked)
+        return
+    _require_none(stage=stage, part=part, record=record, take=take, gather=gather, longest=longest, lean=lean)
     if listing:
         _list(list(CITATIONS) if paper is None else [find_paper(paper)], as_json)
         return
@@ -92,6 +139,12 @@ def command(
         _show(report, folder)
     if failures:
         raise TrainingError(f"{len(failures)} of {len(work)} runs failed; the report says which and why")
+
+
+def _require_none(**options: Any) -> None:
+    given = [name for name, value in options.items() if value]
+    if given:
+        raise SettingError(f"--{given[0]}: only with --all, the plan of every published figure")
 
 
 def _require_some(paper: str, lines: Sequence[Line]) -> None:

@@ -20,7 +20,7 @@ from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, trusted_if_file
 from ownview.config.presets.loading import preset
 from ownview.data.columns import parse_columns
-from ownview.engine.machine import readable
+from ownview.engine.machine import Workers, readable
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
@@ -38,6 +38,15 @@ Inactive = Annotated[
 ]
 Watching = Annotated[
     str | None, typer.Option("--watch", help="Users, separated by commas, whose clients are noted after every round.")
+]
+WorkerCount = Annotated[
+    int | None, typer.Option("--workers", help="Processes that share the clients; needs the extra ray.", min=1)
+]
+RayAddress = Annotated[
+    str, typer.Option("--ray", help="Workers of a Ray cluster that runs at HOST:PORT, all free ones unless --workers.")
+]
+ShardFolder = Annotated[
+    Path | None, typer.Option("--shards", help="Where workers save what clients hold; all must reach it.")
 ]
 Resume = Annotated[Path | None, typer.Option("--resume", help="Finish the interrupted run in this folder.")]
 
@@ -65,6 +74,9 @@ def command(
     engine: options.EngineName = "vector",
     device: options.Device = "auto",
     memory: options.Memory = "auto",
+    workers: WorkerCount = None,
+    ray: RayAddress = "",
+    shards: ShardFolder = None,
     data_dir: options.DataDir = None,
     trust: Trust = False,
     as_json: options.AsJson = False,
@@ -92,8 +104,13 @@ def command(
         experiment = with_settings(base, method or base.method, wrapped, sets)
         title, total = f"{experiment.label()}, rounds", experiment.rounds_needed
         work = partial(run, experiment, out=out or new_folder(folder_of(experiment)))
+    if shards is not None and not (workers or ray):
+        raise SettingError(f"--shards {shards}: there are no workers; expected --workers or --ray with it")
+    team = Workers(workers or 0, ray, shards) if workers or ray else None
     with progress(title, total, quiet=as_json) as advance:
-        finished = work(memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance(_words(metrics)))
+        finished = work(
+            memory=memory, data_dir=data_dir, workers=team, on_round=lambda number, metrics: advance(_words(metrics))
+        )
     show(finished, as_json=as_json)
 
 

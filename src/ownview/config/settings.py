@@ -12,6 +12,7 @@ import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
+from weakref import WeakKeyDictionary
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.config.layers import require_known
@@ -87,7 +88,7 @@ class Settings:
     title: ClassVar[str] = "settings"
 
     def __post_init__(self) -> None:
-        kinds = typing.get_type_hints(type(self))
+        kinds = kinds_of(type(self))
         for one in declared(type(self)):
             value = _coerced(getattr(self, one.name), kinds[one.name])
             _check(self.title, one.name, value, kinds[one.name], one.metadata["rule"])
@@ -112,7 +113,7 @@ class Settings:
     @classmethod
     def read(cls, name: str, value: Any) -> Any:
         """Read one value, given as text or already typed, as the type the setting has."""
-        kind = typing.get_type_hints(cls)[name]
+        kind = kinds_of(cls)[name]
         try:
             return _parse(value, kind)
         except ValueError:
@@ -129,6 +130,17 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
     return "inf" if value == math.inf else value
+
+
+def kinds_of(cls: type[Settings]) -> dict[str, Any]:
+    """The type of every setting by name. Annotations are text, and to evaluate them takes longer than all else here."""
+    if cls not in _KINDS:
+        _KINDS[cls] = typing.get_type_hints(cls)
+    return _KINDS[cls]
+
+
+_KINDS: WeakKeyDictionary[type[Settings], dict[str, Any]] = WeakKeyDictionary()
+"""What `kinds_of` has found before."""
 
 
 def own_settings(cls: type[Settings]) -> list[str]:

@@ -83,10 +83,10 @@ def text_of(path: Path, content: bytes) -> SourceText:
     if b"\r" in content:
         # Files from old Macs have \r alone; those from Windows \r\n.
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    original = content
+    original, content = content, content.rstrip(b"\n")
     if _BLANK_LINE.search(content):
-        content = b"".join(line + b"\n" for line in content.split(b"\n") if line.strip(b" "))
-    return SourceText(path, content.rstrip(b"\n") + b"\n", original)
+        content = b"\n".join(line for line in content.split(b"\n") if line.strip(b" "))
+    return SourceText(path, content + b"\n", original)
 
 
 def _unpacked(path: Path, raw: bytes) -> bytes:

@@ -78,18 +78,20 @@ def plan(clients: Tensor, samples: Tensor, footprint: Needs, budget: int, max_cl
         max_clients: in one block.
     """
     order = torch.argsort(samples, descending=True, stable=True)
-    busiest_first = samples[order].tolist()
+    busiest_first = samples[order].cpu()
     blocks: list[Tensor] = []
     start = 0
-    for k in range(1, len(busiest_first) + 1):
-        if k == len(busiest_first) or not _fits(busiest_first, start, k, footprint, budget, max_clients):
-            blocks.append(clients[order[start:k]])
-            start = k
+    while start < len(order):
+        window = busiest_first[start : start + max_clients]
+        end = start + _together(window, footprint, budget, max_clients)
+        blocks.append(clients[order[start:end]])
+        start = end
     # The least busy come first: a GPU then has work in its queue while the host prepares the long block at the end.
     return blocks[::-1]
 
 
-def _fits(samples: list[int], start: int, k: int, footprint: Needs, budget: int, max_clients: int) -> bool:
-    size = k - start + 1
-    worth_splitting = size > max_clients // 8 and samples[k] < _ALIKE * samples[start]
-    return size <= max_clients and not worth_splitting and size * footprint.of(samples[start]) <= budget
+def _together(samples: Tensor, footprint: Needs, budget: int, max_clients: int) -> int:
+    """How many of the next clients, by falling samples, are one block: at least 1."""
+    busiest = int(samples[0])
+    enough, alike = max_clients // 8, int((samples >= _ALIKE * busiest).sum())
+    return max(1, min(len(samples), max(enough, alike), budget // max(footprint.of(busiest), 1)))

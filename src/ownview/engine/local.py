@@ -181,7 +181,7 @@ def fit(client: Client, params: Params, samples: Samples, runs: Runs, plan: Plan
         shuffled = replace(here, rows=here.rows.clone(), labels=here.labels.clone(), partners=here.partners.clone())
         loss = _loss_of(client, context, tuple(params), runs.each)
         epoch = _Epoch(loss, params, shuffled, at_work, phase, plan, context)
-        once_more = plan.recorder.repeated(epoch.run, phase.epochs)
+        once_more = _prepared(phase, plan.recorder.repeated(epoch.run, phase.epochs), params, context, runs.each)
         stop = EarlyStop(phase.tolerance, epoch.moved, epoch.total_loss, here.sizes)
         for count in range(phase.epochs):
             if at_work.batches[0] > 1:
@@ -190,6 +190,22 @@ def fit(client: Client, params: Params, samples: Samples, runs: Runs, plan: Plan
                 break
         losses = stop.mean_loss()
     return losses, tuple(opened)
+
+
+def _prepared(phase: Phase, epoch: Callable[[], None], params: Params, context: Context, each: Each) -> (
+    Callable[[], None]
+):  # fmt: skip
+    """The work of an epoch, with what the phase does before it."""
+    if phase.before_epoch is None:
+        return epoch
+    prepare = each(partial(open_with, phase.before_epoch, context))
+
+    def work() -> None:
+        for name, value in prepare(params).items():
+            params[name].copy_(value)
+        epoch()
+
+    return work
 
 
 def _part(part: str, samples: Samples, runs: Runs, plan: Plan) -> tuple[Samples, Runs]:
@@ -238,8 +254,11 @@ class _Epoch:
 
     @property
     def moved(self) -> list[Tensor]:
-        """The parameters that any step moves."""
+        """The parameters that any step moves, or that are worked out before an epoch."""
         names = dict.fromkeys(name for step in self.phase.steps for part in step.parts for name in part.names)
+        if self.phase.before_epoch is not None:
+            prepared = self.runs.each(partial(open_with, self.phase.before_epoch, self.context))(self.params)
+            names |= dict.fromkeys(prepared)
         return [self.params[name] for name in names]
 
     def run(self) -> None:
@@ -251,7 +270,8 @@ class _Epoch:
             for step, movers in zip(self.phase.steps, self.movers, strict=True):
                 values, grads = _gradients(self.loss, self.params, batch, step, here)
                 for part, mover, grad in zip(step.parts, movers, grads, strict=True):
-                    mover.step(grad, active, self._shrink(part, batch))
+                    bounded = _clipped(grad, part.clip, alone=here is ...) if part.clip else grad
+                    mover.step(bounded, active, self._shrink(part, batch))
             self.total_loss[here] += values * batch.mask.sum(-1)
 
     def _shrink(self, part: Step, batch: Batch) -> Tensor | None:
@@ -275,6 +295,14 @@ def _gradients(
     losses = loss(values, batch)
     grads = iter(torch.autograd.grad(losses.sum(), moving, materialize_grads=True))
     return losses.detach(), [tuple(islice(grads, len(part.names))) for part in step.parts]
+
+
+def _clipped(grads: tuple[Tensor, ...], bound: float, *, alone: bool) -> tuple[Tensor, ...]:
+    """Gradients of one client, or of each of a stack, with a norm over all of them of at most `bound`."""
+    flat = [grad.reshape(-1) if alone else grad.reshape(len(grad), -1) for grad in grads]
+    norms = torch.stack([part.square().sum(-1) for part in flat]).sum(0).sqrt()
+    factors = bound / norms.clamp(min=bound)  # 1 where the norm is within it
+    return tuple(grad * factors.reshape(factors.shape + (1,) * (grad.dim() - factors.dim())) for grad in grads)
 
 
 def _shuffle(samples: Samples, key: int, out: Samples) -> None:

@@ -68,6 +68,25 @@ def keep_freed_memory() -> bool:
 _UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 
 
+TOO_LARGE = "and the setting memory allows"
+"""These words stand in the error of whatever does not fit."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """Processes that share the clients; see `ownview.cluster`.
+
+    Args:
+        count: how many; 0 for as many as there are free CPUs, or GPUs.
+        address: of a Ray cluster that runs already; empty for workers on this machine.
+        folder: where workers keep what their clients hold, readable by all of them; None for a temporary one.
+    """
+
+    count: int = 0
+    address: str = ""
+    folder: Path | None = None
+
+
 @dataclass(frozen=True)
 class Machine:
     """Settings of the machine. None of them changes a result beyond rounding.
@@ -79,6 +98,7 @@ class Machine:
         engine: vector or loop.
         dense: give clients full tables instead of touched rows (for checks).
         block_clients: clients side by side at most.
+        workers: that share the clients; None where this process has all of them.
     """
 
     device: torch.device
@@ -87,6 +107,7 @@ class Machine:
     engine: str = "vector"
     dense: bool = False
     block_clients: int = 128
+    workers: Workers | None = None
 
     @property
     def bytes_per_value(self) -> int:
@@ -102,18 +123,26 @@ class Machine:
     def require(self, needed: int, what: str, advice: str = "raise --memory or lower embedding_size") -> None:
         """Raise where values that must stand between rounds do not fit; `advice` says what to do then."""
         if needed > self.memory:
-            raise DeviceError(
-                f"{what} need {readable(needed)} and the setting memory allows {readable(self.memory)}; {advice}"
-            )
+            raise DeviceError(f"{what} need {readable(needed)} {TOO_LARGE} {readable(self.memory)}; {advice}")
 
 
-def machine(device: str = "auto", memory: str = "auto", engine: str = "vector") -> Machine:
+def machine(
+    device: str = "auto", memory: str = "auto", engine: str = "vector", workers: Workers | None = None
+) -> Machine:
     """Read settings as people write them: device auto, cpu or cuda; memory auto or such as 4GB."""
     if engine not in ("vector", "loop"):
         raise SettingError(f"unknown engine {engine!r}{suggestion(engine, ['vector', 'loop'])}")
     chosen = _device(device)
     amount = _half_of_free(chosen) if memory == "auto" else parse_bytes(memory)
-    return Machine(chosen, memory=amount, engine=engine, block_clients=2048 if chosen.type == "cuda" else 128)
+    side_by_side = 2048 if chosen.type == "cuda" else 128
+    return Machine(chosen, memory=amount, engine=engine, block_clients=side_by_side, workers=workers)
+
+
+def share(device: str, memory: str, jobs: int) -> str:
+    """What each of several runs side by side may take where nobody says: an equal share of half of what is free."""
+    if memory != "auto" or jobs <= 1:
+        return memory
+    return f"{_half_of_free(_device(device)) // jobs}b"
 
 
 def parse_bytes(text: str) -> int:

@@ -15,13 +15,21 @@ from torch import Tensor
 from ownview.base.errors import SettingError
 from ownview.base.zeros import unwritten_zeros
 from ownview.federation.messages import Upload, add_cells, wide
+from ownview.masking.fixed_point import MODULUS
 from ownview.seam.client import Patch, Product, Summand
 from ownview.seam.server import RowWeights
 from ownview.seam.training import Params
 
 
 class Partial(ABC):
-    """What has arrived so far of a round."""
+    """What has arrived so far of a round.
+
+    `sums` are by name. Where clients send whole numbers modulo 2^32 those are added up in `words` [D], and `sums` are
+    made of them when the round is over.
+    """
+
+    sums: Params
+    words: Tensor | None = None
 
     @abstractmethod
     def add(self, upload: Upload) -> None:
@@ -31,10 +39,21 @@ class Partial(ABC):
     def pack(self) -> dict[str, Tensor]:
         """Everything by name: sums, and what they are of."""
 
+    def add_words(self, words: Tensor) -> None:
+        """Take the whole numbers [B, D] of some clients."""
+        if self.words is None:
+            raise TypeError("whole numbers arrived where none were expected")
+        self.words.add_(words.sum(0)).remainder_(MODULUS)
+
     def merge(self, packed: Mapping[str, Tensor]) -> None:
         """Add what another partial sum has packed."""
         for name, mine in self.pack().items():
             mine.add_(packed[name].to(mine.device))
+        if self.words is not None:
+            self.words.remainder_(MODULUS)
+
+    def _packed_words(self) -> dict[str, Tensor]:
+        return {} if self.words is None else {"words": self.words}
 
 
 class MeanPartial(Partial):
@@ -84,6 +103,9 @@ class MeanPartial(Partial):
         """Take the changes of some clients."""
         weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
         self.weight += weights.sum(dtype=torch.float64)
+        if upload.words is not None:
+            self.add_words(upload.words)
+            return
         for name, total in self.sums.items():
             if name in self.own_weights and self.weigh is not None:
                 self._add_by_own_weights(name, upload, self.weigh)
@@ -131,7 +153,7 @@ class MeanPartial(Partial):
         """Sums and weights by name."""
         packed = {f"sum.{name}": value for name, value in self.sums.items()}
         packed |= {f"rows.{name}": value for name, value in self.row_weights.items()}
-        return packed | {"weight": self.weight}
+        return packed | self._packed_words() | {"weight": self.weight}
 
 
 class SumPartial(Partial):
@@ -152,6 +174,8 @@ class SumPartial(Partial):
     def add(self, upload: Upload) -> None:
         """Take the summands of some clients."""
         self.clients += len(upload.clients)
+        if upload.words is not None:
+            self.add_words(upload.words)
         for name, one in upload.sums.items():
             if isinstance(one, Product):
                 left, right = (side.reshape(-1, side.shape[-1]) for side in one)
@@ -163,7 +187,8 @@ class SumPartial(Partial):
 
     def pack(self) -> dict[str, Tensor]:
         """Sums by name, and how many clients they are of."""
-        return {f"sum.{name}": value for name, value in self.sums.items()} | {"clients": self.clients}
+        sums = {f"sum.{name}": value for name, value in self.sums.items()}
+        return sums | self._packed_words() | {"clients": self.clients}
 
 
 def require_declared(upload: Upload, declared: Mapping[str, Summand]) -> None:

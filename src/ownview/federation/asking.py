@@ -20,7 +20,7 @@ from ownview.federation.messages import Download
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.round import Federation
 from ownview.federation.scoring import ClientScorer
-from ownview.federation.terms import work_of
+from ownview.federation.terms import Terms, work_of
 from ownview.federation.timelines import Timelines
 from ownview.federation.work import Work
 
@@ -47,15 +47,17 @@ def asked(federation: Federation, question: Question) -> ClientScorer:
 
 def newcomers(federation: Federation, known: Timeline, ids: IdArray) -> ClientScorer:
     """Scores by clients of users who never took part, from what is known of them alone."""
-    machine, world = federation.machine, federation.world
+    nobody = torch.arange(0, device=federation.machine.device)
+    return folded_in(federation.terms, Download(federation.done, federation.newest(nobody).values), known, ids)
+
+
+def folded_in(terms: Terms, download: Download, known: Timeline, ids: IdArray) -> ClientScorer:
+    """Scores by clients that come for the first time, with what anybody receives then, and fit themselves at home."""
+    machine, world = terms.machine, terms.world
     first = torch.arange(world.num_clients, world.num_clients + len(ids))
     timelines = Timelines(known, world.num_items, machine.dtype)
-    excluded = _leaving(
-        distinct(known.items.to(torch.device("cpu"))), world.num_items, federation.client.work.negatives
-    )
-    work = federation.terms.work(first, known.items, timelines, excluded.to(machine.device), ids)
-    nobody = torch.arange(0, device=machine.device)
-    download = Download(federation.done, federation.newest(nobody).values)
+    excluded = _leaving(distinct(known.items.to(torch.device("cpu"))), world.num_items, terms.client.work.negatives)
+    work = terms.work(first, known.items, timelines, excluded.to(machine.device), ids)
     _fold_in(work, download, torch.arange(len(ids), device=machine.device))
     return ClientScorer(work, lambda clients, names: download)
 

@@ -57,6 +57,8 @@ class Upload:
             [B, m, ...] themselves; changes [B, m, ...] of tables that noise has filled.
         sums: by name, summands [B, ...], or products and patches whose parts are [B, k, ...].
         shapes: of the summands' sums, by name.
+        words: [B, D] everything that a client sends as whole numbers modulo 2^32 (`federation.words`), in the place of
+            all of the above; None where it is sent as it is.
     """
 
     clients: Tensor
@@ -67,6 +69,7 @@ class Upload:
     whole: Params = field(default_factory=dict)
     sums: Mapping[str, Sent] = field(default_factory=dict)
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    words: Tensor | None = None
 
     def norms(self) -> Tensor:
         """[B] Euclidean norm of all changes and summands, float64; 0 where a client sends nothing."""
@@ -106,7 +109,8 @@ class Upload:
 
     def chosen(self, here: slice | Tensor) -> Upload:
         """Some clients of the stack: at these places, or where a mask [B] says so."""
-        of_clients = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "shapes"}
+        named = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "shapes"}
+        of_clients = {name: value for name, value in named.items() if value is not None}
         return replace(self, **tree_map(lambda value: value[here], of_clients))
 
     def one(self, index: int) -> Upload:

@@ -14,6 +14,7 @@ from ownview.config.search import Between, OneOf
 from ownview.config.settings import Settings, setting
 from ownview.federation.transforms import transforms
 from ownview.privacy.budget import budget
+from ownview.privacy.masks import masked_sums
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ class FederationOptions(Settings):
     privacy: str = setting(
         "none",
         "none; a budget that is accounted for: central:epsilon=E, distributed:epsilon=E or local:epsilon=E, with "
-        "delta=D, clip=C or clip=adaptive; or noise without an epsilon: laplace:SCALE, gaussian:clip=C,noise=Z",
+        "delta=D, clip=C or clip=adaptive; masks without noise: masked:clip=C; or noise without an epsilon: "
+        "laplace:SCALE, gaussian:clip=C,noise=Z",
     )
 
     def __post_init__(self) -> None:
@@ -59,7 +61,7 @@ class FederationOptions(Settings):
             object.__setattr__(self, "clients", str(given))
         super().__post_init__()
         participation(self.clients)
-        if budget(self.privacy) is None:
+        if budget(self.privacy) is None and masked_sums(self.privacy) is None:
             transforms(self.privacy)
 
     def for_rounds(self, rounds: int) -> FederationOptions:

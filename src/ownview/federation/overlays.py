@@ -12,8 +12,14 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from ownview.federation.segments import BYTES_PER_CLIENT, Segments
+
 _SEARCH_COST = 32
 """Looking a key up in an ordered list costs about as much as writing this many entries of a table; see `find`."""
+
+
+_RESTORED_TOGETHER = 128
+"""Clients that lie in one segment when a checkpoint is read; about as many as train together."""
 
 
 def keys_of(clients: Tensor, items: Tensor, num_items: int) -> Tensor:
@@ -182,16 +188,14 @@ class DenseTables(OverlayTables):
 
 
 class SparseTables(OverlayTables):
-    """Of every client the rows it changed: 4 bytes for the item and the row itself.
+    """Of every client the rows it changed: 4 bytes for the item and the row itself; see `Segments`.
 
-    `held` has for a client its items [k], ascending, and their rows [k, ...]; a client that changed nothing is not in
-    it. On a GPU, every call waits for what was asked of it before.
+    A client's items are ascending. On a GPU, every call waits for what was asked of it before.
     """
 
     def __init__(self, num_clients: int, base: Tensor) -> None:
         super().__init__(num_clients, base)
-        self.nothing = (base.new_empty(0, dtype=torch.int32), base.new_empty(0, *base.shape[1:]))
-        self.held: dict[int, tuple[Tensor, Tensor]] = {}
+        self.held = Segments(num_clients, base.new_empty(0, *base.shape[1:]))
 
     def take(self, clients: Tensor, items: Tensor) -> Tensor:
         """[B, R, ...] the rows of `items` [B, R] in each client's table."""
@@ -207,52 +211,42 @@ class SparseTables(OverlayTables):
         """Write rows [B, R, ...] of `items` [B, R] where `real` [B, R]."""
         block = torch.arange(len(clients), device=items.device)
         chosen = real.reshape(-1).nonzero()[:, 0]
-        old_keys, joined = self._changed_by_block(clients, rows.flatten(0, 1))
+        old_keys, old_rows = self._changed_by_block(clients)
         new_keys = keys_of(block, items, self.num_items).reshape(-1)[chosen]
+        flat = rows.flatten(0, 1)
+        joined = torch.cat([old_rows, flat]) if len(old_rows) else flat
         places = torch.cat([torch.arange(len(old_keys), device=items.device), chosen + len(old_keys)])
         keys, order = torch.sort(torch.cat([old_keys, new_keys]), stable=True)
         newest = torch.ones_like(keys, dtype=torch.bool)  # of equal keys the last, which is the new one
         newest[:-1] = keys[1:] != keys[:-1]
         keys, order = keys[newest], order[newest]
-        self._hold(clients, *self._counted(keys, len(clients)), joined, places[order])
+        self.held.write(clients, *self._counted(keys, len(clients)), joined.index_select(0, places[order]))
 
-    def _changed_by_block(self, clients: Tensor, *more: Tensor) -> tuple[Tensor, Tensor]:
-        """Of B clients the keys b m + item [K] of the rows they changed, b the place in the block, and these rows.
-
-        Rows `more` stand behind them.
-        """
-        held = [self.held.get(client, self.nothing) for client in clients.tolist()]
-        counts = torch.tensor([len(items) for items, _ in held], dtype=torch.long, device=clients.device)
-        items = torch.cat([self.nothing[0], *(items for items, _ in held)])
+    def _changed_by_block(self, clients: Tensor) -> tuple[Tensor, Tensor]:
+        """Of B clients the keys b m + item [K] of the rows they changed, b the place in the block, and these rows."""
+        counts, items, rows = self.held.read(clients)
         owners = torch.repeat_interleave(counts, output_size=len(items))
-        return owners * self.num_items + items, torch.cat([self.nothing[1], *(rows for _, rows in held), *more])
+        return owners * self.num_items + items, rows
 
     def _counted(self, keys: Tensor, num_clients: int) -> tuple[Tensor, Tensor]:
         """Of keys [K] the number that each client has [B], and their items [K]."""
         counts = torch.bincount(keys // self.num_items, minlength=num_clients)
         return counts, (keys % self.num_items).to(torch.int32)
 
-    def _hold(self, clients: Tensor, counts: Tensor, items: Tensor, rows: Tensor, places: Tensor) -> None:
-        """Hold for each client its share of `items` [K] and of the rows at `places` [K], which lie end to end."""
-        sizes = counts.tolist()
-        shares = zip(items.split_with_sizes(sizes), places.split_with_sizes(sizes), strict=True)
-        for client, (own, where) in zip(clients.tolist(), shares, strict=True):
-            if len(own):  # a copy: a part of a common tensor would keep the whole of it in memory
-                self.held[client] = own.clone(), rows.index_select(0, where)
-
     def _drop(self, clients: Tensor) -> None:
-        for client in clients.tolist():
-            self.held.pop(client, None)
+        self.held.drop(clients)
 
     def _changes(self) -> tuple[Tensor, Tensor, Tensor]:
-        everybody = torch.arange(len(self.base_of), device=self.base_of.device)
-        keys, rows = self._changed_by_block(everybody)
-        return *self._counted(keys, len(everybody)), rows
+        return self.held.read(torch.arange(len(self.base_of), device=self.base_of.device))
 
     def _restore(self, counts: Tensor, items: Tensor, values: Tensor) -> None:
         self.held.clear()
-        everything = torch.arange(len(items), device=items.device)
-        self._hold(torch.arange(len(counts)), counts, items, values, everything)
+        first = 0
+        for some in torch.split(torch.arange(len(counts), device=counts.device), _RESTORED_TOGETHER):
+            last = first + int(counts[some].sum())
+            # A copy: a part of a common tensor would keep the whole of it in memory.
+            self.held.write(some, counts[some], items[first:last].clone(), values[first:last].clone())
+            first = last
 
 
 def _listed(marks: Tensor) -> tuple[Tensor, Tensor]:
@@ -266,8 +260,8 @@ DENSE_BYTES = 4 * 10**9
 _ITEMS_PER_ROW = 128
 """With more items than this for each changed row, a round is no faster in the dense store."""
 
-_BYTES_PER_CLIENT = 1300
-"""What a sparse store needs for a client besides its rows: two tensors and an entry that names them."""
+_BYTES_PER_CLIENT = BYTES_PER_CLIENT + 8
+"""What a sparse store needs for a client besides its rows: where they are, and which table is under them."""
 
 
 def personal_tables(num_clients: int, base: Tensor, expected_rows: int, budget: int = DENSE_BYTES) -> OverlayTables:
@@ -308,5 +302,5 @@ def dense_bytes(num_clients: int, num_items: int, row_bytes: int) -> int:
 
 
 def sparse_bytes(num_clients: int, num_items: int, row_bytes: int, rows: int) -> int:
-    """Bytes of a sparse store where each client changed `rows`: n (rows (bytes of a row + 4 for its item) + 1300)."""
+    """Bytes of a sparse store where each client changed `rows`: n (rows (bytes of a row + 4 for its item) + 24)."""
     return num_clients * (min(rows, num_items) * (row_bytes + 4) + _BYTES_PER_CLIENT)

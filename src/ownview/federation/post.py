@@ -16,6 +16,7 @@ from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand
 from ownview.seam.roles import PERSONAL
 
 _TOUCHED = "@touched"
+_WORDS = "@words"
 _MOVE = "move "
 
 
@@ -30,6 +31,7 @@ class Post:
         tells_samples: whether the server needs to know how many samples a client has.
         tells_touched: whether it needs to know which rows a client's samples are about, noise or not.
         shrunk: names of values that training makes exactly 0, so that zeros are worth looking for.
+        words: how many whole numbers modulo 2^32 a client sends in the place of tables; 0 where it sends tables.
     """
 
     client: Client
@@ -38,6 +40,7 @@ class Post:
     tells_samples: bool = True
     tells_touched: bool = False
     shrunk: frozenset[str] = frozenset()
+    words: int = 0
 
     # --- down ---
 
@@ -92,6 +95,8 @@ class Post:
 
     def write_upload(self, upload: Upload, number: int) -> bytes:
         """The message of one client, a stack of one; empty where it shares nothing."""
+        if upload.words is not None:
+            return wire.Message(wire.UPLOAD, number, 0, {_WORDS: wire.Words(upload.words[0])}).pack()
         here = upload.touched[0]
         items = upload.items[0][here].cpu()
         tables: dict[str, wire.Table] = {
@@ -110,6 +115,9 @@ class Post:
         """What `write_upload` wrote; the server knows whose it is by other means than the message."""
         message = _of_kind(wire.Message.unpack(data, self._shapes), wire.UPLOAD, "upload")
         tables = dict(message.tables)
+        words = tables.pop(_WORDS, None)
+        if isinstance(words, wire.Words) != bool(self.words) or (self.words and tables):
+            raise MessageError("an upload with tables and whole numbers mixed up; expected what was agreed on")
         touched = tables.pop(_TOUCHED, None)
         sums = {name: _sent(tables.pop(name)) for name in self._sends() if name in tables}
         by_row = {name: one for name, one in tables.items() if isinstance(one, wire.Rows)}
@@ -124,10 +132,14 @@ class Post:
             {name: _dense(one)[None] for name, one in tables.items() if name not in by_row},
             sums,
             {name: one.shape for name, one in self._sends().items()},
+            words.values[None] if isinstance(words, wire.Words) else None,
         )
 
     def upload_sizes(self, upload: Upload) -> Tensor:
         """[B] bytes of the messages of a block."""
+        if upload.words is not None:
+            size = wire.message_size({_WORDS: wire.dense_size((upload.words.shape[1],), 4)})
+            return torch.as_tensor(size).to(upload.clients.device).expand(len(upload.clients))
         rows = upload.touched.sum(1)
         sizes: dict[str, Tensor | int] = {}
         for name, value in upload.rows.items():
@@ -147,6 +159,8 @@ class Post:
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Of every table that a message may hold, by name."""
         shapes: dict[str, tuple[int, ...]] = {_TOUCHED: (self.num_items, 0)}
+        if self.words:
+            shapes[_WORDS] = (self.words,)
         for name, param in self.client.params.items():
             for one in (name, param.everybodys_mean, _MOVE + name):
                 shapes[one] = param.whole_shape(self.num_items)

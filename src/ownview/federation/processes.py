@@ -9,7 +9,6 @@ from __future__ import annotations
 import multiprocessing
 import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Self
@@ -23,15 +22,12 @@ from ownview.base.errors import OwnviewError, TrainingError
 from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
-from ownview.federation.messages import Download
+from ownview.federation.masked_round import Exchange, OwnMasks
 from ownview.federation.options import FederationOptions
-from ownview.federation.protected import BOUND
-from ownview.federation.scoring import ClientScorer
+from ownview.federation.residents import OwnData, Residents
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
-from ownview.federation.timelines import Timelines
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.training import Params, World
@@ -41,91 +37,67 @@ _ALONE = torch.zeros(1, dtype=torch.long)
 """The position of the only client."""
 
 
-@dataclass(frozen=True, eq=False)
-class OwnData:
-    """What one client knows of the world.
-
-    Args:
-        identity: its stable identity, which keys its randomness.
-        train: [k] its training items, in source order.
-        excluded: [e] items that are never drawn as training negatives, distinct and ascending.
-        timeline: its training items, oldest first, and their times.
-    """
-
-    identity: int
-    train: Tensor
-    excluded: Tensor
-    timeline: Timeline
-
-
 class Device:
     """A client on a device of its own.
 
     Args:
         terms: what it has agreed on with the server.
-        data: its own.
+        data: its own, of one client.
         file: where its values are; it begins anew where there is none.
     """
 
     def __init__(self, terms: Terms, data: OwnData, file: Path) -> None:
         self.terms, self.file = terms, file
-        train = Ragged.one(data.train)
-        timelines = Timelines(data.timeline, terms.world.num_items, terms.machine.dtype)
-        identity, users = torch.tensor([data.identity]), np.array([data.identity])
-        self.work = terms.work(identity, train, timelines, Ragged.one(data.excluded), users)
-        self.clients = self.work.home.clients
+        self.alone, self.masks = Residents(terms, data), OwnMasks(int(data.identities[0]))
         self.received: bytes = b""
         if file.exists():
             packed = load_file(file)
             self.received = packed.pop(_RECEIVED).numpy().tobytes()
-            self.clients.unpack(packed)
+            self.alone.unpack(packed)
 
-    def round(self, number: int, message: bytes) -> bytes:
-        """Open the download of a round, work, keep what is one's own, and close with an upload.
+    def keys(self, number: int) -> bytes:
+        """Where uploads are masked: the client's public keys of a round."""
+        return self.masks.keys(number)
+
+    def shares(self, told: bytes) -> bytes:
+        """Shares of its secrets, sealed, for the neighbours it is told of."""
+        return self.masks.shares(told)
+
+    def show(self, left: bytes) -> bytes:
+        """Shares of its neighbours' secrets, which lift masks off the sum."""
+        return self.masks.show(left)
+
+    def round(self, number: int, message: bytes, inbox: bytes = b"") -> bytes:
+        """Open the download of a round, work, keep what is one's own, and close with an upload; see `Residents`.
 
         Args:
             number: of the round.
-            message: from the server; empty for methods whose clients receive after the round.
-
-        Returns:
-            a message to the server; empty where the client has nothing to say.
+            message: from the server.
+            inbox: where uploads are masked, what the client's neighbours have sealed for it.
         """
-        download = self.terms.post.read_download(message) if message else self._nothing(number)
-        if message:
-            self.received = message
-            self.clients.begin(download, _ALONE)
-        upload = self.work.do(self.work.samples(number, _ALONE), download)
-        self.work.loss(number)
+        self.received = message or self.received
+        put_on = (lambda upload: self.masks.put_on(upload, inbox)) if inbox else None
+        answer = self.alone.round(number, message, _ALONE, put_on=put_on)[0]
         self._save()
-        if not len(upload.clients):
-            return b""
-        return self.terms.post.write_upload(self.terms.sent(upload, number, download.values.get(BOUND)), number)
+        return answer
 
     def receive(self, message: bytes, took_part: bool) -> None:
         """Take what the server has after a round; who took part works on it where the method has it so."""
         self.received = message
         if took_part:
-            self.work.after_round(self.terms.post.read_download(message), _ALONE)
+            self.alone.settle(message, _ALONE)
         self._save()
 
     def scores(self) -> Tensor:
         """[m] of every item, by what was received last."""
-        download = self.terms.post.read_download(self.received) if self.received else self._nothing(0)
-        return ClientScorer(self.work, lambda clients, names: download).scores(_ALONE, None)[0]
+        return self.alone.scores(self.received, _ALONE)[0]
 
     def values(self) -> Params:
         """What the client holds of its own, by name."""
-        found = {name: value[0] for name, value in self.clients.own.items()}
-        own = (name for name in self.clients.tables if self.terms.client.params[name].own)
-        return found | {name: self.clients.whole(name, _ALONE)[0] for name in own}
-
-    def _nothing(self, number: int) -> Download:
-        """What a client has that has received nothing: the initial values, which follow from the seed."""
-        params = self.terms.client.params
-        return Download(number, {name: self.terms.drawn(name) for name in params if params[name].from_server})
+        return self.alone.values(0)
 
     def _save(self) -> None:
-        packed = {name: value.contiguous() for name, value in self.clients.pack().items()}
+        packed = {name: value.contiguous() for name, value in self.alone.clients.pack().items()}
         packed[_RECEIVED] = torch.from_numpy(np.frombuffer(self.received, dtype=np.uint8).copy())
         write_whole(self.file, lambda temporary: save_file(packed, temporary))
 
@@ -170,24 +142,46 @@ class ProcessFederation:
         """Run round `number` (from 1).
 
         Returns:
-            bytes of each message to a client, and of each to the server, 0 where a client had nothing to say.
+            bytes of the messages to each client, and of those from it, what is said about masks among them; 0 where
+            a client had nothing to say.
         """
         cohort = self.server.choose(number)
         total, post = self.server.begin(), self.terms.post
         work = self.terms.client.work
         after = isinstance(work, Reporting) and work.receives_after
         downloads = [b"" if after else self._download(number, client, for_training=True) for client in cohort]
-        answers = self._ask(cohort, "round", [(number, download) for download in downloads])
+        masked = self.terms.masked
+        masks = Exchange(masked, number, self.terms.seed) if masked is not None and masked.masks.real else None
+        inboxes = [b""] * len(cohort) if masks is None else self._share_masks(masks, cohort, number)
+        answers = self._ask(cohort, "round", [(number, *given) for given in zip(downloads, inboxes, strict=True)])
         for client, answer in zip(cohort.tolist(), answers, strict=True):
             if answer:
                 upload = post.read_upload(answer, client)
                 total.add(upload)
                 self.server.take(upload)
+                if masks is not None:
+                    masks.take(upload)
+        if masks is not None:
+            asked = masks.left()
+            left = torch.tensor(list(asked))
+            masks.lift(total, self._ask(left, "show", [(one,) for one in asked.values()]))
         self.server.finish(number, total, cohort)
         if after:
             downloads = [self._download(number, client) for client in cohort]
             self._ask(cohort, "receive", [(download, True) for download in downloads])
-        return list(map(len, downloads)), list(map(len, answers))
+        down, up = list(map(len, downloads)), list(map(len, answers))
+        if masks is None:
+            return down, up
+        pairs = ((down, masks.down), (up, masks.up))
+        more, again = ([b + said[c] for b, c in zip(each, cohort.tolist(), strict=True)] for each, said in pairs)
+        return more, again
+
+    def _share_masks(self, masks: Exchange, cohort: Tensor, number: int) -> list[bytes]:
+        """The steps before a round's work: what every client of the cohort gets of its neighbours' sealed shares."""
+        told = masks.introduce(self._ask(cohort, "keys", [(number,)] * len(cohort)))
+        shares = self._ask(cohort, "shares", [(told[client],) for client in cohort.tolist()])
+        inboxes = masks.deliver(shares)
+        return [inboxes[client] for client in cohort.tolist()]
 
     def look(self, number: int) -> tuple[Tensor, list[Params]]:
         """Send everybody the newest; then [n, m] their scores of all items, and what each holds of its own."""
@@ -267,7 +261,9 @@ def can_travel(method: object) -> bool:
 
 def own_data(split: Split, excluded: Ragged, client: int) -> OwnData:
     """What one client of a split knows."""
-    return OwnData(client, split.train.of(client), excluded.of(client), split.timeline.of(client))
+    identity, users = torch.tensor([client]), np.array([client])
+    train, never = Ragged.one(split.train.of(client)), Ragged.one(excluded.of(client))
+    return OwnData(identity, train, never, split.timeline.of(client), users)
 
 
 def _live(connection: Connection, agreed: Agreed, data: OwnData, file: Path) -> None:
@@ -285,4 +281,4 @@ def _live(connection: Connection, agreed: Agreed, data: OwnData, file: Path) -> 
         except OwnviewError as error:
             connection.send(error)
         except Exception as error:
-            connection.send(TrainingError(f"client {data.identity}: {type(error).__name__}: {error}"))
+            connection.send(TrainingError(f"client {data.users[0]}: {type(error).__name__}: {error}"))

@@ -1,7 +1,7 @@
 """An accounted budget at work: what a client adds to a sum is bounded, and noise is added once, by whom the mode says.
 
-Masks that hide single uploads fit between the two halves: `distributed` devices have bounded and noised what they send,
-and the server needs nothing but the sum.
+Here whoever adds up adds it, or every device as much as its own upload needs. Devices that share the noise send whole
+numbers, and are masked: `federation.masked`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ownview.federation.messages import Upload
 from ownview.federation.transforms import Clip, Sending, Summing, Transform, drawn, gaussian
 from ownview.seam.client import Client, Reporting
 from ownview.seam.initial import Constant
-from ownview.seam.protection import CENTRAL, DISTRIBUTED, Protection
+from ownview.seam.protection import CENTRAL, Protection
 from ownview.seam.roles import received
 from ownview.seam.server import EACH, RowMean, Server, Sums
 from ownview.seam.training import Params
@@ -59,27 +59,17 @@ class Protected(Transform):
 
     def refusal(self, client: Client, server: Server) -> str | None:
         """There must be sums, and nothing else, of what a client sends."""
-        if server.needs == EACH:
-            return "its server needs every single upload, and only sums can be protected"
-        if not isinstance(server.combine, RowMean | Sums) and server.combine.rows == "touched":
-            return "which rows a client touched tells its items, noise or not; expected row_mean=all"
-        return Clip(self.plan.clip).refusal(client, server)
+        return no_sums(client, server)
 
     def on_client(self, upload: Upload, sending: Sending) -> Upload:
         """Bounded, and with noise where devices add it."""
-        number = self._require_planned(sending.number)
+        number = require_planned(self.plan, sending.number)
         bound = torch.as_tensor(self.plan.clip) if sending.bound is None else sending.bound
-        norms = upload.norms() * sending.weights.double()
-        upload = upload.scaled((bound.double() / norms.clamp(min=1e-30)).clamp(max=1.0))
-        if self.plan.adaptive:
-            inside = (norms <= bound).to(bound.dtype) - 0.5
-            upload = replace(upload, whole={**upload.whole, BOUND: inside})
+        upload = bounded(upload, sending, bound, tells_whether=self.plan.adaptive)
         if not self.writes_out:
             return upload
-        # Shares of the noise add up to all of it where as many devices send as were expected.
-        share = self.plan.clients**-0.5 if self.plan.mode == DISTRIBUTED else 1.0
         upload = upload.spread(sending.num_items)
-        scales = self._scales((*upload.whole, *upload.sums), number, float(bound), share)
+        scales = self._scales((*upload.whole, *upload.sums), number, float(bound))
         whole, sums = (
             {name: self._noisy(one, name, scales[name], sending.key, upload.clients) for name, one in part.items()}
             for part in (upload.whole, upload.written_out())
@@ -88,28 +78,56 @@ class Protected(Transform):
 
     def on_server(self, partial: Partial, summing: Summing) -> None:
         """The sum with noise, where who adds up adds it."""
-        number = self._require_planned(summing.number)
+        number = require_planned(self.plan, summing.number)
         if self.writes_out or not isinstance(partial, MeanPartial | SumPartial):
             return
         bound = self.plan.clip if summing.bound is None else float(summing.bound)
-        scales, nobody = self._scales(partial.sums, number, bound, 1.0), torch.zeros(1, dtype=torch.long)
+        scales, nobody = self._scales(partial.sums, number, bound), torch.zeros(1, dtype=torch.long)
         for name, total in partial.sums.items():
             total.copy_(self._noisy(total[None], name, scales[name], summing.key, nobody.to(total.device))[0])
 
-    def _scales(self, names: Iterable[str], number: int, bound: float, share: float) -> dict[str, float]:
+    def _scales(self, names: Iterable[str], number: int, bound: float) -> dict[str, float]:
         """Standard deviation of the noise, by name."""
-        of_changes = self.plan.of_changes(number) * bound * share
-        return {name: self.plan.of_quantile(number) * share if name == BOUND else of_changes for name in names}
+        of_changes = self.plan.of_changes(number) * bound
+        return {name: self.plan.of_quantile(number) if name == BOUND else of_changes for name in names}
 
     def _noisy(self, value: Tensor, name: str, scale: float, key: int, clients: Tensor) -> Tensor:
         noise = drawn(value, derive(key, name), clients, gaussian, scale)
         # Noise that is symmetric hides nothing of what is not: halves that differ are averaged.
         return (value + value.mT) / 2 + _mirrored(noise) if name in self.symmetric else value + noise
 
-    def _require_planned(self, number: int) -> int:
-        if number > self.plan.rounds:
-            raise TrainingError(f"round {number}: the budget is for {self.plan.rounds} rounds, and they are over")
-        return number
+
+def no_sums(client: Client, server: Server) -> str | None:
+    """Why what a method's clients send is no sum of bounded changes, which alone can be protected; None where it is."""
+    if server.needs == EACH:
+        return "its server needs every single upload, and only sums can be protected"
+    if not isinstance(server.combine, RowMean | Sums) and server.combine.rows == "touched":
+        return "which rows a client touched tells its items, noise or not; expected row_mean=all"
+    return Clip(1.0).refusal(client, server)
+
+
+def bounded(upload: Upload, sending: Sending, bound: Tensor, *, tells_whether: bool) -> Upload:
+    """Everything that a client adds to sums scaled down to norm C together; 1/2 where it was within C, else -1/2.
+
+    Args:
+        upload: of B clients.
+        sending: their weights.
+        bound: [] C.
+        tells_whether: whether they send that number too.
+    """
+    norms = upload.norms() * sending.weights.double()
+    upload = upload.scaled((bound.double() / norms.clamp(min=1e-30)).clamp(max=1.0))
+    if not tells_whether:
+        return upload
+    inside = (norms <= bound).to(bound.dtype) - 0.5
+    return replace(upload, whole={**upload.whole, BOUND: inside})
+
+
+def require_planned(plan: Protection, number: int) -> int:
+    """The number of a round that the budget is for."""
+    if number > plan.rounds:
+        raise TrainingError(f"round {number}: the budget is for {plan.rounds} rounds, and they are over")
+    return number
 
 
 def _mirrored(noise: Tensor) -> Tensor:

@@ -123,7 +123,7 @@ class ReportingWork:
         nothing = samples.clients.new_zeros(len(identities), 0)
         shapes = {name: one.shape for name, one in self.work.sends.items()}
         upload = Upload(identities, sizes, nothing, nothing.bool(), sums=sent, shapes=shapes)
-        return upload if home.world.protection is not None else _speaking(upload)
+        return upload if home.everybody_sends else _speaking(upload)
 
     @torch.no_grad()
     def after_round(self, download: Download, clients: Tensor) -> None:

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor
 
+from ownview.base.errors import TrainingError
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.engine.clock import clock_on
+from ownview.engine.clock import Clock, clock_on
 from ownview.engine.machine import Machine
 from ownview.federation import clients as client_side
 from ownview.federation import server as server_side
-from ownview.federation.aggregation import MeanPartial, SumPartial, require_declared
-from ownview.federation.clients import Axes
-from ownview.federation.messages import Download, Upload
+from ownview.federation.clients import Axes, Clients
+from ownview.federation.masked_round import MaskedRound
+from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
-from ownview.federation.post import Post
-from ownview.federation.protected import BOUND
-from ownview.federation.reporting import TOGETHER, reporting
+from ownview.federation.reporting import TOGETHER
 from ownview.federation.server import AggregationServer
+from ownview.federation.shard import Inbox, Shard
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
+from ownview.federation.traffic import Traffic
+from ownview.federation.work import Work
 from ownview.privacy.planning import planned
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
@@ -84,9 +87,18 @@ class Federation:
         train = split.train.to(machine.device)
         timelines = Timelines(split.timeline.to(machine.device), split.num_items, machine.dtype)
         everybody, never = torch.arange(split.num_users), excluded.to(machine.device)
-        self.work = self.terms.work(everybody, train, timelines, never, split.data.users)
-        self.clients = self.work.home.clients
+        self.shard = Shard(self.terms, self.terms.work(everybody, train, timelines, never, split.data.users))
         self.done = 0
+
+    @property
+    def work(self) -> Work:
+        """Of all clients, with the newest that they hold."""
+        return self.shard.work
+
+    @property
+    def clients(self) -> Clients:
+        """What they hold."""
+        return self.work.home.clients
 
     def _require_memory(self) -> None:
         params, width = self.client.params, self.machine.bytes_per_value
@@ -103,53 +115,54 @@ class Federation:
         clock = clock_on(self.machine.device)
         cohort = self.participants(number)
         first = self.server.download(number, cohort[:0])
-        self.clients.begin(first, cohort)
-        total, traffic = self.server.begin(), Traffic(self.terms.post, first)
-        for wave in self.work.waves(self.work.blocks(cohort)):
-            drawn = [(block, self.work.samples(number, block)) for block in wave]
-            clock.lap("sample")
-            for block, samples in drawn:
-                download = self.server.download(number, block, for_training=True)
-                upload = self.work.do(samples, download)
-                clock.lap("train")
-                self._send(upload, download, total, traffic)
-                traffic.downloaded(download, len(block))
-                clock.lap("server")
-        loss = self.work.loss(number)
-        self.server.finish(number, total, cohort)
+        masks = self._masks(number, cohort)
+        put_on = None if masks is None else masks.put_on
+        inbox = Inbox(self.server.begin(), Traffic(self.terms.post, first), self.server.take, put_on)
+        loss = self._train(first, cohort, inbox, clock)
+        if masks is not None:
+            masks.take_off(inbox.total)
+            inbox.traffic.exchanged(masks)
+        self.server.finish(number, inbox.total, cohort)
         self.done = number
         clock.lap("server")
-        self._after_round(number, cohort, traffic)
+        self._after_round(number, cohort, inbox.traffic)
         clock.lap("train")
         return RoundReport(
-            number, len(cohort), loss, clock.seconds(), traffic.mean_down, traffic.mean_up,
+            number, len(cohort), loss, clock.seconds(), inbox.traffic.mean_down, inbox.traffic.mean_up,
             self.terms.post.dense_download(first), sparsity(self.server.shared),
         )  # fmt: skip
+
+    def _train(self, first: Download, cohort: Tensor, inbox: Inbox, clock: Clock) -> float | None:
+        """Clients do their part of the round; returns their mean loss, None where there is none."""
+        sent = partial(self.server.download, first.round, for_training=True)
+        return self.shard.round(first, cohort, sent, inbox, clock)
 
     def participants(self, number: int) -> Tensor:
         """Who takes part in a round."""
         return self.server.choose(number)
 
-    def _send(self, upload: Upload, download: Download, total: MeanPartial | SumPartial, traffic: Traffic) -> None:
-        """Clients upload what came of a download, and the server takes what arrives."""
-        if isinstance(total, SumPartial):
-            require_declared(upload, reporting(self.client).sends)
-        # Noise writes summands out, which may be items by items: one client at a time then.
-        transform = self.terms.transform
-        one_by_one = transform is not None and transform.writes_out and isinstance(total, SumPartial)
-        parts = [upload.one(k) for k in range(len(upload.clients))] if one_by_one else [upload]
-        for part in parts:
-            sent = self.terms.sent(part, download.round, download.values.get(BOUND))
-            traffic.uploaded(sent)
-            total.add(sent)
-            self.server.take(sent)
+    def _masks(self, number: int, cohort: Tensor) -> MaskedRound | None:
+        """Where uploads are masked, what hides those of a round; None where it is left out of the simulation."""
+        masked = self.terms.masked
+        if masked is None:
+            return None
+        if len(cohort) < masked.threshold:
+            raise TrainingError(
+                f"round {number}: {len(cohort)} clients take part, and {masked.threshold} are needed; nothing is "
+                "released"
+            )
+        return MaskedRound(masked, number, cohort.tolist(), self.seed) if masked.masks.real else None
 
     def _after_round(self, number: int, cohort: Tensor, traffic: Traffic) -> None:
         """Some clients receive after the round instead of before."""
         work = self.client.work
         if isinstance(work, Reporting) and work.receives_after and len(cohort):
             traffic.download = self.server.download(number, cohort)
-            self.work.after_round(traffic.download, cohort)
+            self._tell(traffic.download, cohort)
+
+    def _tell(self, download: Download, cohort: Tensor) -> None:
+        """Clients work on what the server has after a round."""
+        self.shard.work.after_round(download, cohort)
 
     def newest(self, clients: Tensor, names: frozenset[str] | None = None) -> Download:
         """What the server has for clients that predict now."""
@@ -170,42 +183,6 @@ class Federation:
         self.server.unpack(packed)
         self.clients.unpack(packed)
         self.done = int(packed.get("done", torch.tensor(self.done)))  # versions before 0.1.0 did not tell the round
-
-
-class Traffic:
-    """Weighs a round's messages, by the same rules they are written by.
-
-    Args:
-        post: writes them.
-        download: what the server has for clients, the same size for all that receive tables.
-    """
-
-    def __init__(self, post: Post, download: Download) -> None:
-        self.post, self.download = post, download
-        self.receiving = self.others = 0
-        self.up: list[Tensor] = []
-
-    def downloaded(self, download: Download, count: int) -> None:
-        """Weigh what `count` clients receive."""
-        receiving = count if download.receives is None else int(download.receives.sum())
-        self.receiving += receiving
-        self.others += count - receiving
-
-    def uploaded(self, upload: Upload) -> None:
-        """Weigh what clients send."""
-        self.up.append(self.post.upload_sizes(upload))
-
-    @property
-    def mean_down(self) -> int:
-        """Bytes to one client; what a client would receive where there was none."""
-        whole, less = (self.post.download_size(self.download, receives=receives) for receives in (True, False))
-        count = self.receiving + self.others
-        return round((self.receiving * whole + self.others * less) / count) if count else whole
-
-    @property
-    def mean_up(self) -> int:
-        """Bytes from one client, silent ones included; 0 where there was none."""
-        return round(sum(float(sizes.sum()) for sizes in self.up) / max(self.receiving + self.others, 1))
 
 
 def sparsity(shared: Params) -> dict[str, dict[str, float]]:

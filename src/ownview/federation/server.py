@@ -61,29 +61,40 @@ class Mixtures:
         """
         self.arrived.append((clients, uploads.reshape(len(clients), -1), samples))
 
-    def mix(self, reported: Params) -> None:
+    def mix(self, reported: Params, receiving: Tensor | None = None) -> None:
         """Work out the weights anew, once a round's uploads are in.
 
         Args:
             reported: by name [n, ...], values the server has seen of every client.
+            receiving: [n] True for the clients whose tables alone are mixed, for them alone; all others that have
+                uploaded get their own back. None for everybody.
         """
         for clients, uploads, samples in self.arrived:
             self.uploads[clients] = uploads
             self.sizes[clients] = samples
             self.known[clients] = True
         self.arrived.clear()
-        known = self.known.nonzero()[:, 0]
-        if not len(known):
+        if not bool(self.known.any()):
             return
-        shares = self.sizes[known].to(self.uploads.dtype)
-        shares = shares / shares.sum()
         self.weights.zero_()
-        self.weights[:, known] = shares
-        everybody = len(known) == len(self.known)
-        latest = self.uploads if everybody else self.uploads[known]
-        seen = {name: value[known] for name, value in reported.items()}
-        facts = Known(latest, shares, self.initial.reshape(-1), seen, self.key)
-        self.weights[known[:, None], known] = self.rule.weights(facts)
+        self.weights[:, self.known] = self._shares(self.known)
+        among = self.known
+        if receiving is not None:
+            among, apart = self.known & receiving, (self.known & ~receiving).nonzero()[:, 0]
+            self.weights[self.known] = 0
+            self.weights[apart, apart] = 1
+        chosen = among.nonzero()[:, 0]
+        if not len(chosen):
+            return
+        latest = self.uploads if len(chosen) == len(among) else self.uploads[chosen]
+        seen = {name: value[chosen] for name, value in reported.items()}
+        facts = Known(latest, self._shares(among), self.initial.reshape(-1), seen, self.key)
+        self.weights[chosen[:, None], chosen] = self.rule.weights(facts)
+
+    def _shares(self, among: Tensor) -> Tensor:
+        """[c] of the training data of those clients, by [n] True for each of them."""
+        sizes = self.sizes[among].to(self.uploads.dtype)
+        return sizes / sizes.sum()
 
     def common(self) -> Tensor:
         """[m, ...] plain mean of the mixtures of all clients that have uploaded; the initial table before that."""
@@ -159,10 +170,15 @@ class ServerOptimizer:
 
 
 class AggregationServer:
-    """Shared values, values held back, what clients reported, and mixtures."""
+    """Shared values, values held back, what clients reported, and mixtures.
 
-    def __init__(self, terms: Terms) -> None:
-        self.terms = terms
+    Args:
+        terms: agreed on with the clients.
+        secret: that noise of sums is drawn from; None for the seed, as a simulation does.
+    """
+
+    def __init__(self, terms: Terms, secret: int | None = None) -> None:
+        self.terms, self.secret = terms, secret
         self.shared: Params = {}
         self.held: Params = {}
         self.reported: Params = {}
@@ -228,18 +244,16 @@ class AggregationServer:
         drawn = bits(derive(self.terms.seed, "receiving", number), clients, torch.zeros_like(clients))
         return (unit(drawn) < share) | ~self.joined[clients]
 
+    def _mixed_among(self, number: int) -> Tensor | None:
+        """[n] whose tables are mixed for a round; None for everybody's."""
+        if self.terms.server.mixed_among == "all":
+            return None
+        everybody = torch.arange(self.terms.world.num_clients, device=self.joined.device)
+        return self._receives(number, everybody)
+
     def begin(self) -> MeanPartial | SumPartial:
         """The sums before anybody has sent anything."""
-        terms, combine = self.terms, self.terms.server.combine
-        like = torch.empty(0, dtype=terms.machine.dtype, device=terms.machine.device)
-        if isinstance(combine, Sums):
-            return SumPartial(reporting(terms.client).sends, like)
-        personal = frozenset(name for name in terms.averaged if terms.client.params[name].role is PERSONAL)
-        weigh = combine.weigh if isinstance(combine, RowMean) else None
-        averaged = {name: self.shared[name] for name in self.shared if name in terms.averaged}
-        plan = terms.world.protection
-        divisor = None if plan is None else plan.clients
-        return MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor)
+        return partial_sums(self.terms, self.shared)
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""
@@ -263,7 +277,7 @@ class AggregationServer:
             self.shared = {**self.shared, BOUND: next_bound(self.shared[BOUND], mean.pop(BOUND))}
         self.shared = {**self.shared, **self.optimizer.apply({name: self.shared[name] for name in mean}, mean)}
         for name, mixtures in self.mixtures.items():
-            mixtures.mix(self.reported)
+            mixtures.mix(self.reported, self._mixed_among(number + 1))
             self.shared[name] = mixtures.mean()
         after = self.terms.server.after
         if after is not None:
@@ -273,7 +287,7 @@ class AggregationServer:
     def protect(self, number: int, total: MeanPartial | SumPartial) -> None:
         """What the server adds to sums before anybody looks at them."""
         if self.terms.transform is not None:
-            self.terms.transform.on_server(total, self.terms.summing(number, self.shared.get(BOUND)))
+            self.terms.transform.on_server(total, self.terms.summing(number, self.shared.get(BOUND), self.secret))
 
     def _combine(self, number: int, total: SumPartial, clients: int) -> None:
         combine = self.terms.server.combine
@@ -312,6 +326,30 @@ class AggregationServer:
             mixtures.unpack({k.removeprefix(prefix): v for k, v in packed.items() if k.startswith(prefix)})
         self.joined = packed.get("joined", self.joined).to(self.joined.device, copy=True)
         self.optimizer.unpack(packed)
+
+
+def partial_sums(terms: Terms, shared: Params) -> MeanPartial | SumPartial:
+    """The sums of a round before anybody has sent anything; whoever has what was sent out can add up.
+
+    Args:
+        terms: of the federation.
+        shared: by name, what was sent out.
+    """
+    combine = terms.server.combine
+    like = torch.empty(0, dtype=terms.machine.dtype, device=terms.machine.device)
+    words = None if terms.masked is None else like.new_zeros(terms.masked.layout.size, dtype=torch.long)
+    if isinstance(combine, Sums):
+        total = SumPartial(reporting(terms.client).sends, like)
+        total.words = words
+        return total
+    personal = frozenset(name for name in terms.averaged if terms.client.params[name].role is PERSONAL)
+    weigh = combine.weigh if isinstance(combine, RowMean) else None
+    averaged = {name: shared[name] for name in shared if name in terms.averaged}
+    plan = terms.world.protection
+    divisor = None if plan is None else plan.clients
+    mean = MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor)
+    mean.words = words
+    return mean
 
 
 _KINDS = ("shared", "held", "reported", "pending")

@@ -36,6 +36,7 @@ def require_sound(method: Federated, world: World) -> tuple[Client, Server]:
     _require_scores(client, name)
     for phase in client.phases:
         _require_opening(phase, name, client.params)
+        _require_before_epoch(phase, name, client.params)
     _require_preparation(client.before_predicting, name, client.params)
     _require_server(client, server, name)
     return client, server
@@ -67,7 +68,8 @@ def _require_work(client: Client, name: str) -> None:
 
 def names_moved(client: Client) -> frozenset[str]:
     """The names of the parameters that a step moves or an opening rewrites: the others end a round as they began it."""
-    openings = [phase.opening for phase in client.phases if phase.opening is not None]
+    every = (one for phase in client.phases for one in (phase.opening, phase.before_epoch))
+    openings = [one for one in every if one is not None]
     return frozenset(_moved_in(client.phases)).union(
         *(opening(_drawn(client.params), Context(1)) for opening in openings)
     )
@@ -155,12 +157,25 @@ def _require_opening(phase: Phase, name: str, params: Mapping[str, Param]) -> No
             )
 
 
+def _require_before_epoch(phase: Phase, name: str, params: Mapping[str, Param]) -> None:
+    """Nothing but the client's own small values may be worked out anew in the middle of a phase."""
+    if phase.before_epoch is None:
+        return
+    what = f"method {name} cannot work out what it needs before an epoch"
+    for one in _tried(what, phase.before_epoch, _drawn(params), Context(1)):
+        if one not in params or params[one].rows or params[one].sends or params[one].from_server:
+            raise SettingError(
+                f"method {name}: {one!r} is worked out before every epoch; expected a private parameter without rows"
+            )
+
+
 def _require_preparation(phases: tuple[Phase, ...], name: str, params: Mapping[str, Param]) -> None:
     """What is trained before predicting is thrown away afterwards, so it may be large for nobody."""
     for phase in phases:
         unfit = [n for n in _moved_in([phase]) if n not in params or params[n].sends or params[n].rows]
-        if unfit or phase.opening is not None or phase.part != "all":
-            found = f"moves {unfit[0]!r}" if unfit else "has an opening" if phase.opening else f"is on {phase.part}"
+        opened = phase.opening is not None or phase.before_epoch is not None
+        if unfit or opened or phase.part != "all":
+            found = f"moves {unfit[0]!r}" if unfit else "has an opening" if opened else f"is on {phase.part}"
             raise SettingError(
                 f"method {name}: a phase before predicting {found}; expected private parameters without rows, trained "
                 "on all samples without an opening"

@@ -15,6 +15,7 @@ from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
 from ownview.federation.clients import Clients
+from ownview.federation.masked import Masked
 from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.post import Post
@@ -24,15 +25,21 @@ from ownview.federation.soundness import names_moved, require_sound
 from ownview.federation.timelines import Timelines
 from ownview.federation.training import TrainingWork
 from ownview.federation.transforms import Sending, Summing, Transform, transforms
+from ownview.federation.words import Layout
 from ownview.federation.work import Household, Work
 from ownview.privacy.budget import budget
+from ownview.privacy.masks import masked_sums
+from ownview.privacy.planning import masked_cohort
 from ownview.seam.client import Client, Reporting
 from ownview.seam.method import Federated
+from ownview.seam.protection import DISTRIBUTED
 from ownview.seam.roles import PERSONAL, REPORTED
 from ownview.seam.server import Mean, Server, Sums
 from ownview.seam.training import World
 
 _HEEDED_BY_SUMS = ("clients", "privacy")
+_WORDS_TOGETHER = 2**22
+"""Whole numbers that are made at once."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +71,8 @@ class Terms:
             raise SettingError(f"federation setting privacy={options.privacy!r} is not what the world was planned with")
         client, server = require_sound(method, world)
         server = _with_options(method.name, server, options, client)
-        if world.protection is not None:
+        hidden = world.protection is not None or masked_sums(options.privacy) is not None
+        if hidden:
             server = _uniform(method.name, server, options)
         terms = cls(method.name, with_bound(client, world.protection), server, world, options, seed, machine)
         if options.row_mean == "touched" and not terms.tables:
@@ -73,12 +81,14 @@ class Terms:
                 "expected method or all"
             )
         why = terms.transform.refusal(client, server) if terms.transform is not None else None
-        if world.protection is not None and not (why or terms.averaged or isinstance(server.combine, Sums)):
+        if hidden and not (why or terms.averaged or isinstance(server.combine, Sums)):
             why = "nothing leaves its clients, so there is nothing to protect"
         if why:
             raise SettingError(
                 f"federation setting privacy={options.privacy!r} makes no sense for {method.name}: {why}"
             )
+        if terms.masked is not None:
+            terms.masked.require_possible()
         return terms
 
     @cached_property
@@ -114,10 +124,26 @@ class Terms:
     @cached_property
     def transform(self) -> Transform | None:
         """Of uploads; None for none."""
+        if self.masked is not None:
+            return self.masked
         if self.world.protection is not None:
             return Protected.by(self.world.protection, self.client)
         own_noise = self.server.combine.noise if isinstance(self.server.combine, Sums) else "none"
         return transforms(self.options.privacy if self.options.privacy != "none" else own_noise)
+
+    @cached_property
+    def masked(self) -> Masked | None:
+        """What was agreed on for masked sums; None where uploads go as they are."""
+        plan, asked = self.world.protection, budget(self.options.privacy)
+        layout = Layout.of(self.client, self.averaged, self.world.num_items)
+        if plan is not None and asked is not None and plan.mode == DISTRIBUTED:
+            return Masked(layout, plan.clip, round(plan.clients), plan.threshold, asked.masks, plan)
+        sums = masked_sums(self.options.privacy)
+        if sums is None:
+            return None
+        clients = masked_cohort(self.options, self.world.num_clients)
+        survivors = sums.masks.survivors(clients, self.options.privacy)
+        return Masked(layout, sums.clip, clients, survivors, sums.masks)
 
     @cached_property
     def post(self) -> Post:
@@ -125,7 +151,8 @@ class Terms:
         steps = [part for phase in self.client.phases for step in phase.steps for part in step.parts]
         shrunk = frozenset(name for part in steps if part.shrink for name in part.names)
         tells_samples = self.weighting == "samples" or bool(self.mixed)
-        return Post(self.client, self.world.num_items, self.mixed, tells_samples, bool(self.by_row), shrunk)
+        words = 0 if self.masked is None else self.masked.layout.size
+        return Post(self.client, self.world.num_items, self.mixed, tells_samples, bool(self.by_row), shrunk, words)
 
     def drawn(self, name: str, *numbers: int) -> Tensor:
         """A parameter's initial values; numbers, such as a round, tell later draws from the first."""
@@ -136,8 +163,12 @@ class Terms:
         """What some clients do in a round; see `Clients` and `Household` for what is given."""
         params, items = self.client.params, self.world.num_items
         clients = Clients(params, items, identities, self.seed, self.machine, train, timelines)
-        home = Household(self.name, self.client, clients, self.world, train, excluded, users, self.seed, self.machine)
-        return work_of(home)
+        hidden = self.masked is not None or self.world.protection is not None
+        return work_of(
+            Household(
+                self.name, self.client, clients, self.world, train, excluded, users, self.seed, self.machine, hidden
+            )
+        )
 
     def sizes(self, upload: Upload) -> Tensor:
         """[B] bytes of the messages in which these clients' uploads leave; noise makes everything whole."""
@@ -146,17 +177,39 @@ class Terms:
         size = self.post.upload_sizes(self.sent(upload.one(0), 1))
         return size.expand(len(upload.clients))
 
-    def sent(self, upload: Upload, number: int, bound: Tensor | None = None) -> Upload:
-        """Uploads as they leave their clients in round `number`; `bound` where the server has told one."""
+    def in_parts(self, upload: Upload) -> list[Upload]:
+        """Some clients at a time, as `sent` needs them.
+
+        Noise writes summands out, which may be items by items: one client at a time then. Whole numbers take 8 bytes
+        while they are made.
+        """
+        clients, together = len(upload.clients), len(upload.clients)
+        if self.masked is not None:
+            together = max(1, _WORDS_TOGETHER // self.masked.layout.size)
+        elif self.transform is not None and self.transform.writes_out and isinstance(self.server.combine, Sums):
+            together = 1
+        if together >= clients:
+            return [upload]
+        return [upload.chosen(slice(start, start + together)) for start in range(0, clients, together)]
+
+    def sent(self, upload: Upload, number: int, bound: Tensor | None = None, secret: int | None = None) -> Upload:
+        """Uploads as they leave their clients in round `number`; `bound` where the server has told one.
+
+        Noise is drawn from `secret`; where there is none, from the seed, as a simulation does.
+        """
         if self.transform is None:
             return upload
         weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
-        key = derive(self.seed, "privacy", number)
+        key = derive(self.seed if secret is None else secret, "privacy", number)
         return self.transform.on_client(upload, Sending(key, weights, self.world.num_items, number, bound))
 
-    def summing(self, number: int, bound: Tensor | None) -> Summing:
-        """What the server's half of the transform knows of round `number`."""
-        return Summing(derive(self.seed, "privacy of sums", number), number, bound)
+    def seen(self, upload: Upload, number: int, bound: Tensor | None = None) -> Upload:
+        """Uploads as anybody who knows the terms reads them: whole numbers stand for tables, which masks may hide."""
+        return upload if self.masked is None else self.masked.seen(upload, number, bound)
+
+    def summing(self, number: int, bound: Tensor | None, secret: int | None = None) -> Summing:
+        """What the server's half of the transform knows of round `number`; see `sent` for `secret`."""
+        return Summing(derive(self.seed if secret is None else secret, "privacy of sums", number), number, bound)
 
 
 def work_of(home: Household) -> Work:

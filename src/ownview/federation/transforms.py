@@ -15,13 +15,15 @@ from ownview.base.randomness import bits, derive, unit
 from ownview.federation.aggregation import Partial
 from ownview.federation.messages import Upload, wide
 from ownview.privacy.budget import EXPECTED as BUDGETS
+from ownview.privacy.masks import EXPECTED as MASKED_SUMS
+from ownview.privacy.masks import MASKED
 from ownview.seam.client import Client
 from ownview.seam.protection import MODES
 from ownview.seam.server import RowMean, Server
 
 _EXPECTED = (
-    "expected none, laplace:SCALE such as laplace:0.5, gaussian:clip=C,noise=Z such as gaussian:clip=0.1,noise=1, or "
-    f"{BUDGETS}"
+    "expected none, laplace:SCALE such as laplace:0.5, gaussian:clip=C,noise=Z such as gaussian:clip=0.1,noise=1, "
+    f"{MASKED_SUMS}, or {BUDGETS}"
 )
 
 _PART = 1 << 16
@@ -191,7 +193,7 @@ def transforms(text: str) -> Transform | None:
     if kind == "gaussian":
         named = _named(given, text)
         return Chain((Clip(named["clip"]), Noise(named["noise"] * named["clip"], gaussian, weighted=True)))
-    near = suggestion(kind, ("none", "laplace", "gaussian", *MODES))
+    near = suggestion(kind, ("none", "laplace", "gaussian", MASKED, *MODES))
     raise SettingError(f"federation setting privacy={text!r}: {_EXPECTED}{near if 'did you mean' in near else ''}")
 
 

@@ -14,6 +14,7 @@ A table:
     rows     how many rows are sent; which; their values. All other rows are 0
     block    how many rows and columns of a matrix have values that are not 0; which; the values where they cross
     half     likewise of a symmetric matrix: which rows; the values on and above the diagonal, row by row
+    words    all values, as whole numbers modulo 2^32 of 4 bytes
 
 Numbers of rows, columns and positions take 4 bytes each.
 """
@@ -34,9 +35,10 @@ from torch import Tensor
 from ownview.base.errors import MessageError
 from ownview.seam.client import Patch, Product
 
+MAGIC = b"OV"
 VERSION = 1
 DOWNLOAD, UPLOAD = 1, 2
-_DENSE, _SPARSE, _ROWS, _BLOCK, _HALF = range(5)
+_DENSE, _SPARSE, _ROWS, _BLOCK, _HALF, _WORDS = range(6)
 _WHOLE = 4
 """Bytes of a whole number."""
 _TYPES = {4: "<f4", 8: "<f8"}
@@ -87,10 +89,21 @@ class Matrix:
     symmetric: bool
 
 
-Table = Tensor | Whole | Rows | Matrix
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Whole numbers modulo 2^32.
+
+    Args:
+        values: [D] int64, from 0.
+    """
+
+    values: Tensor
+
+
+Table = Tensor | Whole | Rows | Matrix | Words
 """A plain tensor is sent without its zeros where that is shorter."""
 
-Read = Tensor | Rows | Matrix
+Read = Tensor | Rows | Matrix | Words
 """A table as it is read; of a matrix, the patch that was sent."""
 
 
@@ -112,7 +125,7 @@ class Message:
 
     def pack(self) -> bytes:
         """As bytes."""
-        parts = [struct.pack(_HEAD, b"OV", VERSION, self.kind, self.round, self.samples, len(self.tables))]
+        parts = [struct.pack(_HEAD, MAGIC, VERSION, self.kind, self.round, self.samples, len(self.tables))]
         for name, table in self.tables.items():
             parts += [struct.pack("<B", len(name.encode())), name.encode(), encode(table)]
         return b"".join(parts)
@@ -129,7 +142,7 @@ class Message:
         """
         try:
             magic, version, kind, number, samples, count = struct.unpack_from(_HEAD, data)
-            if magic != b"OV":
+            if magic != MAGIC:
                 raise MessageError("no Ownview message: it does not begin with OV")
             if version != VERSION:
                 raise MessageError(f"a message of version {version}; this program speaks version {VERSION}")
@@ -153,8 +166,8 @@ def encode(table: Table) -> bytes:
     if isinstance(table, Whole):
         values = table.values.detach().cpu().numpy()
         return _header(_DENSE, values.itemsize, tuple(values.shape)) + _bytes(values)
-    if isinstance(table, Matrix):
-        return _encode_matrix(table)
+    if isinstance(table, Matrix | Words):
+        return _encode_matrix(table) if isinstance(table, Matrix) else _encode_words(table)
     if isinstance(table, Rows):
         shape = (table.num_rows, *table.values.shape[1:])
         values = table.values.detach().cpu().numpy()
@@ -191,6 +204,8 @@ def whole_table(table: Read) -> Tensor:
     """With all its rows."""
     if isinstance(table, Tensor):
         return table
+    if isinstance(table, Words):
+        raise MessageError("whole numbers modulo 2^32 where a table belongs")
     if isinstance(table, Matrix):
         rows, columns, values = _cells(table.cells, symmetric=table.symmetric)
         matrix = values.new_zeros(table.shape[0], prod(table.shape[1:]))
@@ -212,6 +227,11 @@ def matrix_size(shape: tuple[int, ...], width: int, rows: Tensor, columns: Tenso
 def message_size(names: Mapping[str, Tensor | int]) -> Tensor | int:
     """Bytes of messages whose tables have these sizes, by name."""
     return struct.calcsize(_HEAD) + sum((1 + len(name.encode()) + size for name, size in names.items()), start=0)
+
+
+def _encode_words(table: Words) -> bytes:
+    words = table.values.cpu().numpy()
+    return _header(_WORDS, _WHOLE, tuple(words.shape)) + words.astype("<u4").tobytes()
 
 
 def _encode_matrix(table: Matrix) -> bytes:
@@ -255,6 +275,8 @@ def _decode(data: bytes, place: int, expected: tuple[int, ...] | None = None) ->
             raise ValueError(f"row {where.max()} of a table of {shape[0]} rows")
         values = _native(reader.values(len(where) * prod(shape[1:]))).reshape(len(where), *shape[1:])
         return Rows(torch.from_numpy(where.astype(np.int64)), values, shape[0]), reader.place
+    if form == _WORDS:
+        return Words(torch.from_numpy(reader.numbers(prod(shape)).astype(np.int64))), reader.place
     if form == _DENSE:
         return _native(reader.values(prod(shape))).reshape(shape), reader.place
     if form == _SPARSE:

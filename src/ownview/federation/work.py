@@ -31,6 +31,7 @@ class Household:
         users: whose clients they are, by position, for errors.
         seed: of the run.
         machine: where they run.
+        everybody_sends: whether a client with nothing to say sends all the same, so that nobody can tell.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Household:
     users: IdArray
     seed: int
     machine: Machine
+    everybody_sends: bool = False
 
 
 class Work(Protocol):

@@ -6,11 +6,12 @@ Merging Approach".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from torch import Tensor
 
+from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.merging import MERGED_ROWS, MERGES, Merging
@@ -19,7 +20,7 @@ from ownview.seam.method import Method, cross_entropy
 from ownview.seam.mixing import ComponentSimilarity, Similarity
 from ownview.seam.optimizers import Adam
 from ownview.seam.roles import Param, personal, private
-from ownview.seam.server import Server
+from ownview.seam.server import AMONG, Server
 from ownview.seam.training import Batch, Context, Params, Phase, Step, World
 
 
@@ -29,6 +30,10 @@ class FedEM(Method):
 
     Each round: train the adapter on the merged table Q_m = Q_l + rho (Q_g - Q_l), everything else frozen; replace Q_l
     by Q_m; train u and Q_l; upload Q_l. The server makes Q_g for every client by similarity of uploads.
+
+    `nesting` says how the two trainings lie in each other: by `round` all epochs of one, then of the other; by `epoch`
+    an epoch of the adapter, a merge and an epoch of u and Q_l in turn (Algorithm 1), optimisers anew each time; by
+    `batch` one merge, then a step of each in turn on every batch, with a merge in every forward pass (released code).
 
     Variants: `em` rho for every item; `dm` one learnt rho; `sm` a fixed one; `sr` Q_g replaces Q_l (with aggregation by
     similarity: FedSim; by mean: FedMF evaluated on each client's own table).
@@ -58,15 +63,29 @@ class FedEM(Method):
         1.0, "standard deviation of the initial vectors", above=0, search=Between(0.01, 1.0, log=True)
     )
     merges_again: bool = setting(False, "merge again in every forward pass, predicting too, as the released code does")
+    nesting: str = setting("round", "when adapter and table take turns", choices=("round", "epoch", "batch"))
+    mixed_among: str = setting("all", "whose tables a mixture is of: all, or clients that receive", choices=AMONG)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.nesting == "batch" and not self.merges_again:
+            raise SettingError(
+                "FedEM setting nesting='batch': expected merges_again=True with it, found False: an adapter that is "
+                "trained beside the table is part of every forward pass"
+            )
+        if self.nesting == "epoch" and self.stop_below:
+            raise SettingError(
+                f"FedEM setting nesting='epoch': expected stop_below=0 with it, found {self.stop_below}: each training "
+                "has one epoch at a time"
+            )
 
     def server(self, world: World) -> Server:
         """A table for each client by similarity, unless a mean is wanted."""
         if self.aggregation == "mean":
             return Server()
         by_components = self.similarity == "components"
-        return Server(
-            mixing=ComponentSimilarity(self.alpha, self.embedding_size) if by_components else Similarity(self.alpha)
-        )
+        rule = ComponentSimilarity(self.alpha, self.embedding_size) if by_components else Similarity(self.alpha)
+        return Server(mixing=rule, mixed_among=self.mixed_among)
 
     @property
     def merging(self) -> Merging:
@@ -83,15 +102,23 @@ class FedEM(Method):
         }
 
     def phases(self, world: World) -> tuple[Phase, ...]:
-        """Adapter, where there is one; then user and table, which begin with the merged table."""
-        merging, epochs, stop = self.merging, self.local_epochs, self.stop_below
+        """Adapter, where there is one, and user and table, which begin with the merged table; nested as asked."""
+        merging, stop = self.merging, self.stop_below
         everything = Step(("user", "items"), Adam(self.learning_rate))
-        everywhere = self.merged_rows == "all"
-        training = Phase((everything,), epochs, opening=merging.opening, everywhere=everywhere, tolerance=stop)
         adapter = tuple(merging.params())
+        training = Phase(
+            (everything,), self.local_epochs, opening=merging.opening, everywhere=self.merged_rows == "all",
+            tolerance=stop,
+        )  # fmt: skip
         if not adapter:
             return (training,)
-        return Phase((Step(adapter, Adam(self.adapter_rate)),), epochs, tolerance=stop), training
+        learning = Step(adapter, Adam(self.adapter_rate))
+        if self.nesting == "batch":
+            return (replace(training, steps=(learning, everything)),)
+        first = Phase((learning,), self.local_epochs, tolerance=stop)
+        if self.nesting == "epoch":
+            return (replace(first, epochs=1), replace(training, epochs=1)) * self.local_epochs
+        return first, training
 
     def scores(self, p: Params) -> Tensor:
         """[R] u . q_i on the own table, or on the merged one where it is merged again."""
@@ -103,7 +130,7 @@ class FedEM(Method):
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean cross-entropy, of the merged table while the adapter is trained."""
-        training_adapter = context.phase == 0 and bool(self.merging.params())
+        training_adapter = context.phase % 2 == 0 and bool(self.merging.params())
         return cross_entropy(self._scores(p, merged=training_adapter or self.merges_again), batch)
 
     def _scores(self, p: Params, *, merged: bool) -> Tensor:

@@ -14,14 +14,13 @@ from torch import Tensor
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
+from ownview.parts.curriculum import CURRICULA, strength
 from ownview.seam.initial import Normal, Uniform
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.optimizers import Sgd
 from ownview.seam.roles import Param, private, shared, table
 from ownview.seam.server import Mean, Server
 from ownview.seam.training import Batch, Context, Params, Phase, Step, World
-
-CURRICULA = ("tanh", "fixed", "none", "sin", "square", "frac")
 
 
 @dataclass(frozen=True)
@@ -64,6 +63,8 @@ class FedRAP(Method):
     common_scale: float = setting(1.0, "spread of the initial C; with 0, thresholding can keep C sparse", low=0)
     curriculum: str = setting("tanh", "how both weights go with the rounds", choices=CURRICULA)
     stop_below: float = setting(0.0, "a client ends its round when its mean loss changes relatively by less", low=0)
+    weight_decay: float = setting(0.0, "pulls w, b and the batch's rows to 0: x (weight decay) in the gradient", low=0)
+    clip_gradient: float = setting(0.0, "largest norm of C's gradient in every step, the paper's tau; 0: any", low=0)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,7 +92,8 @@ class FedRAP(Method):
         step: Step | None = None
         for name in (name for name, param in self.params(world).items() if param.rows):
             shrink = self.sparse_weight if name == "common" and self.update == "proximal" else None
-            step = Step((name,), Sgd(self.table_rate, self.step_decay, self.round_decay), step, shrink)
+            clip = self.clip_gradient if name == "common" else 0.0
+            step = Step((name,), Sgd(self.table_rate, self.step_decay, self.round_decay), step, shrink, clip)
         network = Sgd(self.network_rate, self.step_decay, self.round_decay)
         return (Phase((Step(("weight", "bias"), network, step),), self.local_epochs, tolerance=self.stop_below),)
 
@@ -115,25 +117,17 @@ class FedRAP(Method):
             common = p["common"].detach() if self.update == "proximal" else p["common"]
             size = common.abs() if self.norm == "l1" else common.square()
             total = total + self.sparse_weight(batch, context) @ size.sum(-1)
-        return total
+        return total + self._decay(p, batch) if self.weight_decay else total
+
+    def _decay(self, p: Params, batch: Batch) -> Tensor:
+        """[] 0, whose gradient is x times the weight decay: of w and b, and of the tables' rows in the batch."""
+        here = (batch.counts > 0).to(p["weight"])
+        half = self.weight_decay / 2 * (p["weight"].square().sum() + p["bias"].square())
+        for name in (one for one in ("own", "common") if one in p):
+            half = half + self.weight_decay / 2 * (here @ p[name].square().sum(-1))
+        return half - half.detach()
 
     def sparse_weight(self, batch: Batch, context: Context) -> Tensor:
         """[R] mu(a) / d times the row's share of the batch: what |c| of one value weighs in the loss."""
         weight = self.sparse * strength(self.curriculum, context.round) / self.embedding_size
         return weight * batch.counts / batch.mask.sum()
-
-
-def strength(curriculum: str, number: int) -> float:
-    """lambda(a) / v1 = mu(a) / v2 in round a.
-
-    `fixed` is the paper's name for constants, `none` says what the released code does: it computes a curriculum and
-    uses v1 and v2 all the same.
-    """
-    return {
-        "tanh": math.tanh(number / 10),
-        "sin": math.sin(number / 10),
-        "square": float(number // 10 % 2),
-        "frac": 1 / (number + 1),
-        "fixed": 1.0,
-        "none": 1.0,
-    }[curriculum]

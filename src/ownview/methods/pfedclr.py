@@ -49,6 +49,7 @@ class PFedCLR(Method):
     )
     buffer_rate: float = setting(0.01, "Adam's rate for the buffer", above=0, search=Between(1e-4, 0.1, log=True))
     fresh_buffer: bool = setting(False, "the buffer starts anew in every round instead of going on")
+    clip_gradient: float = setting(0.0, "largest norm of Q's gradient in every step, the paper's C; 0: any", low=0)
 
     def params(self, world: World) -> dict[str, Param]:
         """A private user vector and buffer, and an item table that the client keeps as it trained it."""
@@ -66,10 +67,11 @@ class PFedCLR(Method):
         """Step 1, then step 2."""
         buffers = tuple(name for name in self.params(world) if name.startswith("buffer"))
         main, buffer = Adam(self.learning_rate), Step(buffers, Adam(self.buffer_rate))
+        items = Step(("items",), main, clip=self.clip_gradient)
         if self.variant == "af":
-            steps = (Step(("user", "items"), main), buffer)
+            steps = (Step(("user",), main, alongside=items), buffer)
         else:
-            steps = (Step(("items",), main), Step(("user",), main, alongside=buffer))
+            steps = (items, Step(("user",), main, alongside=buffer))
         opening = self._emptied if self.fresh_buffer else None
         return Phase((steps[0],), self.local_epochs), Phase((steps[1],), self.local_epochs, opening=opening)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ownview.base.shown import one_line
+from ownview.privacy.masks import masked_sums
 
 
 def card(about: Mapping[str, Any]) -> str:
@@ -86,12 +87,14 @@ def _privacy(about: Mapping[str, Any]) -> list[str]:
     told += [f"- {_text(one)}" for one in privacy["leaves_a_device"]]
     told += ["", "The server needs sums over clients alone; whoever reads one client's message sees more than a sum."]
     noise = privacy["noise"]
+    masked = masked_sums(noise) is not None
     said = (
         "No noise was added: whoever has the model may learn something of single people, most of all from items that "
         "few had."
-        if noise == "none"
+        if masked or noise == "none"
         else f"Noise on what is sent: `{noise}`."
     )
+    said = f"Uploads are masked, and the server sees sums alone (`{noise}`). {said}" if masked else said
     return [*told, "", said, "Recommending with this folder sends nothing anywhere."]
 
 

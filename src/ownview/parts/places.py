@@ -14,7 +14,7 @@ _FADED = 37.0
 """exp(-37) is below the rounding of double precision: what has faded so far adds nothing."""
 
 
-_CROWDED = 64
+_CROWDED = 24
 """Items are many where there are more than one of so many rows: one product with the whole table is faster then."""
 
 

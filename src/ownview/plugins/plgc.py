@@ -7,7 +7,7 @@ Recommendation".
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -19,7 +19,7 @@ from ownview.config.settings import setting
 from ownview.parts.redundancy import REDUCTIONS
 from ownview.parts.shared_table import SharedTable, shared_table
 from ownview.seam.client import Client
-from ownview.seam.initial import Uniform
+from ownview.seam.initial import Constant, Uniform
 from ownview.seam.method import Federated
 from ownview.seam.optimizers import Sgd
 from ownview.seam.plugin import Plugin
@@ -27,15 +27,18 @@ from ownview.seam.roles import Param, private
 from ownview.seam.training import ANY_WORLD, Batch, BeginWith, Context, Params, Phase, Step, World
 
 _LAYERS = ("projector", "predictor")
+_SHARE = "plgc_share"
+"""What a client calls the share a of its own table during an epoch."""
 
 
 @dataclass(frozen=True)
 class PLGC(Plugin):
     """The inner method on Q = a C + (1 - a) G; C is the client's own table, G the frozen one it received.
 
-    a = tr(C C^T) / (tr(C C^T) + tr(G G^T)), a number and no function of C to the gradient. The loss gets beta times a
-    penalty on the batch's rows of C and G, both through a private network (projector and predictor, each d-d-d with
-    ReLU): eRR, or one of three others. C is uploaded and averaged.
+    a = tr(C C^T) / (tr(C C^T) + tr(G G^T)), a number and no function of C to the gradient, worked out anew for every
+    batch, or once an epoch as in the paper's Algorithm 1; predictions have it of the tables as they are. The loss gets
+    beta times a penalty on the batch's rows of C and G, both through a private network (projector and predictor, each
+    d-d-d with ReLU): eRR, or one of three others. C is uploaded and averaged.
     """
 
     name: ClassVar[str] = "plgc"
@@ -44,6 +47,7 @@ class PLGC(Plugin):
     paper: ClassVar[str] = "Shen et al. 2025"
 
     mixing: bool = setting(True, "mix local and global table; off: the client trains its own, as it received it")
+    share_every: str = setting("batch", "when a is worked out anew in training", choices=("batch", "epoch"))
     redundancy: str = setting("err", "the penalty", choices=(*REDUCTIONS, "none"))
     beta: float = setting(0.1, "weight of the penalty", low=0, search=Between(1e-4, 1.0, log=True))
     gamma: float = setting(
@@ -67,6 +71,10 @@ class PLGC(Plugin):
         """Whether there is a penalty, and with it a private network."""
         return self.redundancy != "none"
 
+    @property
+    def _once_an_epoch(self) -> bool:
+        return self.mixing and self.share_every == "epoch"
+
     def changed(self, client: Client, world: World) -> Client:
         """C stands beside G, and the inner method works on Q; the network moves where C does."""
         if not (self.mixing or self.penalises):
@@ -74,13 +82,17 @@ class PLGC(Plugin):
         table = shared_table(client, self.wrapped.name, self.name)
         own, received = table.name, table.received
 
-        def mixed(p: Params) -> Params:
+        def share(p: Params) -> Tensor:
+            """[] a."""
+            local = (p[own].square().sum() + p[f"{own}.outside"]).detach()
+            return local / (local + p[received].square().sum() + p[f"{received}.outside"])
+
+        def mixed(p: Params, *, in_training: bool = False) -> Params:
             """With Q in place of C."""
             if not self.mixing:
                 return p
-            local = (p[own].square().sum() + p[f"{own}.outside"]).detach()
-            share = local / (local + p[received].square().sum() + p[f"{received}.outside"])
-            return {**p, own: share * p[own] + (1 - share) * p[received]}
+            a = p[_SHARE] if in_training and self._once_an_epoch else share(p)
+            return {**p, own: a * p[own] + (1 - a) * p[received]}
 
         def scores(p: Params) -> Tensor:
             """The inner method's on Q."""
@@ -88,7 +100,7 @@ class PLGC(Plugin):
 
         def loss(p: Params, batch: Batch, context: Context) -> Tensor:
             """The inner method's on Q, and the penalty."""
-            total = client.loss(mixed(p), batch, context)
+            total = client.loss(mixed(p, in_training=True), batch, context)
             if not self.penalises:
                 return total
             views = _projected(p, p[own]), _projected(p, p[received])
@@ -103,16 +115,20 @@ class PLGC(Plugin):
                 found |= {f"singular values {name}": values, f"abundance {name}": values.sum() / values.max()}
             return {**found, "merged": tables["mixed"]}
 
-        work = replace(client.training, phases=self._phases(client.phases, table), loss=loss)
+        work = replace(client.training, phases=self._phases(client.phases, table, share), loss=loss)
         return replace(client, params=self._params(client.params, table), work=work, scores=scores, readings=readings)
 
     def _params(self, params: Mapping[str, Param], table: SharedTable) -> dict[str, Param]:
         """The inner method's with G beside C, and the network."""
         found = table.beside(params)
         found[table.name] = replace(found[table.name], squares_outside=self.mixing)
+        if self._once_an_epoch:
+            found[_SHARE] = private(initial=Constant(0.5))
         return {**found, **(_network(table.width) if self.penalises else {})}
 
-    def _phases(self, phases: tuple[Phase, ...], table: SharedTable) -> tuple[Phase, ...]:
+    def _phases(
+        self, phases: tuple[Phase, ...], table: SharedTable, share: Callable[[Params], Tensor]
+    ) -> tuple[Phase, ...]:
         """The inner method's; the network moves where the table does. Mixing lets C go on, else G replaces it."""
         if self.penalises:
             network = Step(tuple(_network(1)), Sgd(self.network_rate))
@@ -120,6 +136,8 @@ class PLGC(Plugin):
                 replace(phase, steps=tuple(_with(network, step, table.name) for step in phase.steps))
                 for phase in phases
             )
+        if self._once_an_epoch:
+            phases = tuple(replace(phase, before_epoch=lambda p, context: {_SHARE: share(p)}) for phase in phases)
         opening = None if self.mixing else BeginWith(table.name, table.received)
         return (replace(phases[0], opening=opening), *phases[1:])
 

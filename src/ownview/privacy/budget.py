@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.seam.protection import MODES
+from ownview.privacy.masks import NAMES as OF_MASKS
+from ownview.privacy.masks import Masks, masks_of
+from ownview.seam.protection import DISTRIBUTED, MODES
 
-EXPECTED = "central:epsilon=E, distributed:epsilon=E or local:epsilon=E, with delta=D, clip=C or clip=adaptive"
+EXPECTED = (
+    "central:epsilon=E, distributed:epsilon=E or local:epsilon=E, with delta=D, clip=C or clip=adaptive; distributed "
+    "also with threshold=T, neighbours=K or masks=skipped"
+)
 _NAMES = ("epsilon", "delta", "clip", "rounds")
 _ADAPTIVE = "adaptive"
 DELTA = 1e-5
@@ -26,6 +31,7 @@ class Budget:
         clip: C; None where the method's own, or the default, is taken.
         adaptive: whether C follows a private quantile.
         rounds: the budget is for; None where nobody has said.
+        masks: what is said of the masks that hide single uploads; of "distributed" alone.
     """
 
     mode: str
@@ -34,13 +40,14 @@ class Budget:
     clip: float | None = None
     adaptive: bool = False
     rounds: int | None = None
+    masks: Masks = field(default_factory=Masks)
 
     def __str__(self) -> str:
         parts = [f"epsilon={self.epsilon:.12g}"]
         parts += [f"delta={self.delta:.12g}"] if self.delta != DELTA else []
         parts += ["clip=adaptive"] if self.adaptive else [f"clip={self.clip:.12g}"] if self.clip is not None else []
         parts += [f"rounds={self.rounds}"] if self.rounds is not None else []
-        return f"{self.mode}:{','.join(parts)}"
+        return f"{self.mode}:{','.join(parts + self.masks.parts)}"
 
     def for_rounds(self, rounds: int) -> Budget:
         """The same for so many rounds, unless it was for others: those it must be enough for."""
@@ -59,9 +66,10 @@ def budget(text: str) -> Budget | None:
         return None
     pairs = [part.partition("=")[::2] for part in given.split(",") if part]
     named = dict(pairs)
-    unknown = [name for name in named if name not in _NAMES]
+    names = (*_NAMES, *(OF_MASKS if mode == DISTRIBUTED else ()))
+    unknown = [name for name in named if name not in names]
     if unknown:
-        raise _wrong(text, f"{unknown[0]!r} is no part of a budget{suggestion(unknown[0], _NAMES)}")
+        raise _wrong(text, f"{unknown[0]!r} is no part of a {mode} budget{suggestion(unknown[0], names)}")
     if len(named) < len(pairs):
         raise _wrong(text, "a part is given twice")
     if "epsilon" not in named:
@@ -74,7 +82,8 @@ def budget(text: str) -> Budget | None:
     rounds = _number(named, "rounds", text) if "rounds" in named else None
     if rounds is not None and rounds != int(rounds):
         raise _wrong(text, f"rounds {named['rounds']!r} is no whole number")
-    return Budget(mode, _number(named, "epsilon", text), delta, clip, adaptive, None if rounds is None else int(rounds))
+    whole = None if rounds is None else int(rounds)
+    return Budget(mode, _number(named, "epsilon", text), delta, clip, adaptive, whole, masks_of(named, text))
 
 
 def _number(named: Mapping[str, str], name: str, text: str, usual: float = math.nan) -> float:

@@ -36,8 +36,13 @@ def planned(options: FederationOptions, num_clients: int, releases: Sequence[flo
     adaptive = asked.adaptive or asked.clip is None
     return Protection(
         asked.mode, asked.epsilon, asked.delta, asked.clip or _FIRST_CLIP, adaptive, (z,) * asked.rounds, clients,
-        sampling.relation, sampling.accountant,
+        sampling.relation, sampling.accountant, _threshold(asked, clients),
     )  # fmt: skip
+
+
+def _threshold(asked: Budget, clients: float) -> int:
+    """How many devices share the noise at least; 1 where they do not share it."""
+    return asked.masks.survivors(round(clients), str(asked)) if asked.mode == DISTRIBUTED else 1
 
 
 def _by_releases(asked: Budget, options: FederationOptions, num_clients: int, releases: Sequence[float]) -> Protection:
@@ -55,8 +60,9 @@ def _by_releases(asked: Budget, options: FederationOptions, num_clients: int, re
     z = noise_for(asked.epsilon, asked.delta, 1, everybody)
     noise = tuple(z / math.sqrt(share) for share in releases)
     return Protection(
-        asked.mode, asked.epsilon, asked.delta, 1.0, False, noise, num_clients, everybody.relation, everybody.accountant
-    )
+        asked.mode, asked.epsilon, asked.delta, 1.0, False, noise, num_clients, everybody.relation,
+        everybody.accountant, _threshold(asked, num_clients),
+    )  # fmt: skip
 
 
 def _taken_part(asked: Budget, clients: str, num_clients: int) -> tuple[int, float, Sampling]:
@@ -85,6 +91,18 @@ def _require_known_number(asked: Budget, clients: str) -> None:
             f"federation setting clients={clients!r}: devices that share the noise must know how many they are, and "
             "rounds differ; expected all, a share or a number"
         )
+
+
+def masked_cohort(options: FederationOptions, num_clients: int) -> int:
+    """How many clients a round of masked sums has; refuses rounds that differ, which may be too few to hide among."""
+    chosen = participation(options.clients)
+    wanted = chosen.wanted(num_clients)
+    if wanted is None:
+        raise SettingError(
+            f"federation setting clients={options.clients!r}: a masked sum needs enough clients in every round, and "
+            "rounds differ; expected all, a share or a number"
+        )
+    return min(wanted, num_clients)
 
 
 def accounted_rounds(

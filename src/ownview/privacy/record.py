@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ownview.federation.options import FederationOptions
@@ -12,8 +12,8 @@ from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL, Protection
 
 _TRUSTED = {
     CENTRAL: "whoever adds up the uploads and adds the noise is trusted with every single one",
-    DISTRIBUTED: "uploads are hidden from the server, which sees their sum alone (masks), and every device adds its "
-    "share of the noise",
+    DISTRIBUTED: "that server and devices follow the protocol of the masks, and that as many devices as the threshold "
+    "says add their share of the noise: the server sees the sum alone",
     LOCAL: "nobody but the user's own device",
 }
 _PUBLIC = ("the number of users", "the list of items", "who is a user at all")
@@ -24,6 +24,10 @@ _NOT_COVERED = (
     "other runs on the same users: budgets add up",
     "amplification against a server that knows who takes part",
     "exactness of Gaussian noise in floating point, and noise drawn from a seed as a simulation does",
+)
+_OF_SHARED_NOISE = (
+    "devices that work together with the server: each of them takes its share of the noise away",
+    "a server or devices that do not follow the protocol",
 )
 
 
@@ -48,7 +52,13 @@ def summary(plan: Protection) -> dict[str, Any]:
     }
 
 
-def record(plan: Protection, options: FederationOptions, num_clients: int, releases: Sequence[float]) -> dict[str, Any]:
+def record(
+    plan: Protection,
+    options: FederationOptions,
+    num_clients: int,
+    releases: Sequence[float],
+    masks: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
     """For privacy.json.
 
     Args:
@@ -56,6 +66,7 @@ def record(plan: Protection, options: FederationOptions, num_clients: int, relea
         options: of the federation, the budget for so many rounds.
         num_clients: n.
         releases: of the method, where it has a private form.
+        masks: what hides single uploads, and what rounding the noise of devices costs; None where nothing does.
     """
     rounds, sampling = accounted_rounds(plan, options, num_clients, releases)
     alone = {z: epsilon_of([z], plan.delta, sampling) for z in dict.fromkeys(plan.noise)}
@@ -68,9 +79,10 @@ def record(plan: Protection, options: FederationOptions, num_clients: int, relea
         "divided_by": plan.clients,
         "noise": _noise(plan, alone),
         "per_user": {"epsilon": plan.epsilon, "rounds_at_most": rounds},
+        **({} if masks is None else {"masks": dict(masks)}),
         "trusted": _TRUSTED[plan.mode],
         "public": list(_PUBLIC),
-        "not_covered": list(_NOT_COVERED),
+        "not_covered": [*_NOT_COVERED, *(_OF_SHARED_NOISE if plan.mode == DISTRIBUTED else ())],
     }
 
 

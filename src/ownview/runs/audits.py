@@ -43,7 +43,7 @@ def findings_of(
         protocol = group[0].experiment.protocol
         measured = _kept_by_one(group) or (_probed(group, sources, data_dir) if probe else None)
         if probe and measured:
-            _share(group, measured)
+            keep_findings(group, measured)
         known = measured or by_rule(protocol)
         named = found.setdefault(protocol.name, {})
         named.update(dict.fromkeys(known))
@@ -90,9 +90,9 @@ def _probed(group: Sequence[Run], sources: dict[str, Interactions], data_dir: Pa
     return findings
 
 
-def _share(group: Sequence[Run], findings: Sequence[Finding]) -> None:
-    """Put audit.json into the folders that lack it."""
-    for run in group:
+def keep_findings(runs: Sequence[Run], findings: Sequence[Finding]) -> None:
+    """Put audit.json into the folders of runs on the same data and protocol, where it is missing."""
+    for run in runs:
         if kept(run.folder, run.experiment) is None:
             key = _key(run.folder, run.experiment)
             with contextlib.suppress(OutputError):  # folders may be read-only; then it is made again next time

@@ -36,6 +36,9 @@ Told = Callable[[Path, int, dict[str, float]], None]
 OnFailure = Callable[[Path, str], None]
 """Told of a run that failed by itself: its folder, and why."""
 
+OnFinished = Callable[[Path], None]
+"""Told of a run that has finished, or had before: its folder, which nobody needs any more."""
+
 News = Queue[tuple[Path, int, dict[str, float]]]
 
 
@@ -83,27 +86,52 @@ def run_all(
     threads: int | None = None,
     go_on: str | None = None,
 ) -> list[Run]:
+    """Carry out all tasks as `run_each` does; the runs, but those that failed."""
+    failed = run_each(
+        tasks, jobs=jobs, memory=memory, data_dir=data_dir, on_round=on_round, on_failure=on_failure, threads=threads,
+        go_on=go_on,
+    )  # fmt: skip
+    return [open_run(folder) for _, folder in tasks if folder not in failed]
+
+
+def run_each(
+    tasks: Sequence[Task],
+    *,
+    jobs: int,
+    memory: str,
+    data_dir: Path | None,
+    on_round: Told | None = None,
+    on_failure: OnFailure | None = None,
+    on_finished: OnFinished | None = None,
+    threads: int | None = None,
+    go_on: str | None = None,
+) -> set[Path]:
     """Carry out all tasks; folders that exist are finished or, if finished, taken as they are.
 
     Args:
-        tasks: in the order of the returned runs.
+        tasks: what to do, in this order.
         jobs: processes side by side.
         memory: for each of them.
         data_dir: where datasets are.
         on_round: progress.
-        on_failure: told of runs that fail by themselves (values that are not finite, say), while the others go on; they
-            are not among the returned ones. Without it the first failure ends everything.
+        on_failure: told of runs that fail by themselves (values that are not finite, say), while the others go on.
+            Without it the first failure ends everything.
+        on_finished: told of every run once it has finished, in this process; may remove its folder.
         threads: of each process; an equal share of the cores where None.
         go_on: how a stopped batch goes on, in words; by --resume where None.
+
+    Returns:
+        folders of runs that failed by themselves.
     """
     go_on = go_on or f"go on by the same command with --out {tasks[0][1].parent if tasks else ''} --resume"
-    batch = _Batch(tasks, memory, data_dir, on_round or (lambda folder, number, metrics: None), on_failure, go_on)
+    told, done = on_round or (lambda folder, number, metrics: None), on_finished or (lambda folder: None)
+    batch = _Batch(tasks, memory, data_dir, told, on_failure, done, go_on)
     if jobs <= 1 or len(tasks) <= 1:
         with _threads(threads):
             batch.one_by_one()
     else:
         batch.side_by_side(jobs, threads or max(1, (os.cpu_count() or 1) // jobs))
-    return [open_run(folder) for _, folder in tasks if folder not in batch.failed]
+    return batch.failed
 
 
 @dataclass
@@ -115,14 +143,17 @@ class _Batch:
     data_dir: Path | None
     told: Told
     on_failure: OnFailure | None
+    on_finished: OnFinished
     go_on: str
     failed: set[Path] = field(default_factory=set)
+    finished: set[Path] = field(default_factory=set)
 
     def one_by_one(self) -> None:
         with Signals() as signals:
             for task in self.tasks:
                 try:
                     _one(task, self.memory, self.data_dir, partial(self.told, task[1]))
+                    self._finish(task[1])
                 except InterruptedRunError as stopped:
                     raise self._stopped(stopped.exit_code) from stopped
                 except OwnviewError as error:
@@ -140,17 +171,25 @@ class _Batch:
         with Signals() as signals, manager:
             news, stop = manager.Queue(), manager.Event()
             with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_settle, initargs=(threads,)) as pool:
-                waiting = {pool.submit(_apart, task, self.memory, self.data_dir, news, stop) for task in self.tasks}
+                each = {pool.submit(_apart, task, self.memory, self.data_dir, news, stop): task for task in self.tasks}
+                waiting = set(each)
                 while waiting:
                     done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
                     _tell(news, self.told)
                     failures += [failure for failure in self._failures(done) if not self._excused(failure)]
+                    for folder in (each[future][1] for future in done if future.result() is None):
+                        self._finish(folder)
                     if failures or signals.received:
                         stop.set()
         if signals.received:
             raise self._stopped(128 + signals.received)
         if failures:
             raise BatchError(failures[0].message, failures[0].exit_code)
+
+    def _finish(self, folder: Path) -> None:
+        if RunFolder(folder).finished:  # not one that was never begun, because all were told to stop
+            self.finished.add(folder)
+            self.on_finished(folder)
 
     def _excused(self, failure: _Failure) -> bool:
         if self.on_failure is None or not failure.alone:
@@ -168,7 +207,7 @@ class _Batch:
             ) from None
 
     def _stopped(self, exit_code: int) -> BatchError:
-        finished = sum(RunFolder(folder).finished for _, folder in self.tasks)
+        finished = sum(folder in self.finished or RunFolder(folder).finished for _, folder in self.tasks)
         return BatchError(f"stopped with {finished} of {len(self.tasks)} runs finished; {self.go_on}", exit_code)
 
 

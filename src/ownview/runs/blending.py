@@ -30,13 +30,13 @@ class BlendTrainer:
         model: its settings.
         parts: at work on the same data.
         rounds: by part, after how many nothing changes any more; None where every round matters.
-        ranker: of validation, which chooses the weights.
+        ranker: of validation, which chooses the weights where the settings do not name them.
     """
 
     def __init__(self, model: Blend, parts: Sequence[Trainer], rounds: Sequence[int | None], ranker: Ranker) -> None:
         self.model, self.members, self.rounds = model, tuple(parts), tuple(rounds)
         self.ranker = at_once(ranker, len(parts))
-        self.weights: Tensor | None = None
+        self.weights = self._given()
 
     @property
     def federation(self) -> None:
@@ -50,7 +50,7 @@ class BlendTrainer:
             for part, rounds in zip(self.members, self.rounds, strict=True)
             if rounds is None or number <= rounds
         ]
-        self.weights = None
+        self.weights = self._given()
         seconds: dict[str, float] = {}
         for report in reports:
             seconds = {part: seconds.get(part, 0.0) + value for part, value in {**seconds, **report.seconds}.items()}
@@ -72,6 +72,12 @@ class BlendTrainer:
         by_user = self.weights[torch.from_numpy(late).long()] if len(self.weights) == 2 else self.weights
         return BlendScorer([part.asked(question) for part in self.members], by_user)
 
+    def _given(self) -> Tensor | None:
+        """[2, P] of the settings; None where they are to be found."""
+        if not self.model.weights:
+            return None
+        return torch.tensor(self.model.weights, dtype=torch.float64).reshape(2, len(self.members))
+
     def _chosen(self) -> Tensor:
         """[2, P] by group, or [n, P] where clients choose their own."""
         question, points = self.ranker.question, lattice(len(self.members))
@@ -91,7 +97,8 @@ class BlendTrainer:
         if self.weights is not None and len(self.weights) == 2:
             short, late = (" ".join(f"{weight:.2f}" for weight in group) for group in self.weights.tolist())
             after = "" if short == late else f", {late} after a pause"
-            told.append(f"blend: weights of the {len(self.members)} parts, chosen on validation: {short}{after}")
+            origin = "of another run" if self.model.weights else "chosen on validation"
+            told.append(f"blend: weights of the {len(self.members)} parts, {origin}: {short}{after}")
         return tuple(dict.fromkeys(told))
 
     def portable(self) -> Portable:

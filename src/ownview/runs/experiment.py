@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +15,7 @@ from ownview.base.trust import named_by_file
 from ownview.baselines.central import Central
 from ownview.config.layers import parse_toml, require_known, toml_text
 from ownview.config.search import Space
-from ownview.config.settings import Settings, Value, declared, plain
+from ownview.config.settings import Settings, Value, declared, kinds_of, plain
 from ownview.data.storage import find
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
@@ -255,7 +254,7 @@ class NamedSetting:
     @property
     def kind(self) -> Any:
         """The setting's type."""
-        return typing.get_type_hints(self.cls)[self.own]
+        return kinds_of(self.cls)[self.own]
 
     def read(self, value: Any) -> Any:
         """One value, from text or already typed."""

@@ -17,7 +17,7 @@ from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run
 from ownview.runs.setup import load_data, split_data
 
-VERSION = 1
+VERSION = 2
 """Of the attacks. Raised whenever one of them would find something else; what older ones found is made anew."""
 
 _CLIENTS = 20

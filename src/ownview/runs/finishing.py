@@ -66,7 +66,8 @@ class Finishing:
             folder.write_cost(cost.to_dict())
         if self._plan is not None and self.trainer.federation is not None:
             one = self.trainer.federation
-            folder.write_privacy(record(self._plan, one.options, one.world.num_clients, one.method.releases))
+            masks = None if one.terms.masked is None else one.terms.masked.described()
+            folder.write_privacy(record(self._plan, one.options, one.world.num_clients, one.method.releases, masks))
         figures = self._fitted() if standing is None else self._figures(best, standing, lists)
         folder.write_result(self._result(best, figures, folder, cost))
         folder.drop_tensors("checkpoint")

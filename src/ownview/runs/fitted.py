@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OwnviewError, SettingError
+from ownview.blends.blend import Blend
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import on_everything
 from ownview.registry import Model, enough_rounds
+from ownview.runs.blended_runs import on_everything_like
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 
@@ -56,7 +58,12 @@ def fit_like(
         )
     if data is not None:
         run = replace(run, data=data, columns=columns or {})
-    found = fit_of(run, result["chosen_round"], model)
+    rounds: int | None = result["chosen_round"]
+    blend = run.model() if model is None else model
+    if isinstance(blend, Blend):
+        # A blend of finished runs has one round; its parts, trained anew, have as many as they need.
+        run, rounds, model = on_everything_like(run, blend, path), None, None
+    found = fit_of(run, rounds, model)
     return replace(found, like=str(path.resolve()), device="auto", settings_tried=0)
 
 

@@ -27,7 +27,7 @@ from typing import Any
 from torch import Tensor
 
 from ownview.base.errors import OutputError
-from ownview.base.files import append_line, is_file, write_json, write_text, write_whole, writing
+from ownview.base.files import append_line, drop_unfinished, is_file, write_json, write_text, write_whole, writing
 from ownview.base.json_text import parse_json
 from ownview.config.layers import parse_toml
 from ownview.evaluation.metrics import HEADLINE
@@ -190,9 +190,7 @@ class RunFolder:
     def drop_unfinished(self) -> None:
         """Remove temporary files that a killed process left behind."""
         for name in _FILES:
-            for left in self.path.glob(f".{name}.*"):
-                with writing(left):
-                    left.unlink(missing_ok=True)
+            drop_unfinished(self.path / name)
 
     def require_not_begun(self) -> None:
         """Refuse a folder that another process took while this one waited for it."""

@@ -16,6 +16,7 @@ from ownview.baselines.central import Central
 from ownview.config.differences import differences
 from ownview.data.interactions import Interactions
 from ownview.data.persons import Newcomer, newcomer
+from ownview.engine.machine import Workers
 from ownview.evaluation.groups import ActivityRange
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment
@@ -124,6 +125,7 @@ def run(
     data_dir: Path | None = None,
     on_round: OnRound | None = None,
     loggers: Sequence[Logger] = (),
+    workers: Workers | None = None,
 ) -> Run:
     """Carry out an experiment from the start.
 
@@ -136,11 +138,12 @@ def run(
         data_dir: where datasets are.
         on_round: told after every round.
         loggers: told when it begins, after every round, and when it has finished.
+        workers: processes that share the clients; the result is the same to rounding.
     """
     model = model or experiment.model()
     if isinstance(model, Central):
         model.require_packages()
-    setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir)
+    setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir, workers=workers)
     place = _temporary_folder() if out is None else out
     work = _Work.of(experiment, model, data, setup, place.parent)
     folder = RunFolder.create(place)
@@ -161,6 +164,7 @@ def resume(
     on_round: OnRound | None = None,
     asked: Mapping[str, Any] | None = None,
     loggers: Sequence[Logger] = (),
+    workers: Workers | None = None,
 ) -> Run:
     """Finish an interrupted run; the result is the one an uninterrupted run has.
 
@@ -173,6 +177,7 @@ def resume(
         on_round: as in `run`.
         asked: settings the caller believes the run has, as `Experiment.to_dict` writes them; others are refused.
         loggers: as in `run`.
+        workers: as in `run`; there may be more or fewer than the first time.
     """
     path = Path(path)
     folder = RunFolder.open(path)
@@ -185,9 +190,10 @@ def resume(
     trust(str((asked or {}).get("method", "")))  # the caller names the same file as the folder
     with sole_worker(path):
         if folder.finished:
+            folder.drop_unfinished()
             folder.drop_tensors("checkpoint")
             return Run(folder, experiment, folder.read_result(), data, model)
-        setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir)
+        setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir, workers=workers)
         setup.require_same(folder, experiment)
         work = _Work.of(experiment, model or experiment.model(), data, setup, path.parent)
         folder.drop_unfinished()

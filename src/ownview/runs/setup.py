@@ -10,7 +10,7 @@ from ownview.base.errors import OutputError
 from ownview.data.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.data.splits import Split
-from ownview.engine.machine import Machine, machine
+from ownview.engine.machine import Machine, Workers, machine
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment
@@ -51,9 +51,10 @@ class ExperimentSetup:
         data: Interactions | None = None,
         memory: str = "auto",
         data_dir: Path | None = None,
+        workers: Workers | None = None,
     ) -> ExperimentSetup:
         """Set up what an experiment asks for; `data` where it was made in Python."""
-        place = machine(experiment.device, memory, experiment.engine)
+        place = machine(experiment.device, memory, experiment.engine, workers)
         split = split_data(experiment, load_data(experiment, data_dir) if data is None else data)
         asked = rankers(experiment.protocol, split, experiment.seed, place.device, place.block_bytes)
         return cls(place, split, asked)

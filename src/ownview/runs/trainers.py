@@ -15,6 +15,7 @@ from torch import Tensor
 from ownview.base.errors import SettingError
 from ownview.baselines.central import Asked, Central, InEpochs, Lessons, OneShot
 from ownview.blends.blend import Blend, Part
+from ownview.cluster.federation import ClusterFederation
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
@@ -76,9 +77,10 @@ def trainer(
     `beside` is where a blend looks for runs that it names without a whole path.
     """
     if isinstance(model, Blend):
-        if not protocol.measured:
+        if not (protocol.measured or model.weights):
             raise SettingError(
-                "blend chooses its weights on validation, and here nothing is held out; fit one of its parts by itself"
+                "blend chooses its weights on validation, and here nothing is held out; take those of a measured one: "
+                "--like RUN"
             )
         models = parts_of(model)
         if budget(options.privacy) is not None:
@@ -91,7 +93,7 @@ def trainer(
         for place, text in enumerate(model.parts):
             folder = Part.read(text).folder
             if folder:
-                parts[place].unpack(_measured_run(beside / folder).read_tensors("model")[0])
+                parts[place].unpack(_part_run(beside / folder, protocol).read_tensors("model")[0])
                 rounds[place] = 0
         asked_first = rankers(protocol, split, seed, machine.device, machine.block_bytes)[0]
         return BlendTrainer(model, parts, rounds, asked_first)
@@ -101,11 +103,14 @@ def trainer(
     return TwinTrainer(made, _trainer(model, split.earlier, protocol, options, seed, machine), split.validation)
 
 
-def _measured_run(path: Path) -> RunFolder:
-    """A run that may be measured again: what trained on everything has seen the answers."""
+def _part_run(path: Path, protocol: Protocol) -> RunFolder:
+    """A run that may be a part: of what is measured one that was measured too, else one that has seen everything."""
     folder = RunFolder.open(path)
-    if "no_test_figure" in folder.read_result():
+    fitted = "no_test_figure" in folder.read_result()
+    if fitted and protocol.measured:
         raise SettingError(f"{path}: was trained on everything, held-out items included; a blend takes measured runs")
+    if not fitted and not protocol.measured:
+        raise SettingError(f"{path}: has items held out; expected a model trained on everything (ownview fit)")
     return folder
 
 
@@ -118,6 +123,8 @@ def _trainer(
     machine: Machine,
 ) -> Trainer:
     excluded = protocol.training_exclusions(split)
+    if isinstance(model, Central) and machine.workers is not None:
+        raise SettingError(f"--workers: {model.name} has no clients to share out; run it without workers")
     if isinstance(model, Central) and split.test.strangers is not None:
         _require_by_history(model, f"under protocol {protocol.name} ")
     if isinstance(model, InEpochs):
@@ -126,7 +133,8 @@ def _trainer(
         return OneShotTrainer(model, split, excluded, seed, machine)
     if isinstance(model, Central):
         raise TypeError(f"{type(model).__name__} is neither OneShot nor InEpochs")
-    return FederatedTrainer(Federation(model, split, excluded, options, seed, machine))
+    kind = Federation if machine.workers is None else ClusterFederation
+    return FederatedTrainer(kind(model, split, excluded, options, seed, machine))
 
 
 def _require_by_history(model: Central, where: str = "") -> None:
@@ -156,7 +164,9 @@ class FederatedTrainer:
         world = self.federation.world
         plan = world.protection
         private = () if plan is None else (headline(plan), *warnings_of(plan, world.num_clients))
-        return (*private, *self.federation.method.notes(world))
+        masked = self.federation.terms.masked
+        hidden = () if masked is None else (masked.sentence(),)
+        return (*private, *hidden, *self.federation.method.notes(world))
 
     def portable(self) -> Portable:
         """As the method says, with what somebody receives who comes for the first time."""

@@ -26,6 +26,7 @@ class Protection:
         clients: the fixed number that sums are divided by: how many clients a round is expected to have.
         relation: which two sets of users are told apart by at most epsilon, in words.
         accountant: how epsilon was found, in words.
+        threshold: T, how many devices send at least, where they share the noise: each adds variance sigma^2 / T.
     """
 
     mode: str
@@ -37,6 +38,7 @@ class Protection:
     clients: float
     relation: str
     accountant: str
+    threshold: int = 1
 
     @property
     def rounds(self) -> int:
@@ -52,6 +54,9 @@ class Protection:
         return self.noise[number - 1] / (2 * math.sqrt(QUANTILE_SHARE))
 
     def in_sum(self, number: int) -> float:
-        """Standard deviation of the noise that the sum of round `number` has in the end, for clients of norm C = 1."""
-        together = math.sqrt(self.clients) if self.mode == LOCAL else 1.0
-        return self.of_changes(number) * together
+        """Standard deviation of the noise that the sum of round `number` has, for clients of norm C = 1.
+
+        Devices that share the noise bring more of it than is needed where more than T of them send.
+        """
+        together = {LOCAL: self.clients, DISTRIBUTED: self.clients / self.threshold}.get(self.mode, 1.0)
+        return self.of_changes(number) * math.sqrt(together)

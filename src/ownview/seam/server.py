@@ -96,6 +96,10 @@ class Sums:
     in_place: bool = False
 
 
+AMONG = ("all", "receiving")
+"""Whose tables a mixture is of."""
+
+
 @dataclass(frozen=True)
 class Server:
     """The server's half.
@@ -104,6 +108,9 @@ class Server:
         combine: what becomes of uploads.
         mixing: how the server makes a table for each client from all personal tables; None for one mean for all. The
             server's optimiser and weighting do not apply to mixed tables; shares of the data do.
+        mixed_among: whose tables a mixture is of: those of "all" clients that have uploaded, or of "receiving" ones,
+            which receive in the next round (the federation's setting `receiving`). Then shares are among those, and
+            the server has its own upload for everybody else.
         cohort: how the clients of a round are chosen by what they report; None for a plain draw. It applies where a
             share or a number of clients take part: not where all do, take turns, or are drawn each by itself.
         after: what the server does to the shared values after every round's mean.
@@ -113,6 +120,11 @@ class Server:
     mixing: Mixing | None = None
     cohort: Cohort | None = None
     after: ServerStep | None = None
+    mixed_among: str = "all"
+
+    def __post_init__(self) -> None:
+        if self.mixed_among not in AMONG:
+            raise ValueError(f"a mixture is of tables among one of {AMONG}, not {self.mixed_among!r}")
 
     @property
     def needs(self) -> str:

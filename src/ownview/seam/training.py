@@ -87,12 +87,14 @@ class Step:
             step at rate r, x <- sign(x) max(|x| - r weight, 0). |x| must then not be in the loss as well. The weight
             of rows outside the batch must be 0: they stay as they are. One weight serves all `names`, so tables do not
             stand with others in such a step. `Sgd` only: there is no single rate otherwise.
+        clip: the largest norm of the gradient of all `names` together, g <- g min(1, clip / |g|); 0 for none.
     """
 
     names: tuple[str, ...]
     optimizer: Optimizer
     alongside: Step | None = None
     shrink: Shrink | None = None
+    clip: float = 0.0
 
     def __post_init__(self) -> None:
         if self.shrink is not None and not isinstance(self.optimizer, Sgd):
@@ -132,6 +134,8 @@ class Phase:
         tolerance: a client leaves the phase early, after the first epoch that changes its running mean loss (over the
             phase's epochs so far) relatively by less than this; 0 lets everybody take all epochs.
         part: the samples it passes over, one of `PARTS`.
+        before_epoch: called before every epoch with the client's values; returns new ones for private parameters
+            without rows, which stay as they are during the epoch.
     """
 
     steps: tuple[Step, ...]
@@ -140,6 +144,7 @@ class Phase:
     everywhere: bool = True
     tolerance: float = 0.0
     part: str = "all"
+    before_epoch: Opening | None = None
 
     def __post_init__(self) -> None:
         if self.part not in PARTS:

@@ -15,7 +15,7 @@ from ownview.evaluation.probes import audit
 from ownview.evaluation.protocol import HONEST
 from ownview.pages.page import Page, page
 from ownview.report.gather import gather, render
-from ownview.runs.audits import findings_of
+from ownview.runs.audits import findings_of, keep_findings
 from ownview.runs.batch import Task, Told, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.fitted import fit_like
@@ -41,6 +41,7 @@ class Steps:
         selection: of methods that suit it.
         memory: what training may take.
         failures: by method, why it is not in the comparison.
+        findings: of the audit.
     """
 
     folder: StartFolder
@@ -49,6 +50,7 @@ class Steps:
     selection: Selection
     memory: str = "auto"
     failures: dict[str, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
 
     @classmethod
     def of(cls, folder: StartFolder, methods: Sequence[str], memory: str) -> Steps:
@@ -65,7 +67,8 @@ class Steps:
 
     def audit(self, done: Callable[[str], None]) -> list[Finding]:
         """What `honest` gives away on this data."""
-        return audit(self.split, HONEST, done=done)
+        self.findings = audit(self.split, HONEST, done=done)
+        return self.findings
 
     def tasks(self) -> list[Task]:
         """A run a method."""
@@ -90,7 +93,8 @@ class Steps:
         if not runs:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.failures.items())
             raise TrainingError(f"no method could be trained: {reasons}")
-        return Comparison.of(runs, findings_of(runs, probe=True))
+        keep_findings(runs, self.findings)
+        return Comparison.of(runs, findings_of(runs))
 
     def best(self, tasks: Sequence[Task]) -> Run:
         """The run with the highest NDCG@10 on validation; the first among equals."""

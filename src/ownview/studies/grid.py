@@ -16,21 +16,27 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ownview.base.files import make_folder
 from ownview.config.layers import Layer, check, merged, require_known
 from ownview.config.presets.loading import preset
 from ownview.registry import MODELS, PLUGINS
-from ownview.runs.batch import Task, Told, run_all
+from ownview.runs.batch import OnFinished, Task, Told, run_each
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.lock import sole_worker
 
 
-def folder_name(asked: Experiment) -> str:
-    """Words for people and ten digits for the machine: equal experiments have equal names."""
+def folder_name(asked: Experiment, identity: Mapping[str, Any] | None = None) -> str:
+    """Words for people and ten digits for the machine: equal experiments have equal names.
+
+    Args:
+        asked: the experiment.
+        identity: its `identity()`, where that is known already: making it takes most of the time.
+    """
     words = f"{asked.label()}-{asked.data_label()}-{asked.protocol.name}-seed{asked.seed}"
-    digits = hashlib.sha256(json.dumps(asked.identity(), sort_keys=True).encode()).hexdigest()[:10]
+    digits = hashlib.sha256(json.dumps(identity or asked.identity(), sort_keys=True).encode()).hexdigest()[:10]
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{digits}"
 
 
@@ -40,7 +46,14 @@ def unfinished(work: Sequence[Task]) -> list[Task]:
 
 
 def carry_out(
-    work: Sequence[Task], *, jobs: int, memory: str, data_dir: Path | None, on_round: Told, threads: int | None = None
+    work: Sequence[Task],
+    *,
+    jobs: int,
+    memory: str,
+    data_dir: Path | None,
+    on_round: Told,
+    threads: int | None = None,
+    on_finished: OnFinished | None = None,
 ) -> dict[Path, str]:
     """Run what is not there yet; the folders of runs that failed, and why.
 
@@ -51,14 +64,15 @@ def carry_out(
         data_dir: where datasets are.
         on_round: told after every round of every run.
         threads: of each run; an equal share of the cores where None.
+        on_finished: told of every run once it has finished; may remove its folder.
     """
     failures: dict[Path, str] = {}
     place = work[0][1].parent
     make_folder(place)
     with sole_worker(place):
-        run_all(
+        run_each(
             work, jobs=jobs, memory=memory, data_dir=data_dir, on_round=on_round, on_failure=failures.__setitem__,
-            threads=threads, go_on="the same command goes on",
+            on_finished=on_finished, threads=threads, go_on="the same command goes on",
         )  # fmt: skip
     return failures
 

@@ -39,11 +39,15 @@ from ownview.runs.table import (
     with_yardsticks,
 )
 from ownview.runs.tried import Tried, tried_of
+from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.suite import Suite
 from ownview.studies.grid import Planned
 
 FORMAT = 2
 """Of the document; a reader refuses others."""
+
+LEDGER = "ledger.json"
+"""The one file of a folder of results that no suite has written; see `ownview.studies.ledger`."""
 
 Document = dict[str, Any]
 Entry = dict[str, Any]
@@ -125,6 +129,7 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
         new: what was run now.
         old: what the record has had so far.
     """
+    old = None if old is None else {**old, "runs": as_called_now(old["runs"], whole)}
     asked = {one.folder.name for one in whole}
     strange = [one["run"] for one in new["runs"] if one["run"] not in asked]
     if strange:
@@ -157,10 +162,14 @@ def _still(made: Document, runs: Sequence[Entry]) -> list[dict[str, Any]]:
 
 
 def write_document(path: Path, values: Document) -> None:
-    """Whole or not at all; one line a run, so that a change of one is a change of one line.
+    """Whole or not at all. Makes the folder if need be, and removes what a process killed in the middle has left."""
+    make_folder(path.parent)
+    drop_unfinished(path)
+    write_text(path, document_text(values))
 
-    Makes the folder if need be, and removes what a process killed in the middle of this has left.
-    """
+
+def document_text(values: Mapping[str, Any]) -> str:
+    """JSON with one line for every value of a list, so that a change of one run is a change of one line."""
     lines = []
     for name, value in values.items():
         text = json.dumps(value, allow_nan=False, ensure_ascii=False)
@@ -168,9 +177,7 @@ def write_document(path: Path, values: Document) -> None:
             every = (json.dumps(one, allow_nan=False, ensure_ascii=False) for one in value)
             text = "[\n" + ",\n".join(f"    {one}" for one in every) + "\n  ]"
         lines.append(f"  {json.dumps(name)}: {text}")
-    make_folder(path.parent)
-    drop_unfinished(path)
-    write_text(path, "{\n" + ",\n".join(lines) + "\n}\n")
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def read_document(path: Path) -> Document:
@@ -251,8 +258,8 @@ _VERSIONS = {"Ownview": "ownview", "revision": "revision", "Python": "python"}
 
 
 def read_all(folder: Path) -> dict[str, Document]:
-    """Every record of a folder by suite."""
-    found = [read_document(path) for path in sorted(folder.glob("*.json"))]
+    """Every record of a folder by suite; the ledger, which is none of a suite, is left out."""
+    found = [read_document(path) for path in sorted(folder.glob("*.json")) if path.name != LEDGER]
     if not found:
         raise OutputError(f"{folder}: no results; make some with: ownview bench SUITE --record {folder}")
     return {one["suite"]: one for one in found}

@@ -156,7 +156,7 @@ def _seeds(setup: Setup, protocol: Protocol, options: Options) -> tuple[Task, ..
 _MEBIBYTE = 2**20
 """The paper's MB: 1,683 vectors of 16 four-byte numbers are its 0.1027."""
 
-_COSTS: dict[str, tuple[float, tuple[str, ...]]] = {
+COSTS: dict[str, tuple[float, tuple[str, ...]]] = {
     "client MB": (_MEBIBYTE, ("declared.client_bytes", "client_bytes")),
     "server MB": (_MEBIBYTE, ("declared.server_bytes_with_uploads", "server_bytes")),
     "max client + server s": (1.0, ("measured.seconds.round", "round_seconds")),
@@ -205,15 +205,16 @@ def _result(line: Line, failures: Mapping[Path, str]) -> Line:
 
 def _measure(line: Line, runs: Sequence[Task], metric: str) -> OverSeeds | None:
     inactive = None if line.setup is None else line.setup.inactive
-    values = [_value(RunFolder(folder), metric, inactive) for _, folder in runs]
+    values = [measured_value(RunFolder(folder), metric, inactive) for _, folder in runs]
     known = tuple(value for value in values if value is not None)
     return OverSeeds(known) if known and len(known) == len(values) else None
 
 
-def _value(folder: RunFolder, metric: str, inactive: ActivityRange | None) -> float | None:
+def measured_value(folder: RunFolder, metric: str, inactive: ActivityRange | None) -> float | None:
+    """One figure of a finished run, or of a group of its users; None where it does not tell, or nobody is in it."""
     result = folder.read_result()
-    if metric in _COSTS:
-        unit, names = _COSTS[metric]
+    if metric in COSTS:
+        unit, names = COSTS[metric]
         told = {**result.get("cost", {}), **folder.read_cost()}
         known = [value for name in names if (value := _at(told, name)) is not None]
         return float(known[0]) / unit if known else None

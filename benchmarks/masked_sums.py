@@ -1,0 +1,127 @@
+"""What masked sums cost: CPU time of one client and of the server, and bytes, for a whole table in one round.
+
+python -m benchmarks.masked_sums --clients 1000 --neighbours 40 --items 1682 --width 16 --dropouts 0.1
+
+All clients and the server run one after the other on one core and exchange messages as bytes; times are of the process
+(`time.process_time`), the client's by step and as the mean over clients.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import secrets
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from ownview.masking.collector import MaskingServer
+from ownview.masking.device import MaskingClient
+from ownview.masking.fixed_point import MODULUS, FixedPoint
+from ownview.masking.messages import Keys, Left, Neighbours, SealedShares, Shares
+from ownview.masking.neighbours import neighbourhood
+from ownview.masking.primitives import Words
+from ownview.privacy.masks import Masks
+
+
+class Costs:
+    """CPU seconds by step, and bytes."""
+
+    def __init__(self) -> None:
+        self.seconds: defaultdict[str, float] = defaultdict(float)
+        self.up = 0
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Add what is done inside to a step."""
+        begun = time.process_time()
+        yield
+        self.seconds[name] += time.process_time() - begun
+
+    def sent(self, message: bytes) -> bytes:
+        """Weigh a message to the server."""
+        self.up += len(message)
+        return message
+
+
+def measured(clients: int, neighbours: int | None, numbers: int, dropouts: float) -> dict[str, object]:
+    """One round, checked against the plain sum."""
+    costs, random = Costs(), np.random.default_rng(0)
+    survivors = Masks().survivors(clients, "masked")
+    reach = neighbourhood(clients, survivors, neighbours)
+    coding = FixedPoint.fitting(1.0, clients)
+    lost = set(random.permutation(clients)[: round(dropouts * clients)].tolist())
+    server, plain = MaskingServer(1, survivors, reach, secrets.randbits(63)), np.zeros(numbers, dtype=np.uint32)
+    with costs.step("client: keys"):
+        devices = [MaskingClient(client, 1, secrets.token_bytes) for client in range(clients)]
+        keys = [costs.sent(device.keys().pack()) for device in devices]
+    with costs.step("server: keys and shares"):
+        told = {who: one.pack() for who, one in server.introduce([Keys.unpack(one) for one in keys]).items()}
+    with costs.step("client: shares"):
+        sealed = [costs.sent(devices[who].shares(Neighbours.unpack(one)).pack()) for who, one in told.items()]
+    with costs.step("server: keys and shares"):
+        boxes = server.deliver([SealedShares.unpack(one) for one in sealed])
+        inboxes = {who: one.pack() for who, one in boxes.items()}
+    total: Words = np.zeros(numbers, dtype=np.uint32)
+    for who in (one for one in range(clients) if one not in lost):
+        values = torch.from_numpy(random.standard_normal((1, numbers)))
+        values /= values.norm()
+        chance = torch.from_numpy(random.random((1, numbers)))
+        with costs.step("client: fixed point"):
+            words = (coding.steps(values, chance) % MODULUS)[0].numpy().astype(np.uint32)
+        with costs.step("client: masks"):
+            masked = words + devices[who].masks(SealedShares.unpack(inboxes[who]), numbers)
+        costs.up += masked.nbytes
+        with costs.step("server: adding up"):
+            total += masked
+            server.take(who)
+        plain += words
+    with costs.step("server: lifting masks"):
+        asked = {who: one.pack() for who, one in server.left().items()}
+    with costs.step("client: showing shares"):
+        shown = [costs.sent(devices[who].show(Left.unpack(one)).pack()) for who, one in asked.items()]
+    with costs.step("server: lifting masks"):
+        total -= server.masks_left([Shares.unpack(one) for one in shown], numbers)
+    if not np.array_equal(total, plain):
+        raise SystemExit("the masked sum is not the sum")
+    return _told(costs, clients, reach.neighbours, reach.threshold, numbers, len(lost))
+
+
+def _told(costs: Costs, clients: int, neighbours: int, threshold: int, numbers: int, lost: int) -> dict[str, object]:
+    early = ("client: keys", "client: shares")
+    alone = {
+        name: 1e3 * seconds / (clients if name in early else clients - lost)
+        for name, seconds in costs.seconds.items()
+        if name.startswith("client")
+    }
+    server = {name: seconds for name, seconds in costs.seconds.items() if name not in alone}
+    steps = {name: round(value, 2) for name, value in {**alone, **server}.items()}
+    return {
+        "machine": platform.machine(), "clients": clients, "neighbours": neighbours, "threshold": threshold,
+        "numbers": numbers, "dropped": lost, "exact": True, "client_ms": round(sum(alone.values()), 1),
+        "server_s": round(sum(server.values()), 2), "bytes_up_a_client": round(costs.up / (clients - lost)),
+        "bytes_plain": 4 * numbers, "steps": steps,
+    }  # fmt: skip
+
+
+def main() -> None:
+    """Measure what the command line asks for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--clients", type=int, default=1000)
+    parser.add_argument("--neighbours", type=int, help="default: as many as the cohort asks for")
+    parser.add_argument("--items", type=int, default=1682)
+    parser.add_argument("--width", type=int, default=16)
+    parser.add_argument("--dropouts", type=float, nargs="+", default=[0.0, 0.1])
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    for dropouts in given.dropouts:
+        print(json.dumps(measured(given.clients, given.neighbours, given.items * given.width, dropouts)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+"""`ownview deploy`: a federation of real devices: its folders, its processes, and how it stands."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ownview.base.errors import SettingError
+from ownview.base.shown import one_line
+from ownview.cli import options
+from ownview.cli.options import with_privacy, with_settings
+from ownview.cli.terminal import Console
+
+if TYPE_CHECKING:
+    from ownview.deploy.agreement import Agreement
+    from ownview.deploy.folders import PlaceFolder, Plan, ServerFolder
+    from ownview.deploy.standing import PlaceStanding, ServerStanding
+    from ownview.runs.experiment import Experiment
+
+app = typer.Typer(
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="Devices that keep their data: init, server, client, status, stop.",
+)
+Folder = Annotated[Path, typer.Argument(help="Folder of the deployment, on the server's machine.")]
+Either = Annotated[Path, typer.Argument(help="Folder of a server or of a place.")]
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@app.command()
+def init(
+    folder: Folder,
+    method: Annotated[str | None, typer.Argument(help="A federated method (`ownview ls methods`).")] = None,
+    places: Annotated[str, typer.Option("--places", help="Names of the places, as in east,north.")] = "",
+    items: Annotated[
+        str, typer.Option("--items", help="What is recommended: a file with columns item,title, or a dataset.")
+    ] = "goodbooks",
+    users: Annotated[int, typer.Option("--users", help="Users at most, of all places together.", min=1)] = 1000,
+    rounds: Annotated[int, typer.Option("--rounds", help="Rounds of training.", min=1)] = 20,
+    host: Annotated[str, typer.Option("--host", help="By which places find the server.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="Of the server.", min=1, max=65535)] = 9443,
+    transport: Annotated[str, typer.Option("--transport", help="What carries messages: flower or tls.")] = "flower",
+    quorum: Annotated[
+        float, typer.Option("--quorum", help="Share of a round's users that must answer; 1 waits for all.")
+    ] = 1.0,
+    least: Annotated[int, typer.Option("--least", help="Users that must be there for a round to begin.", min=1)] = 1,
+    seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal models.")] = 0,
+    order: Annotated[
+        str, typer.Option("--order", help="What ratings.csv tells of their order: times, rows, or none.")
+    ] = "times",
+    hold_out: Annotated[
+        bool, typer.Option("--hold-out", help="Users keep their latest rating out of training, to measure by it.")
+    ] = False,
+    privacy: options.Privacy = None,
+    sets: options.Sets = None,
+    plugin: options.Plugins = None,
+    data_dir: options.DataDir = None,
+) -> None:
+    """Write certificates, keys and configuration, and say what goes where. On a folder that is there, add places."""
+    from ownview.deploy.carriers import require_carrier  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.deploy.coordinator import Conduct  # noqa: PLC0415
+    from ownview.deploy.folders import Plan, ServerFolder  # noqa: PLC0415
+    from ownview.deploy.founding import add_places, found, require_new  # noqa: PLC0415
+    from ownview.runs.experiment import Experiment  # noqa: PLC0415
+
+    names = [one.strip() for one in places.split(",") if one.strip()]
+    server = ServerFolder(folder)
+    require_new(server, names)
+    if method is None:
+        if not server.exists:
+            raise SettingError("name a method (`ownview ls methods`), as in ownview deploy init FOLDER fedmf")
+    else:
+        base = replace(Experiment(method=method), seed=seed, rounds=rounds)
+        experiment = with_settings(base, method, list(dict.fromkeys(plugin or ())), with_privacy(sets, privacy))
+        agreement = _agreement(experiment, items, users, data_dir, order=order, hold_out=hold_out)
+        listen = "127.0.0.1" if host in _LOOPBACK else "0.0.0.0"
+        plan = Plan.of(
+            {"transport": transport, "host": host, "port": port, "listen": listen, "rounds": experiment.rounds_needed}
+        )
+        require_carrier(plan.transport)
+        server = found(folder, agreement, plan, Conduct.of({"quorum": quorum, "least": least}))
+        _tell(f"{folder}: {agreement.label}, {len(agreement.items)} items, up to {users} users, {plan.rounds} rounds")
+    added = add_places(server, names)
+    _tell_what_to_copy(server, server.plan()[0], added)
+
+
+@app.command()
+def server(folder: Folder) -> None:
+    """Serve until all rounds are done; started again, it goes on where it was."""
+    from ownview.deploy.carriers import server_end  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.deploy.coordinator import Coordinator  # noqa: PLC0415
+    from ownview.deploy.folders import ServerFolder  # noqa: PLC0415
+    from ownview.deploy.running import at_work_on  # noqa: PLC0415
+
+    found = ServerFolder(folder)
+    plan, conduct = found.plan()
+    agreement = found.agreement()
+    with at_work_on(folder), server_end(found, plan, _tell) as transport:
+        coordinator = Coordinator(agreement, transport, found.rounds, conduct, _tell)
+        where = f"{plan.transport} at {plan.listen}:{plan.port}"
+        _tell(f"{agreement.label}, {where}: {coordinator.done} of {plan.rounds} rounds are done")
+        while coordinator.done < plan.rounds:
+            one = coordinator.round(coordinator.done + 1)
+            _tell(f"round {one.round}: {len(one.clients)} users of {', '.join(one.counted)}, {one.seconds:.1f} s")
+        coordinator.share()
+        if agreement.hold_out:
+            _tell(", ".join(f"{name} {value:.4f}" for name, value in coordinator.measure().items()))
+        _tell(f"all {plan.rounds} rounds are done")
+
+
+@app.command()
+def client(folder: Annotated[Path, typer.Argument(help="Folder of the place, with its users' ratings.csv.")]) -> None:
+    """Serve a place: train when the server asks, connect again when the line breaks; Ctrl-C ends it."""
+    from ownview.deploy.carriers import place_end, require_carrier  # noqa: PLC0415 - slow to import
+    from ownview.deploy.folders import PlaceFolder  # noqa: PLC0415
+    from ownview.deploy.home import Home  # noqa: PLC0415
+    from ownview.deploy.place import Place  # noqa: PLC0415
+    from ownview.deploy.running import at_work_on, until_told  # noqa: PLC0415
+
+    found = PlaceFolder(folder)
+    about = found.membership()
+    require_carrier(about.transport)
+    home = Home(folder)
+    with at_work_on(home.state), until_told() as stop:
+        place = Place(folder, _tell)
+        _tell(f"{about.name}: {home.ratings}, {about.transport} at {about.host}:{about.port}")
+        place_end(place, found, about, stop, _tell)
+        _tell(f"{about.name}: stopped")
+
+
+@app.command()
+def status(folder: Either, as_json: options.AsJson = False) -> None:
+    """Say how a server or a place stands: who is at work, rounds, users, messages."""
+    from dataclasses import asdict  # noqa: PLC0415 - with the rest
+
+    from ownview.deploy.standing import PlaceStanding, standing  # noqa: PLC0415
+
+    found = standing(folder)
+    if as_json:
+        options.print_json(asdict(found))
+    elif isinstance(found, PlaceStanding):
+        _tell_place(found)
+    else:
+        _tell_server(found)
+
+
+@app.command()
+def stop(folder: Either) -> None:
+    """End the process that serves a server's or a place's folder, and wait until it has ended."""
+    from ownview.deploy.running import stop_process_at  # noqa: PLC0415 - slow to import
+    from ownview.deploy.standing import standing, worked_on  # noqa: PLC0415
+
+    standing(folder)  # refuses what is neither
+    _tell(f"{folder}: process {stop_process_at(worked_on(folder))} has ended")
+
+
+def _agreement(
+    experiment: Experiment, items: str, users: int, data_dir: Path | None, *, order: str, hold_out: bool
+) -> Agreement:
+    from ownview.deploy.agreement import Agreement  # noqa: PLC0415 - slow to import
+    from ownview.deploy.catalogue import read_catalogue  # noqa: PLC0415
+
+    ids, titles = read_catalogue(items, data_dir)
+    return Agreement.of(experiment, ids, titles, users, hold_out=hold_out, order=order)
+
+
+def _tell_what_to_copy(server: ServerFolder, plan: Plan, added: list[PlaceFolder]) -> None:
+    for one in added:
+        name = one.path.name
+        _tell(f"{name}: carry {one.path} to its machine; it holds the key of {name}, so leave no copy behind")
+        _tell(f"{name}: there, put its users' ratings into {name}/ratings.csv (user,item,timestamp), and run")
+        _tell(f"    ownview deploy client {name}")
+    _tell(f"here, where port {plan.port} has to be reachable as {plan.host}, run")
+    _tell(f"    ownview deploy server {server.path}")
+    _tell(f"{server.certificates / 'ca.key'} stays here: who has it can make places of this deployment")
+
+
+def _tell_server(found: ServerStanding) -> None:
+    _tell(f"{found.label}, {found.where}: {_at_work(found.process)}")
+    _tell(f"{len(found.done)} of {found.rounds} rounds are done")
+    for place, users in found.users.items():
+        last = max((one.round for one in found.done if place in one.counted), default=0)
+        _tell(f"{place}: {users} users, last counted in round {last}" if users else f"{place}: has not come yet")
+
+
+def _tell_place(found: PlaceStanding) -> None:
+    _tell(f"{found.name}, {found.where}: {_at_work(found.process)}")
+    _tell(f"{found.users} users, shared values of round {found.round}")
+    _tell(f"{found.sent[0]} messages sent, {found.sent[1]:,} bytes (ownview client sent)")
+
+
+def _at_work(process: int | None) -> str:
+    return "nobody is at work" if process is None else f"process {process} is at work"
+
+
+def _tell(line: str) -> None:
+    Console(highlight=False).print(one_line(line) if not line.startswith(" ") else line, soft_wrap=True, markup=False)

@@ -1,0 +1,84 @@
+"""Clients cut into shards, and what they hold put together again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ownview.data.interactions import IdArray
+from ownview.data.ragged import Ragged
+from ownview.data.timeline import Timeline
+from ownview.federation.residents import OwnData
+
+Packed = Mapping[str, Tensor]
+"""What `Clients.pack` returns."""
+
+
+def cut(samples: Tensor, count: int) -> list[range]:
+    """Positions of clients in `count` shards in a row, each with about the same number of samples, one client at least.
+
+    Args:
+        samples: [n] of each client, n >= count.
+        count: of shards.
+    """
+    total = (samples.double() + 1e-9).cumsum(0)  # clients without samples count for a little
+    ends = [int(torch.searchsorted(total, total[-1] * (k + 1) / count)) + 1 for k in range(count - 1)]
+    starts = [0]
+    for k, end in enumerate(ends):
+        starts.append(min(max(end, starts[-1] + 1), len(samples) - (count - 1 - k)))
+    return [range(first, last) for first, last in zip(starts, [*starts[1:], len(samples)], strict=True)]
+
+
+def shard_data(train: Ragged, excluded: Ragged, timeline: Timeline, users: IdArray, here: range) -> OwnData:
+    """What the clients at positions `here` know."""
+    lists = part(train, here)
+    times = None if timeline.times is None else part(timeline.times, here)
+    now = None if timeline.now is None else timeline.now[here.start : here.stop].clone()
+    line = lists if timeline.items is train else part(timeline.items, here)
+    never = lists if excluded is train else part(excluded, here)
+    identities = torch.arange(here.start, here.stop)
+    return OwnData(identities, lists, never, Timeline(line, times, now), np.array(users[here.start : here.stop]))
+
+
+def part(lists: Ragged, here: range) -> Ragged:
+    """The lists of users in a row, copied: a part of a common tensor would take all of it along."""
+    offsets = lists.offsets[here.start : here.stop + 1].cpu()
+    values = lists.values[int(offsets[0]) : int(offsets[-1])].cpu()
+    return Ragged(offsets - offsets[0], values.clone())
+
+
+def joined(packs: Sequence[Packed]) -> dict[str, Tensor]:
+    """What the clients of all shards hold, as `Clients.pack` would have it of all of them together."""
+    whole = {name: torch.cat([pack[name] for pack in packs]) for name in packs[0] if not _of_bases(name)}
+    for name in (one for one in packs[0] if one.endswith(".numbers")):
+        bases = name.removesuffix("numbers") + "bases"
+        known = {
+            int(number): base for pack in packs for number, base in zip(pack[name].tolist(), pack[bases], strict=True)
+        }
+        whole[name] = torch.tensor(sorted(known))
+        whole[bases] = torch.stack([known[number] for number in sorted(known)])
+    return whole
+
+
+def parted(packed: Packed, here: range) -> dict[str, Tensor]:
+    """What the clients at positions `here` hold of what all of them do; the other way round than `joined`."""
+    found: dict[str, Tensor] = {}
+    for name, value in packed.items():
+        table = name.rpartition(".")[0]
+        if _of_bases(name):
+            found[name] = value
+        elif name.startswith("table.") and name.rpartition(".")[2] in ("items", "values"):
+            before = packed[f"{table}.counts"].cumsum(0)
+            first = int(before[here.start - 1]) if here.start else 0
+            found[name] = value[first : int(before[here.stop - 1])]
+        else:
+            found[name] = value[here.start : here.stop]
+    return found
+
+
+def _of_bases(name: str) -> bool:
+    """Whether it is about tables that clients stand on, which are the same wherever they are."""
+    return name.startswith("table.") and name.endswith((".numbers", ".bases"))

@@ -1,0 +1,185 @@
+"""What a coordinator and its places agree on before the first round, as bytes: everything but the users' data."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import torch
+
+from ownview.base.errors import MessageError, SettingError
+from ownview.config.settings import plain
+from ownview.data.interactions import IdArray
+from ownview.engine.machine import Machine
+from ownview.federation.options import FederationOptions
+from ownview.federation.terms import Terms
+from ownview.privacy.planning import planned
+from ownview.registry import build
+from ownview.runs.experiment import Experiment
+from ownview.seam.method import Federated
+from ownview.seam.roles import REPORTED, TIMELINE
+from ownview.seam.training import World
+
+ORDERS = ("times", "rows", "none")
+PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """A method with its settings, the items that are recommended, and how many users may take part.
+
+    Args:
+        method: a registered name: every place has the same program, and no code is sent.
+        clients: users that may take part at most; methods may look at this number, so it stays what it is.
+        items: [m] their ids as text; an item's position is its number in all messages.
+        titles: [m] what a person calls them; empty where there are none.
+        settings: of the method.
+        plugins: (name, settings), the first one innermost.
+        federation: who takes part and how the server combines.
+        seed: of the run.
+        precision: "float32" or "float64".
+        order: what is known of the order of a user's ratings; see `seam.training.World`.
+        hold_out: whether every user with enough ratings keeps its latest out of training, so that recommendations can
+            be measured by it.
+    """
+
+    method: str
+    clients: int
+    items: tuple[str, ...]
+    titles: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    plugins: Sequence[tuple[str, Mapping[str, Any]]] = ()
+    federation: FederationOptions = FederationOptions()
+    seed: int = 0
+    precision: str = "float32"
+    order: str = "times"
+    hold_out: bool = False
+
+    def __post_init__(self) -> None:
+        if self.method.endswith(".py"):
+            raise SettingError(f"method {self.method}: places run no code that is sent; expected a registered name")
+        if self.order not in ORDERS:
+            raise SettingError(f"order {self.order!r}: expected {', '.join(ORDERS)}")
+        if self.precision not in PRECISIONS:
+            raise SettingError(f"precision {self.precision!r}: expected {' or '.join(PRECISIONS)}")
+        if self.clients < 1 or not self.items or len(self.titles) not in (0, len(self.items)):
+            found = f"{self.clients} clients, {len(self.items)} items and {len(self.titles)} titles"
+            raise SettingError(f"agreement: found {found}; expected at least one of each, and a title an item or none")
+
+    @classmethod
+    def of(
+        cls,
+        experiment: Experiment,
+        items: IdArray,
+        titles: Sequence[str] | None,
+        clients: int,
+        *,
+        hold_out: bool,
+        order: str = "times",
+    ) -> Agreement:
+        """From an experiment; of its data nothing is told but ids and titles of the items."""
+        options = experiment.federation.for_rounds(experiment.rounds_needed)
+        return cls(
+            experiment.method, clients, tuple(str(one) for one in items.tolist()), tuple(titles or ()),
+            experiment.settings, experiment.plugins, options, experiment.seed, order=order, hold_out=hold_out,
+        )  # fmt: skip
+
+    @property
+    def label(self) -> str:
+        """What people call the model."""
+        return " + ".join([self.method, *(name for name, _ in self.plugins)])
+
+    def title(self, item: int) -> str:
+        """Of the item at a position; its id where there are no titles."""
+        return self.titles[item] if self.titles else self.items[item]
+
+    @cached_property
+    def model(self) -> Federated:
+        """The method with its settings and plug-ins."""
+        model = build(self.method, self.settings, self.plugins)
+        if not isinstance(model, Federated):
+            raise SettingError(f"method {self.method}: is not federated; expected a method whose users keep their data")
+        return model
+
+    @cached_property
+    def needs_times(self) -> bool:
+        """Whether clients look at the times of ratings."""
+        world = World(self.clients, len(self.items), self.order)
+        looks = any(param.role is TIMELINE for param in self.model.client(world).params.values())
+        return looks and self.order == "times"
+
+    def terms(self) -> Terms:
+        """What follows for clients and server; refused where a server needs more than sums."""
+        plan = planned(self.federation, self.clients, self.model.releases)
+        world = World(self.clients, len(self.items), self.order, plan)
+        machine = Machine(torch.device("cpu"), PRECISIONS[self.precision])
+        terms = Terms.of(self.model, world, self.federation, self.seed, machine)
+        require_sums(terms)
+        return terms
+
+    def pack(self) -> bytes:
+        """As bytes; the same for the same agreement."""
+        values = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "federation"}
+        values["federation"] = self.federation.plain()
+        values["plugins"] = [[name, plain(dict(settings))] for name, settings in self.plugins]
+        return zlib.compress(json.dumps(values, sort_keys=True, ensure_ascii=False).encode(), 9)
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Agreement:
+        """From bytes; raises `MessageError` where they are no agreement."""
+        try:
+            values = json.loads(zlib.decompress(data))
+            values["federation"] = FederationOptions.of(values["federation"])
+            lists = {name: tuple(values[name]) for name in ("items", "titles")}
+            return cls(**{**values, **lists, "plugins": tuple((name, own) for name, own in values["plugins"])})
+        except (zlib.error, ValueError, TypeError, KeyError) as error:
+            raise MessageError(f"a damaged agreement of {len(data)} bytes: {error}") from error
+
+    @cached_property
+    def digest(self) -> str:
+        """Tells agreements apart."""
+        return blake2b(self.pack(), digest_size=8).hexdigest()
+
+    @cached_property
+    def positions(self) -> dict[str, int]:
+        """Of items by id."""
+        return {one: place for place, one in enumerate(self.items)}
+
+    @property
+    def item_ids(self) -> IdArray:
+        """[m] as an array."""
+        return np.array(self.items, dtype=object)
+
+
+def require_sums(terms: Terms) -> None:
+    """Refuse methods whose server looks at single clients: between devices only sums are worth their bytes.
+
+    Raises:
+        SettingError: names what the server would need.
+    """
+    reported = [name for name, param in terms.client.params.items() if param.role is REPORTED]
+    needed = [f"every client's table {name!r}" for name in sorted(terms.mixed)]
+    needed += [f"every client's value {name!r}" for name in reported]
+    if terms.server.cohort is not None and not reported:
+        needed.append("a choice of clients by what they sent")
+    if needed:
+        raise SettingError(
+            f"method {terms.name} cannot be deployed: its server needs {needed[0]}; expected a method whose server "
+            "needs sums alone, such as fedmf, pfedrec or fedease"
+        )
+    if terms.masked is not None and not terms.masked.masks.real:
+        raise SettingError(
+            f"federation setting privacy={terms.options.privacy!r}: only a simulation can leave masks out; expected no "
+            "masks=skipped"
+        )
+    if terms.options.receiving < 1:
+        raise SettingError(
+            f"federation setting receiving={terms.options.receiving}: every device that takes part receives; "
+            "expected 1.0"
+        )

@@ -1,0 +1,42 @@
+"""The items that a deployment recommends: a file with columns item and title, or those of a dataset."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from ownview.base.errors import DataError
+from ownview.base.files import is_file
+from ownview.data.catalog import load
+from ownview.data.columns import locate_known
+from ownview.data.interactions import IdArray
+from ownview.data.tables import read_table
+from ownview.data.titles import read_titles
+
+
+def read_catalogue(name_or_file: str, data_dir: Path | None = None) -> tuple[IdArray, tuple[str, ...] | None]:
+    """[m] ids of items and their titles, None where there are none. Of a dataset nothing else is looked at.
+
+    A file with a column for users is a dataset; otherwise it is a catalogue, one row an item.
+    """
+    file = Path(name_or_file)
+    if not is_file(file):
+        data = load(name_or_file, data_dir=data_dir)
+        return data.items, data.titles
+    table = read_table(file, None, lambda row: True)
+    where = locate_known(table.header or [], ("user", "item", "title"))
+    if "user" in where:
+        data = load(file, data_dir=data_dir)
+        return data.items, data.titles
+    if "item" not in where:
+        raise DataError(f"{file}: line 1: no item column; found {', '.join(table.header or [])}; expected item,title")
+    listed = [one.strip() for one in table.frame.to_series(where["item"]).to_list()]
+    empty = next((row for row, one in enumerate(listed) if not one), None)
+    if empty is not None:
+        raise DataError(f"{file}: {table.place(empty)}: an item without an id; expected item,title")
+    items = np.array(list(dict.fromkeys(listed)), dtype=object)
+    if "title" not in where:
+        return items, None
+    titles = read_titles(file, items)
+    return items, tuple(titles.get(one, str(one)) for one in items.tolist())

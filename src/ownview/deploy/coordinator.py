@@ -1,0 +1,365 @@
+"""The coordinator: it chooses who takes part, asks, adds up what comes, and remembers what it counted of whom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+
+from ownview.base.errors import MessageError, OutputError, TrainingError
+from ownview.base.files import drop_unfinished, make_folder, write_bytes
+from ownview.config.settings import Settings, setting
+from ownview.deploy.agreement import Agreement
+from ownview.deploy.asking import Asked, Asking
+from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.generations import Generation, Generations
+from ownview.deploy.home import own_secret
+from ownview.deploy.masks import MaskedRound
+from ownview.deploy.measuring import USERS, means
+from ownview.deploy.participants import CountedRound, ParticipantLog
+from ownview.deploy.place import NO_TERMS
+from ownview.deploy.register import Register
+from ownview.deploy.transport import Transport
+from ownview.evaluation.metrics import HEADLINE
+from ownview.federation.aggregation import MeanPartial, SumPartial
+from ownview.federation.masked_round import Exchange
+from ownview.federation.messages import Upload
+from ownview.federation.options import participants, participation
+from ownview.federation.server import AggregationServer
+from ownview.seam.client import Reporting
+
+_ATTEMPTS = 20
+"""Times that a masked round is begun before something must be wrong with more than a line or a device."""
+
+
+@dataclass(frozen=True)
+class Conduct(Settings):
+    """How a coordinator conducts its rounds."""
+
+    title: ClassVar[str] = "coordinator"
+
+    quorum: float = setting(
+        1.0, "share of a round's clients that must answer; 1 waits for all of them", above=0, high=1
+    )
+    deadline: float = setting(600.0, "seconds after which a round ends if the quorum has answered", above=0)
+    # Transports send nothing twice to a place that has it already, so asking again soon costs nothing.
+    resend: float = setting(5.0, "seconds after which a message that was not answered is sent again", above=0)
+    greeting: float = setting(60.0, "seconds to wait for what no round depends on", above=0)
+    least: int = setting(1, "clients that must be there for a round to begin", low=1)
+
+
+@dataclass
+class _Standing:
+    """What has been counted of whom.
+
+    Args:
+        done: the last round.
+        counted: by place, the last round of it that was counted.
+        owed: by place, users that took part in that round and have not received its result yet.
+        back: rises when the coordinator has to go back to an older checkpoint, so that places go back with it.
+    """
+
+    done: int = 0
+    counted: dict[str, int] = field(default_factory=dict)
+    owed: dict[str, list[int]] = field(default_factory=dict)
+    back: int = 0
+
+
+class Coordinator:
+    """A server of some places; it goes on where its folder's checkpoint is.
+
+    Args:
+        agreement: with all places.
+        transport: to them.
+        folder: of the checkpoint (two generations), the identities, and the log of participants.
+        conduct: of rounds.
+        say: told in one line what a person should know.
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        transport: Transport,
+        folder: Path,
+        conduct: Conduct | None = None,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.agreement, self.transport, self.folder, self.say = agreement, transport, folder, say
+        self.conduct = conduct or Conduct()
+        self.terms = agreement.terms()
+        make_folder(folder)
+        for name in ("agreement", "register.json", "participants.jsonl"):
+            drop_unfinished(folder / name)
+        self._require_same()
+        self.secret = own_secret(folder / "secret")
+        self.server = AggregationServer(self.terms, self.secret)
+        self.register = Register(folder / "register.json", agreement.clients)
+        self.generations = Generations(folder)
+        self.standing = _Standing()
+        self.results: dict[str, bytes] = {}
+        self._resume()
+        self.log = ParticipantLog(folder / "participants.jsonl", self.standing.done)
+        self.asking = Asking(transport, self.conduct.resend, say)
+        self.greeted: set[str] = set()
+        self.greetings = time.time_ns()
+        work = self.terms.client.work
+        self.receives_after = isinstance(work, Reporting) and work.receives_after
+
+    @property
+    def done(self) -> int:
+        """The last round that was counted."""
+        return self.standing.done
+
+    def run(self, rounds: int) -> None:
+        """Run rounds up to this number; then everybody who is there gets what came of them."""
+        for number in range(self.done + 1, rounds + 1):
+            self.round(number)
+        self.share()
+
+    def round(self, number: int) -> CountedRound:
+        """Run one round: it ends when it is counted, and not before."""
+        started, failed = time.monotonic(), 0
+        while True:
+            self._settle()
+            asked = self._choose(number)
+            masks = self._masks(number)
+            try:
+                inboxes = {} if masks is None else masks.begin([one for mine in asked.values() for one in mine])
+                asked = asked if masks is None else self.register.by_place(inboxes)
+                found = self._ask_for_work(number, asked, inboxes)
+                if self._enough(found, asked):
+                    total = self._added_up([one for uploads, _ in found.answers.values() for one in uploads], masks)
+                    break
+            except (MessageError, TrainingError) as error:  # masks that cannot be lifted: nothing is known, begin again
+                failed += 1
+                self.say(f"round {number}: {error}")
+                if failed == _ATTEMPTS:
+                    raise
+                continue
+            if found.refused and not any(NO_TERMS in why for why in found.refused.values()):
+                place, why = next(iter(found.refused.items()))
+                raise TrainingError(f"round {number}: too few places answered; place {place}: {why}")
+        one = CountedRound(
+            number,
+            {place: mine for place, mine in asked.items() if place in found.answers},
+            asked,
+            found.refused,
+            {place: notes for place, (_, notes) in found.answers.items() if notes},
+            found.resent,
+            round(time.monotonic() - started, 3),
+        )
+        self._count(one, total)
+        self._settle()
+        return one
+
+    def share(self) -> None:
+        """Send everybody who is there what the server has now; who does not answer gets it another time."""
+        self._greet()
+        messages = {place: self._result(place, [], self._download()) for place in self._there()}
+        self.asking.ask(messages, lambda place, answer: None, self.conduct.greeting)
+
+    def measure(self) -> dict[str, float]:
+        """Means of metrics over all users that are there and hold an item out; places send sums alone."""
+        messages = {
+            place: self._envelope(Kind.MEASURE, self.done, place, {}, self._download()).pack()
+            for place in self._there()
+        }
+        found = self.asking.ask(messages, _sums, self.conduct.greeting)
+        return means(list(found.answers.values()))
+
+    # --- who is there ---
+
+    def _choose(self, number: int) -> dict[str, list[int]]:
+        """Wait until there are enough users, and choose who takes part, by place."""
+        said, masked = False, self.terms.masked
+        least = self.conduct.least if masked is None else max(self.conduct.least, masked.threshold)
+        while True:
+            self._greet()
+            there = [place for place in self._there() if place not in self.standing.owed]
+            users = torch.tensor(self.register.of(there), dtype=torch.long)
+            if len(users) >= least:
+                break
+            if not said:
+                self.say(f"round {number}: waits for users: {len(users)} are there, expected {least}")
+                said = True
+            self.transport.receive(self.conduct.resend)
+            self.greeted &= set(self.transport.places())
+        chosen = participation(self.terms.options.clients)
+        places = participants(chosen, self.terms.seed, number, len(users), self.terms.machine.device)
+        return self.register.by_place(users[places].tolist())
+
+    def _there(self) -> list[str]:
+        """Places that are connected and know the terms."""
+        return [place for place in self.transport.places() if place in self.greeted]
+
+    def _greet(self) -> None:
+        """Ask places that have come how many users they have, and tell them the terms and their identities."""
+        self.greetings += 1
+        new = [place for place in self.transport.places() if place not in self.greeted]
+        hello = Envelope(Kind.HELLO, self.done, note={"greeting": self.greetings}).pack()
+        found = self.asking.ask(dict.fromkeys(new, hello), lambda place, answer: answer.note, self.conduct.greeting)
+        messages: dict[str, bytes] = {}
+        for place in sorted(found.answers):
+            note = found.answers[place]
+            left = self.register.enrol(place, int(note["users"]))
+            if left:
+                self.say(f"place {place}: no room for {left} of its users; {self.agreement.clients} were agreed on")
+            mine = self.register.places[place]
+            if note.get("agreed") == self.agreement.digest and note.get("known") == len(mine):
+                self.greeted.add(place)
+            else:
+                parts = [self.agreement.pack(), self._download()]
+                messages[place] = Envelope(Kind.TERMS, self.done, note={"identities": mine}, parts=parts).pack()
+        told = self.asking.ask(messages, lambda place, answer: None, self.conduct.greeting)
+        self.greeted |= set(told.answers)
+
+    # --- a round ---
+
+    def _ask_for_work(
+        self, number: int, asked: Mapping[str, list[int]], inboxes: Mapping[int, bytes]
+    ) -> Asked[tuple[list[Upload], list[str]]]:
+        download = b"" if self.receives_after else self._download(number)
+        messages = {}
+        for place, mine in asked.items():
+            parts = [download, *(inboxes[client] for client in mine)] if inboxes else [download] if download else []
+            messages[place] = self._envelope(Kind.WORK, number, place, {"clients": mine}, *parts).pack()
+
+        def take(place: str, answer: Envelope) -> tuple[list[Upload], list[str]]:
+            return self._uploads(asked[place], answer), [str(note) for note in answer.note.get("notes", ())]
+
+        found = self.asking.ask(messages, take, self.conduct.deadline, lambda found: self._enough(found, asked))
+        grown = {place for place, users in found.users.items() if users > len(self.register.places[place])}
+        self.greeted -= grown | set(found.refused)
+        return found
+
+    def _enough(self, found: Asked[Any], asked: Mapping[str, list[int]]) -> bool:
+        answered = sum(len(mine) for place, mine in asked.items() if place in found.answers)
+        # A place that refuses does not keep the others waiting for ever.
+        wanted = sum(len(mine) for place, mine in asked.items() if place not in found.refused)
+        return answered > 0 and answered >= self.conduct.quorum * wanted
+
+    def _uploads(self, identities: list[int], answer: Envelope) -> list[Upload]:
+        """A place's uploads, all of which must be sound; whose they are follows from who was asked."""
+        if len(answer.parts) != len(identities):
+            raise MessageError(f"{len(answer.parts)} uploads of {len(identities)} users")
+        found = []
+        for identity, part in zip(identities, answer.parts, strict=True):
+            if part:
+                upload = self.terms.post.read_upload(part, identity)
+                if not bool(torch.isfinite(upload.norms()).all()):
+                    raise MessageError(f"an upload of round {answer.round} is not finite")
+                found.append(upload)
+        return found
+
+    def _masks(self, number: int) -> MaskedRound | None:
+        """The steps around the work of one attempt at a round, where uploads are masked."""
+        masked, attempt = self.terms.masked, time.time_ns()
+        if masked is None:
+            return None
+
+        def step(kind: Kind, told: Mapping[int, bytes], writer: Callable[[bytes], int]) -> dict[int, bytes]:
+            asked = self.register.by_place(told)
+            messages = {}
+            for place, mine in asked.items():
+                note = {"clients": mine, "attempt": attempt}
+                messages[place] = self._envelope(kind, number, place, note, *(told[one] for one in mine)).pack()
+
+            def take(place: str, answer: Envelope) -> dict[int, bytes]:
+                if [writer(part) for part in answer.parts] != asked[place]:
+                    raise MessageError("messages about masks of other users than were asked")
+                return dict(zip(asked[place], answer.parts, strict=True))
+
+            def enough(found: Asked[dict[int, bytes]]) -> bool:
+                return sum(map(len, found.answers.values())) >= masked.threshold
+
+            found = self.asking.ask(messages, take, self.conduct.deadline, enough)
+            return {client: data for answer in found.answers.values() for client, data in answer.items()}
+
+        return MaskedRound(Exchange(masked, number, self.secret), step)
+
+    def _added_up(self, uploads: list[Upload], masks: MaskedRound | None) -> MeanPartial | SumPartial:
+        """The sums of what came, in the order of identities, whatever order answers came in."""
+        total = self.server.begin()
+        for upload in sorted(uploads, key=lambda upload: int(upload.clients[0])):
+            total.add(upload)
+            self.server.take(upload)
+        if masks is not None:
+            masks.end(total, uploads)
+        return total
+
+    def _count(self, one: CountedRound, total: MeanPartial | SumPartial) -> None:
+        """Combine, and remember all of it at once."""
+        self.server.finish(one.round, total, torch.tensor(one.clients, dtype=torch.long))
+        self.standing.done = one.round
+        self.standing.counted |= dict.fromkeys(one.counted, one.round)
+        if self.receives_after:
+            result = self._download()
+            self.standing.owed |= {place: list(mine) for place, mine in one.counted.items()}
+            self.results |= dict.fromkeys(one.counted, result)
+        self.log.add(one)
+        self._remember()
+
+    def _settle(self) -> None:
+        """Send results to those who are owed one; a place takes part again once it has its own."""
+        there = set(self.transport.places())
+        owed = {place: mine for place, mine in self.standing.owed.items() if place in there}
+        messages = {place: self._result(place, mine, self.results[place]) for place, mine in owed.items()}
+        found = self.asking.ask(messages, lambda place, answer: None, self.conduct.greeting)
+        for place in found.answers:
+            del self.standing.owed[place], self.results[place]
+        self.greeted -= set(found.refused)
+        if found.answers:
+            self._remember()
+
+    def _result(self, place: str, mine: list[int], download: bytes) -> bytes:
+        number = self.standing.counted.get(place, 0) if mine else self.done
+        return self._envelope(Kind.RESULT, number, place, {"clients": mine}, download).pack()
+
+    def _envelope(self, kind: Kind, number: int, place: str, note: dict[str, Any], *parts: bytes) -> Envelope:
+        about = {"agreed": self.agreement.digest, "back": self.standing.back, **note}
+        return Envelope(kind, number, self.standing.counted.get(place, 0), about, parts)
+
+    def _download(self, number: int | None = None) -> bytes:
+        """What the server has for every client, as it begins a round or after the last one."""
+        nobody = torch.zeros(0, dtype=torch.long)
+        return self.terms.post.write_download(self.server.download(self.done if number is None else number, nobody), 0)
+
+    # --- what is remembered ---
+
+    def _remember(self) -> None:
+        standing = self.standing
+        about = {"counted": standing.counted, "owed": standing.owed, "back": standing.back}
+        values = {name: value.clone() for name, value in self.server.pack().items()}
+        state = Generation(standing.done, about, values, self.results)
+        self.generations.write(state, keep=self.generations.newest)
+
+    def _resume(self) -> None:
+        for note in self.generations.notes:
+            self.say(f"{self.folder}: {note}")
+        found = self.generations.newest
+        if found is not None:
+            self.server.unpack(found.values)
+            about = found.about
+            self.standing = _Standing(found.round, dict(about["counted"]), dict(about["owed"]), about["back"])
+            self.results = dict(found.kept)
+        if self.generations.notes:
+            self.standing.back = time.time_ns()
+
+    def _require_same(self) -> None:
+        file = self.folder / "agreement"
+        if not file.is_file():
+            write_bytes(file, self.agreement.pack())
+            return
+        known = Agreement.unpack(file.read_bytes())
+        if known.digest != self.agreement.digest:
+            raise OutputError(
+                f"{self.folder}: has rounds of another agreement ({known.label}, {known.digest}); choose another folder"
+            )
+
+
+def _sums(place: str, answer: Envelope) -> dict[str, float]:
+    return {name: float(answer.note["sums"][name]) for name in (USERS, *HEADLINE)}

@@ -1,0 +1,158 @@
+"""The folder of a place: its users' ratings, and what it has to remember. Nothing here leaves by itself.
+
+ratings.csv          the users' own: user,item and, where they are known, rating and timestamp; may grow at any time
+state/agreement      what was agreed on with the coordinator
+state/members.json   the users in the order in which they came, and the identities that the coordinator gave them
+state/newest         what the coordinator has sent last, which recommendations go by
+state/*.generation   what the users' clients hold, in two generations
+state/sent.jsonl     every message that has left
+state/releases.jsonl what of it was under a budget; state/frozen.csv, the ratings that a budget for sums looks at
+state/secret         what noise is drawn from
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ownview.base.errors import DataError
+from ownview.base.files import append_line, drop_unfinished, make_folder, write_bytes, write_json, writing
+from ownview.deploy.agreement import Agreement
+
+RATINGS = "ratings.csv"
+SENT, RELEASES = "sent.jsonl", "releases.jsonl"
+
+
+@dataclass(frozen=True)
+class Members:
+    """Users of a place, and who they are to the coordinator.
+
+    Args:
+        users: names at the place, in the order in which they came; they never leave it.
+        identities: of the first of them; the others are not known to the coordinator yet.
+    """
+
+    users: tuple[str, ...] = ()
+    identities: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Newest:
+    """What the coordinator has sent last.
+
+    Args:
+        round: after which it was.
+        download: as `federation.post` writes it; empty for nothing.
+    """
+
+    round: int = 0
+    download: bytes = b""
+
+
+class Home:
+    """Files of a place by meaning.
+
+    Args:
+        folder: that exists.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise DataError(f"{folder}: no such folder; expected the home of a place, with a file {RATINGS}")
+        self.folder, self.state = folder, folder / "state"
+        make_folder(self.state)
+
+    def clear_up(self) -> None:
+        """Make good what a kill has left: temporary files, and lines that were cut short. For the resident alone."""
+        for name in ("agreement", "members.json", "newest", "frozen.csv"):
+            drop_unfinished(self.state / name)
+        for name in (SENT, RELEASES):
+            end_last_line(self.state / name)
+
+    @property
+    def ratings(self) -> Path:
+        """The users' own file."""
+        file = self.folder / RATINGS
+        if not file.is_file():
+            raise DataError(f"{file}: is not there; expected the users' ratings with columns user,item,timestamp")
+        return file
+
+    def agreement(self) -> Agreement | None:
+        """What was agreed on; None before a coordinator was met."""
+        file = self.state / "agreement"
+        return Agreement.unpack(file.read_bytes()) if file.is_file() else None
+
+    def keep_agreement(self, agreement: Agreement) -> None:
+        """Remember what was agreed on."""
+        write_bytes(self.state / "agreement", agreement.pack())
+
+    def members(self) -> Members:
+        """Whoever lives here, as far as was remembered."""
+        file = self.state / "members.json"
+        if not file.is_file():
+            return Members()
+        found = json.loads(file.read_text(encoding="utf-8"))
+        return Members(tuple(found["users"]), tuple(found["identities"]))
+
+    def keep_members(self, members: Members) -> None:
+        """Remember them."""
+        write_json(self.state / "members.json", {"users": list(members.users), "identities": list(members.identities)})
+
+    def newest(self) -> Newest:
+        """What was received last."""
+        file = self.state / "newest"
+        if not file.is_file():
+            return Newest()
+        content = file.read_bytes()
+        return Newest(int.from_bytes(content[:4], "little"), content[4:])
+
+    def keep_newest(self, newest: Newest) -> None:
+        """Remember what was received."""
+        write_bytes(self.state / "newest", newest.round.to_bytes(4, "little") + newest.download)
+
+    def secret(self) -> int:
+        """That noise of this place is drawn from."""
+        return own_secret(self.state / "secret")
+
+    def note_sent(self, line: dict[str, Any]) -> None:
+        """Write down that a message leaves, before it does."""
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        append_line(self.state / SENT, json.dumps({"at": now, **line}, ensure_ascii=False))
+
+    def sent(self) -> Sequence[dict[str, Any]]:
+        """Every message that has left, oldest first; a line that a kill cut short is passed over."""
+        file = self.state / SENT
+        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+        found = []
+        for line in lines:
+            try:
+                found.append(json.loads(line))
+            except ValueError:
+                continue
+        return found
+
+
+def end_last_line(file: Path) -> None:
+    """End a line that a kill has cut short, so that the next one is not lost with it."""
+    if file.is_file() and not file.read_bytes().endswith(b"\n") and file.stat().st_size:
+        append_line(file, "")
+
+
+def own_secret(file: Path) -> int:
+    """A number of 256 bits that nobody else knows; made when it is first asked for."""
+    if not file.is_file():
+        with writing(file):
+            temporary = file.with_name(f".{file.name}")
+            temporary.unlink(missing_ok=True)
+            with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as opened:
+                opened.write(secrets.token_bytes(32))
+                opened.flush()
+                os.fsync(opened.fileno())
+            temporary.replace(file)
+    return int.from_bytes(file.read_bytes(), "little")

@@ -1,0 +1,72 @@
+"""The log of participants: one line a counted round, JSON. With it a simulation can do the same again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from ownview.base.files import append_line, write_text
+
+
+@dataclass(frozen=True)
+class CountedRound:
+    """A round that was counted.
+
+    Args:
+        round: its number.
+        counted: identities by place whose uploads are in the sums.
+        asked: identities by place that were asked.
+        refused: by place, why it did not do what it was asked for.
+        notes: by place, what it told.
+        resent: messages that were sent again.
+        seconds: from the first message to the checkpoint.
+    """
+
+    round: int
+    counted: Mapping[str, Sequence[int]]
+    asked: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    refused: Mapping[str, str] = field(default_factory=dict)
+    notes: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    resent: int = 0
+    seconds: float = 0.0
+
+    @property
+    def clients(self) -> list[int]:
+        """Identities of all that were counted, ascending."""
+        return sorted(identity for mine in self.counted.values() for identity in mine)
+
+
+class ParticipantLog:
+    """Lines in a file.
+
+    Args:
+        file: made with the first line.
+        done: rounds that a checkpoint knows of; lines of later ones were written just before a kill, and go.
+    """
+
+    def __init__(self, file: Path, done: int) -> None:
+        self.file = file
+        kept = [one for one in read_log(file) if one.round <= done]
+        if file.is_file():
+            write_text(file, "".join(_line(one) + "\n" for one in kept))
+
+    def add(self, one: CountedRound) -> None:
+        """Write a round down."""
+        append_line(self.file, _line(one))
+
+
+def read_log(file: Path) -> list[CountedRound]:
+    """Every counted round; a line that a kill cut short is passed over."""
+    found = []
+    for line in file.read_text(encoding="utf-8").splitlines() if file.is_file() else ():
+        try:
+            found.append(CountedRound(**json.loads(line)))
+        except (ValueError, TypeError):
+            continue
+    return found
+
+
+def _line(one: CountedRound) -> str:
+    return json.dumps(asdict(one), ensure_ascii=False)

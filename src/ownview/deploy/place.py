@@ -1,0 +1,307 @@
+"""A place: some users with their data and their clients' values. Everything it does for others is to answer a message.
+
+What a client learns in a round counts once the coordinator has counted it. So a place keeps the state after the last
+counted round and the state after what it did since, and every message says which round of the place was counted last:
+what was done and not counted ends as if it had not been done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ownview.base.errors import MessageError, OwnviewError
+from ownview.base.randomness import derive
+from ownview.data.readers import read
+from ownview.deploy.agreement import Agreement
+from ownview.deploy.envelope import Envelope, Kind, digest_of, refusal
+from ownview.deploy.generations import Generation, Generations
+from ownview.deploy.holdings import Holdings, read_holdings
+from ownview.deploy.home import Home, Members, Newest
+from ownview.deploy.masks import PlaceMasks
+from ownview.deploy.measuring import metric_sums
+from ownview.deploy.releases import Releases
+from ownview.federation.residents import OwnData, Residents
+from ownview.federation.terms import Terms
+from ownview.federation.wire import MAGIC, Message
+
+NO_TERMS = "no agreement"
+"""The word by which a coordinator knows that a place has to be told the terms again."""
+
+WORKED = "worked"
+"""Among the values of a state: [k] whether a user has ever taken part."""
+
+
+class Place:
+    """Resident: it holds its users' values between messages, and its folder has all of them.
+
+    Args:
+        home: folder with `ratings.csv`; see `deploy.home`.
+        say: told in one line what a person should know.
+    """
+
+    def __init__(self, home: Path, say: Callable[[str], None] = lambda line: None) -> None:
+        self.home, self.say = Home(home), say
+        self.home.clear_up()
+        self.generations = Generations(self.home.state)
+        self.members = self.home.members()
+        self.newest = self.home.newest()
+        self.agreement: Agreement | None = None
+        self.notes = list(self.generations.notes)
+        self.masks = PlaceMasks()
+        self.residents: Residents | None = None
+        self.at: Generation | None = None
+        """The generation that the residents' values are; None for the initial values."""
+        self._known_file: tuple[int, int] | None = None
+        self._one_at_a_time = threading.Lock()
+        for note in self.notes:
+            self.say(f"{self.home.state}: {note}")
+        agreed = self.home.agreement()
+        if agreed is not None:
+            self._agree(agreed)
+
+    def answer(self, message: bytes) -> bytes:
+        """The answer to a message; the same again where the same message comes again. What fails is refused."""
+        with self._one_at_a_time:
+            try:
+                asked = Envelope.unpack(message)
+                answer = self._answered(asked, digest_of(message))
+            except Exception as error:  # a place stays, whatever one message brings
+                self.residents = None  # what it began may stand half-way
+                answer = refusal(self._why(error), digest_of(message))
+            sent = answer.pack()
+            line = {"kind": answer.kind.name.lower(), "round": answer.round, "bytes": len(sent)}
+            self.home.note_sent({**line, "users": sum(map(bool, answer.parts)), "what": _names_in(answer.parts)})
+            return sent
+
+    def _why(self, error: Exception) -> str:
+        """What leaves of an error: all of it where it is about the message; others may name users and files."""
+        kind = type(error).__name__
+        self.say(str(error) if isinstance(error, OwnviewError) else f"{kind}: {error}")
+        return str(error) if isinstance(error, MessageError) else f"{kind} at the place, which tells the rest at home"
+
+    def _answered(self, asked: Envelope, digest: str) -> Envelope:
+        kinds = {
+            Kind.HELLO: self._hello,
+            Kind.TERMS: self._terms,
+            Kind.WORK: self._work,
+            Kind.RESULT: self._result,
+            Kind.MEASURE: self._measure,
+            **dict.fromkeys((Kind.KEYS, Kind.SHARES, Kind.SHOW), self._mask),
+        }
+        if asked.kind not in kinds:
+            raise MessageError(f"a place answers what it is asked; {asked.kind.name} asks for nothing")
+        answer = kinds[asked.kind](asked, digest)
+        return replace(answer, note={**answer.note, "of": digest})
+
+    # --- who is here, and on what terms ---
+
+    def _hello(self, asked: Envelope, digest: str) -> Envelope:
+        agreed = self.agreement.digest if self.agreement is not None else ""
+        return Envelope(Kind.HELLO, note={"users": self._users(), "agreed": agreed, "known": self._known_members()})
+
+    def _terms(self, asked: Envelope, digest: str) -> Envelope:
+        if len(asked.parts) != 2:
+            raise MessageError(f"terms of {len(asked.parts)} parts; expected an agreement and a download")
+        agreement = Agreement.unpack(asked.parts[0])
+        if self.agreement is not None and self.agreement.digest != agreement.digest:
+            raise MessageError(
+                f"takes part in another federation ({self.agreement.label}, agreement {self.agreement.digest}); "
+                f"expected an empty folder {self.home.state.name} to join this one"
+            )
+        identities = tuple(int(one) for one in asked.note.get("identities", ()))
+        known = self.members.identities
+        if identities[: len(known)] != known:
+            raise MessageError(f"identities {identities} for users who are {known} already; they never change")
+        self._users()
+        if len(identities) > len(self.members.users):
+            raise MessageError(f"{len(identities)} identities for {len(self.members.users)} users")
+        if self.agreement is None:
+            self._agree(agreement)
+            self.home.keep_agreement(agreement)
+        self.members = Members(self.members.users, identities)
+        self.home.keep_members(self.members)
+        if asked.parts[1]:
+            self._receive(asked.round, asked.parts[1])
+        self.residents = None
+        return Envelope(Kind.TERMS, note={"users": self._users(), "agreed": agreement.digest})
+
+    def _agree(self, agreement: Agreement) -> None:
+        self.terms = agreement.terms()
+        self.releases = Releases(self.home, agreement, self.terms)
+        self.agreement = agreement
+
+    def _users(self) -> int:
+        """How many users there are now; who is new comes behind the others."""
+        if self._known_file != self._file_now():
+            listed = [str(one) for one in read(self.home.ratings).users.tolist()]
+            new = tuple(one for one in listed if one not in set(self.members.users))
+            if new:
+                self.members = Members(self.members.users + new, self.members.identities)
+                self.home.keep_members(self.members)
+            self._known_file, self.residents = self._file_now(), None
+        return len(self.members.users)
+
+    def _known_members(self) -> int:
+        return len(self.members.identities)
+
+    def _file_now(self) -> tuple[int, int]:
+        found = self.home.ratings.stat()
+        return found.st_mtime_ns, found.st_size
+
+    # --- rounds ---
+
+    def _work(self, asked: Envelope, digest: str) -> Envelope:
+        terms, chosen = self._required(asked), self._positions(asked.note.get("clients", ()))
+        done = self.generations.newest
+        if done is not None and done.about.get("of") == digest:
+            return Envelope.unpack(done.kept["answer"])
+        base = self._stand_on(asked.counted)
+        self.releases.begin()
+        residents = self._at_home(terms, base)
+        download = asked.parts[0] if asked.parts else b""
+        mark = self.releases.mark(digest)
+        self.releases.note(asked.round, [self.members.users[place] for place in chosen.tolist()], mark)
+        put_on = None
+        if terms.masked is not None:
+            if len(asked.parts) != 1 + len(chosen):
+                raise MessageError(f"{len(asked.parts)} parts for {len(chosen)} users; expected a download and shares")
+            put_on = self.masks.put_on(dict(zip(self._identities(chosen), asked.parts[1:], strict=True)))
+        uploads = residents.round(asked.round, download, chosen, derive(self.home.secret(), mark), put_on)
+        note = {"users": self._users(), "notes": self._told()}
+        answer = Envelope(Kind.WORK, asked.round, asked.counted, note, uploads)
+        about = {"of": digest, "heard": _heard(asked)}
+        values = residents.pack() | {WORKED: worked_by(base, len(self.members.identities))}
+        values[WORKED][chosen] = True
+        state = Generation(asked.round, about, values, {"answer": answer.pack()})
+        self.at = self.generations.write(state, keep=base)
+        if download:
+            self._receive(asked.round - 1, download)
+        return answer
+
+    def _mask(self, asked: Envelope, digest: str) -> Envelope:
+        self._required(asked)
+        identities = self._identities(self._positions(asked.note.get("clients", ())))
+        return Envelope(asked.kind, asked.round, asked.counted, parts=self.masks.answer(asked, identities, digest))
+
+    def _result(self, asked: Envelope, digest: str) -> Envelope:
+        terms, chosen = self._required(asked), self._positions(asked.note.get("clients", ()))
+        base = self._stand_on(asked.counted)
+        download = asked.parts[0] if asked.parts else b""
+        if len(chosen) and (base is None or not base.about.get("settled")):
+            residents = self._at_home(terms, base)
+            if residents.settles:
+                residents.settle(download, chosen)
+                about = {"settled": True, "heard": _heard(asked)}
+                values = residents.pack() | {WORKED: worked_by(base, len(self.members.identities))}
+                settled = Generation(asked.counted, about, values)
+                self.at = self.generations.write(settled, keep=base)
+        self._receive(asked.round, download)
+        return Envelope(Kind.RESULT, asked.round, asked.counted, {"users": self._users()})
+
+    def _measure(self, asked: Envelope, digest: str) -> Envelope:
+        terms = self._required(asked)
+        residents = self._at_home(terms, self._stand_on(asked.counted))
+        download = asked.parts[0] if asked.parts else self.newest.download
+        sums = metric_sums(residents, self._holdings(), download)
+        return Envelope(Kind.MEASURE, asked.round, asked.counted, {"sums": sums})
+
+    def _receive(self, number: int, download: bytes) -> None:
+        if download and number >= self.newest.round:
+            self.newest = Newest(number, download)
+            self.home.keep_newest(self.newest)
+
+    def _required(self, asked: Envelope) -> Terms:
+        if self.agreement is None or asked.note.get("agreed") != self.agreement.digest:
+            raise MessageError(f"{NO_TERMS}: the message is of agreement {asked.note.get('agreed')}")
+        known = self.generations.newest
+        if known is not None and _age(asked.note.get("back"), asked.counted) < _age(**known.about["heard"]):
+            raise MessageError(f"an old message of round {asked.round}: later ones were counted since")
+        self._users()
+        return self.terms
+
+    def _positions(self, identities: object) -> Tensor:
+        """[B] places of identities, ascending."""
+        place = {identity: k for k, identity in enumerate(self.members.identities)}
+        listed = identities if isinstance(identities, list | tuple) else ()
+        unknown = [one for one in listed if one not in place]
+        if unknown:
+            raise MessageError(f"{NO_TERMS}: no user here has the identity {unknown[0]}")
+        return torch.tensor([place[one] for one in listed], dtype=torch.long)
+
+    def _identities(self, places: Tensor) -> list[int]:
+        return [self.members.identities[place] for place in places.tolist()]
+
+    def _stand_on(self, counted: int) -> Generation | None:
+        """The state after the last counted round; None for the initial one. What was done since is dropped."""
+        if counted == 0:
+            return None
+        found = self.generations.after(counted)
+        if found is None:
+            found = max(
+                self.generations.slots.values(), key=lambda one: (one.round <= counted, one.serial), default=None
+            )
+            stands = "the beginning" if found is None else f"round {found.round}"
+            note = f"the state after round {counted} is not there; going on from {stands}"
+            self.notes.append(note)
+            self.say(f"{self.home.state}: {note}")
+        return found
+
+    def _at_home(self, terms: Terms, base: Generation | None) -> Residents:
+        """The residents with the values of a state."""
+        if self.residents is None or self.at is not base:
+            self.residents = Residents(terms, self._own_data())
+            if base is not None:
+                self.residents.unpack(base.values)
+            self.at = base
+        return self.residents
+
+    def _own_data(self) -> OwnData:
+        holdings = self._holdings()
+        identities = torch.tensor(self.members.identities, dtype=torch.long)
+        return OwnData(
+            identities, holdings.train, holdings.excluded, holdings.timeline, np.array(holdings.users, dtype=object)
+        )
+
+    def _holdings(self) -> Holdings:
+        """What the users that have an identity train on."""
+        assert self.agreement is not None
+        return read_holdings(self.releases.ratings(), self.agreement, self.members.users).first(
+            len(self.members.identities)
+        )
+
+    def _told(self) -> list[str]:
+        """What the coordinator should know and was not told yet."""
+        told, self.notes = self.notes, []
+        return told
+
+
+def worked_by(state: Generation | None, users: int) -> Tensor:
+    """[k] who has ever taken part, in a state or, at first, nobody."""
+    found = torch.zeros(users, dtype=torch.bool)
+    if state is not None:
+        known = state.values[WORKED]
+        found[: len(known)] = known
+    return found
+
+
+def _heard(asked: Envelope) -> dict[str, int]:
+    """What a message says of rounds that were counted."""
+    return {"back": int(asked.note.get("back", 0)), "counted": asked.counted}
+
+
+def _names_in(uploads: Sequence[bytes]) -> list[str]:
+    """What the uploads of a message are of, by the names that the method gave its values."""
+    first = next((one for one in uploads if one), b"")
+    return sorted(Message.unpack(first).tables) if first.startswith(MAGIC) else []
+
+
+def _age(back: object, counted: int) -> tuple[int, int]:
+    """Later messages of a coordinator have higher ones."""
+    return (back if isinstance(back, int) else 0), counted

@@ -1,0 +1,95 @@
+"""What a place has released of its users under a budget: how often, and how much of it is spent.
+
+Only what is under an accounted budget is noted. A message that comes again is answered the same again, and counts once.
+Asked otherwise in the same round (because nobody counted it), a user answers with other noise, and that counts too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from hashlib import blake2b
+from pathlib import Path
+
+from ownview.base.errors import MessageError
+from ownview.base.files import append_line, write_bytes
+from ownview.deploy.agreement import Agreement
+from ownview.deploy.home import RELEASES, Home
+from ownview.federation.terms import Terms
+from ownview.privacy.accountant import epsilon_of
+from ownview.privacy.planning import accounted_rounds
+from ownview.seam.client import Reporting
+
+
+class Releases:
+    """Of the users of a place.
+
+    Args:
+        home: of the place.
+        agreement: that the budget is part of.
+        terms: that follow from it.
+    """
+
+    def __init__(self, home: Home, agreement: Agreement, terms: Terms) -> None:
+        self.home, self.agreement, self.terms = home, agreement, terms
+        self.plan = terms.world.protection
+        self.file, self.frozen = home.state / RELEASES, home.state / "frozen.csv"
+        self.made: dict[str, dict[str, int]] = {}
+        for line in self.file.read_text(encoding="utf-8").splitlines() if self.file.is_file() else ():
+            try:
+                one = json.loads(line)
+            except ValueError:  # a kill cut it short; what it was about never left
+                continue
+            self._add(one["users"], one["mark"], one["round"])
+
+    def ratings(self) -> Path:
+        """What users train on: once a sum of theirs has left under a budget for sums, what it was made of.
+
+        The rounds of such a budget look at the same ratings. New ones wait for the next.
+        """
+        return self.frozen if self.frozen.is_file() else self.home.ratings
+
+    def begin(self) -> None:
+        """Keep the ratings as they are, where all releases must be made of the same."""
+        if self.plan is not None and isinstance(self.terms.client.work, Reporting) and not self.frozen.is_file():
+            write_bytes(self.frozen, self.home.ratings.read_bytes())
+
+    def mark(self, message: str) -> str:
+        """What tells releases apart: the message that is answered, and the ratings it is answered from."""
+        return blake2b(message.encode() + self.ratings().read_bytes(), digest_size=16).hexdigest()
+
+    def note(self, number: int, users: Sequence[str], mark: str) -> None:
+        """Write down, before it leaves, that these users release something in a round.
+
+        Raises:
+            MessageError: one of them has released as often as the budget allows.
+        """
+        if self.plan is None:
+            return
+        model, world = self.agreement.model, self.terms.world
+        allowed, _ = accounted_rounds(self.plan, self.terms.options, world.num_clients, model.releases)
+        for user in users:
+            made = self.made.get(user, {})
+            if mark not in made and len(made) >= allowed:
+                raise MessageError(
+                    f"a user has sent {len(made)} times, which is all that epsilon {self.plan.epsilon:g} allows; "
+                    "nothing leaves any more"
+                )
+        if any(mark not in self.made.get(user, {}) for user in users):
+            append_line(self.file, json.dumps({"round": number, "mark": mark, "users": list(users)}))
+            self._add(users, mark, number)
+
+    def epsilon(self, user: str) -> float | None:
+        """What a user has spent so far; None where there is no budget."""
+        if self.plan is None:
+            return None
+        rounds = list(self.made.get(user, {}).values())
+        if not rounds:
+            return 0.0
+        world = self.terms.world
+        _, sampling = accounted_rounds(self.plan, self.terms.options, world.num_clients, self.agreement.model.releases)
+        return epsilon_of([self.plan.noise[number - 1] for number in rounds], self.plan.delta, sampling)
+
+    def _add(self, users: Sequence[str], mark: str, number: int) -> None:
+        for user in users:
+            self.made.setdefault(user, {})[mark] = number

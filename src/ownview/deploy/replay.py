@@ -1,0 +1,68 @@
+"""A simulation that does again what places and a coordinator did, by their log of participants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ownview.data.interactions import Interactions
+from ownview.data.questions import Question
+from ownview.data.ragged import Ragged
+from ownview.data.splits import Split
+from ownview.data.timeline import Timeline
+from ownview.deploy.agreement import PRECISIONS, Agreement
+from ownview.deploy.holdings import Holdings
+from ownview.deploy.participants import CountedRound
+from ownview.engine.machine import Machine
+from ownview.federation.round import Federation
+
+
+class Replay(Federation):
+    """All clients in one process, in the rounds of a log.
+
+    Args:
+        agreement: of the places.
+        holdings: of all users, by identity; users who have none of theirs never came.
+        log: who was counted.
+    """
+
+    def __init__(self, agreement: Agreement, holdings: Holdings, log: Sequence[CountedRound]) -> None:
+        self.log: Mapping[int, CountedRound] = {one.round: one for one in log}
+        split = split_of(agreement, holdings)
+        machine = Machine(torch.device("cpu"), PRECISIONS[agreement.precision])
+        super().__init__(agreement.model, split, split.training_items(), agreement.federation, agreement.seed, machine)
+
+    def participants(self, number: int) -> Tensor:
+        """Who was counted in a round."""
+        return torch.tensor(self.log[number].clients, dtype=torch.long)
+
+    def run(self) -> None:
+        """All rounds of the log."""
+        for number in sorted(self.log):
+            self.round(number)
+
+
+def split_of(agreement: Agreement, holdings: Holdings) -> Split:
+    """All users that were agreed on as a simulation has them; who is not in the holdings has nothing."""
+    missing = agreement.clients - len(holdings.users)
+    nobody = Ragged(torch.zeros(missing + 1, dtype=torch.long), torch.zeros(0, dtype=torch.long))
+    timed = holdings.timeline.times is not None
+    empty = Timeline(nobody, nobody if timed else None, torch.zeros(missing, dtype=torch.long) if timed else None)
+    names = tuple(f"missing {k}" for k in range(missing))
+    everybody = holdings.joined(Holdings(names, nobody, empty, torch.full((missing,), -1)))
+    rows = len(everybody.train.values)
+    data = Interactions(
+        "places",
+        np.array(everybody.users, dtype=object),
+        agreement.item_ids,
+        everybody.train.offsets.numpy(),
+        everybody.train.values.numpy(),
+        np.arange(rows),
+    )
+    asked = torch.nonzero(everybody.held_out >= 0)[:, 0]
+    right = Ragged.from_pairs(asked.numpy(), everybody.held_out[asked].numpy(), agreement.clients)
+    question = Question(right, everybody.timeline, everybody.excluded)
+    return Split(data, everybody.train, everybody.timeline, question, question, agreement.order)

@@ -1,0 +1,181 @@
+"""Masked sums: what clients add is bounded and brought to whole numbers modulo 2^32, of which the server needs the sum.
+
+With a budget (`distributed`) every device adds a share of the noise, of variance sigma^2 / T, rounded to whole numbers
+(`privacy.rounded_noise`); without one (`masked`) there is none. Masks themselves are put on afterwards, by the exchange
+of a round (`federation.masked_round`), and change no sum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ownview.base.errors import SettingError
+from ownview.base.randomness import bits, derive, unit
+from ownview.federation.aggregation import Partial
+from ownview.federation.messages import Upload
+from ownview.federation.protected import BOUND, bounded, no_sums, require_planned
+from ownview.federation.transforms import Sending, Summing, Transform, drawn, gaussian
+from ownview.federation.words import Layout
+from ownview.masking.fixed_point import MODULUS, FixedPoint
+from ownview.masking.neighbours import COLLUDING, Neighbourhood, neighbourhood
+from ownview.masking.primitives import require_package
+from ownview.privacy.masks import Masks
+from ownview.privacy.rounded_noise import LEAST_STEPS, delta_of_rounding
+from ownview.seam.client import Client
+from ownview.seam.protection import QUANTILE_SHARE, Protection
+from ownview.seam.server import Server
+
+
+@dataclass(frozen=True)
+class Masked(Transform):
+    """Clients send whole numbers modulo 2^32 whose norm is bounded; the server learns their sum.
+
+    Args:
+        layout: where every number stands.
+        clip: C, the largest norm of what a client adds; the first one where it is adaptive.
+        clients: of a round.
+        threshold: T, how many of them must send at least.
+        masks: what was asked for.
+        plan: the budget; None where there is no noise.
+    """
+
+    layout: Layout
+    clip: float
+    clients: int
+    threshold: int
+    masks: Masks
+    plan: Protection | None = None
+
+    def require_possible(self) -> None:
+        """Refuse a sum that does not fit, noise too fine to be rounded, and masks without their package."""
+        if self.masks.real:
+            require_package()
+        neighbourhood(self.clients, self.threshold, self.masks.neighbours)
+        self.coding(1, None)
+        if self.plan is not None and self.least_steps < LEAST_STEPS:
+            raise SettingError(
+                f"federation setting privacy: the share of the noise that one of {self.threshold:,} devices adds has "
+                f"{self.least_steps:.2g} steps; expected at least {LEAST_STEPS:g}: a smaller epsilon, or fewer clients "
+                "in a round"
+            )
+
+    @cached_property
+    def reach(self) -> Neighbourhood:
+        """How far masks reach."""
+        return neighbourhood(self.clients, self.threshold, self.masks.neighbours)
+
+    def refusal(self, client: Client, server: Server) -> str | None:
+        """There must be sums, and nothing else, of what a client sends."""
+        return no_sums(client, server)
+
+    def on_client(self, upload: Upload, sending: Sending) -> Upload:
+        """Whole numbers modulo 2^32, with the device's share of the noise where there is a budget."""
+        bound = torch.as_tensor(self.clip) if sending.bound is None else sending.bound
+        coding = self.coding(sending.number, sending.bound)
+        adaptive = self.plan is not None and self.plan.adaptive
+        upload = bounded(upload, sending, bound, tells_whether=adaptive).spread(sending.num_items)
+        if adaptive:
+            length = self._length_of_count(sending.number, float(bound))
+            upload = replace(upload, whole={**upload.whole, BOUND: upload.whole[BOUND] * length})
+        flat = self.layout.flat(upload)
+        places = torch.arange(flat.shape[1], device=flat.device)
+        chance = unit(bits(derive(sending.key, "rounding"), upload.clients[:, None], places))
+        steps = coding.steps(flat, chance)
+        if self.plan is not None:
+            spread = self._noise(sending.number, float(bound)) * coding.scale
+            noise = drawn(flat, derive(sending.key, "share of the noise"), upload.clients, gaussian, spread)
+            steps += noise.round().long()
+        nothing = upload.items[:, :0]
+        return Upload(
+            upload.clients, torch.zeros_like(upload.samples), nothing, nothing.bool(), shapes=upload.shapes,
+            words=steps % MODULUS,
+        )  # fmt: skip
+
+    def on_server(self, partial: Partial, summing: Summing) -> None:
+        """The sums by name, from the sum of all whole numbers."""
+        if partial.words is None:
+            return
+        named = self.named(partial.words[None], summing.number, summing.bound)
+        for name, total in partial.sums.items():
+            total.copy_(named[name][0])
+
+    def seen(self, upload: Upload, number: int, bound: Tensor | None) -> Upload:
+        """What anybody who knows the terms reads in whole numbers as they arrive: tables, or masks in their place."""
+        if upload.words is None:
+            return upload
+        return self.layout.spread_out(upload, self.named(upload.words, number, bound))
+
+    def named(self, words: Tensor, number: int, bound: Tensor | None) -> dict[str, Tensor]:
+        """By name [B, ...], the numbers that words [B, D] stand for."""
+        named = self.layout.named(self.coding(number, bound).values(words))
+        if BOUND in named:
+            length = self._length_of_count(number, self.clip if bound is None else float(bound))
+            named[BOUND] = named[BOUND] / length
+        return named
+
+    def coding(self, number: int, bound: Tensor | None) -> FixedPoint:
+        """How numbers of round `number` become whole: as fine as the sum of all clients allows."""
+        clip = self.clip if bound is None else float(bound)
+        if self.plan is None:
+            return FixedPoint.fitting(clip, self.clients)
+        require_planned(self.plan, number)
+        together = self._noise(number, clip) * math.sqrt(self.clients)
+        return FixedPoint.fitting(clip * self._longer, self.clients, together)
+
+    @property
+    def _longer(self) -> float:
+        """The largest norm over C: one number more stands in the vector where C is adaptive."""
+        return (1 - QUANTILE_SHARE) ** -0.5 if self.plan is not None and self.plan.adaptive else 1.0
+
+    def _noise(self, number: int, bound: float) -> float:
+        """Standard deviation of one device's share, before it is brought to steps."""
+        return 0.0 if self.plan is None else self.plan.of_changes(number) * bound / math.sqrt(self.threshold)
+
+    def _length_of_count(self, number: int, bound: float) -> float:
+        """What 1 on the count of norms within C is in the vector, so that all of it has the same noise."""
+        return 1.0 if self.plan is None else self.plan.of_changes(number) * bound / self.plan.of_quantile(number)
+
+    @property
+    def least_steps(self) -> float:
+        """Standard deviation in steps of a device's share of the noise, at least, whatever C becomes."""
+        if self.plan is None:
+            return 0.0
+        each = [self._noise(k, self.clip) * self.coding(k, None).scale for k in range(1, self.plan.rounds + 1)]
+        return min(each) / (2 if self.plan.adaptive else 1)  # a scale is a power of 2, and may be just below
+
+    def sentence(self) -> str:
+        """What the server sees, for people."""
+        told = f"masked: the server sees sums over {self.threshold} to {self.clients} clients, and no single upload"
+        if self.plan is None:
+            told += "; there is no noise, and no epsilon"
+        return told if self.masks.real else told + "; this simulation left the masks out, which changes no sum"
+
+    def described(self) -> dict[str, Any]:
+        """For privacy.json."""
+        told: dict[str, Any] = {
+            "clients": self.clients,
+            "threshold": self.threshold,
+            "neighbours": self.reach.neighbours,
+            "neighbours_that_lift_masks": self.reach.threshold,
+            "colluding_share": COLLUDING,
+            "carried_out": self.masks.real,
+            "numbers": self.layout.size,
+            "modulus": MODULUS,
+            "steps_of_one": self.coding(1, None).scale,
+        }
+        if self.plan is not None:
+            told["noise_of_a_device"] = {
+                "distribution": "Gaussian, rounded to whole steps",
+                "steps_at_least": self.least_steps,
+                "variance": "sigma^2 / threshold",
+                "delta_of_rounding": delta_of_rounding(
+                    self.plan.epsilon, self.plan.rounds, self.layout.size, self.threshold, self.least_steps
+                ),
+            }
+        return told

@@ -1,0 +1,64 @@
+"""What a round's messages weigh."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ownview.federation.masked_round import MaskedRound
+from ownview.federation.messages import Download, Upload
+from ownview.federation.post import Post
+
+
+class Traffic:
+    """Weighs a round's messages, by the same rules they are written by.
+
+    Args:
+        post: writes them.
+        download: what the server has for clients, the same size for all that receive tables.
+    """
+
+    def __init__(self, post: Post, download: Download) -> None:
+        self.post, self.download = post, download
+        self.receiving = self.others = 0
+        self.more_up = self.more_down = 0
+        self.up: list[Tensor] = []
+
+    def downloaded(self, download: Download, count: int) -> None:
+        """Weigh what `count` clients receive."""
+        receiving = count if download.receives is None else int(download.receives.sum())
+        self.receiving += receiving
+        self.others += count - receiving
+
+    def uploaded(self, upload: Upload) -> None:
+        """Weigh what clients send."""
+        self.up.append(self.post.upload_sizes(upload))
+
+    def exchanged(self, masks: MaskedRound) -> None:
+        """Weigh what was said about masks."""
+        self.more_up += masks.exchange.up.total()
+        self.more_down += masks.exchange.down.total()
+
+    @property
+    def mean_down(self) -> int:
+        """Bytes to one client; what a client would receive where there was none."""
+        whole, less = (self.post.download_size(self.download, receives=receives) for receives in (True, False))
+        count = self.receiving + self.others
+        together = self.receiving * whole + self.others * less + self.more_down
+        return round(together / count) if count else whole
+
+    @property
+    def mean_up(self) -> int:
+        """Bytes from one client, silent ones included; 0 where there was none."""
+        return round((self.bytes_up + self.more_up) / max(self.receiving + self.others, 1))
+
+    @property
+    def bytes_up(self) -> float:
+        """Of all uploads together. Asked once a round: on a GPU, the host waits for it."""
+        return sum(float(sizes.sum()) for sizes in self.up)
+
+    def merge(self, receiving: int, others: int, bytes_up: float) -> None:
+        """Add what was weighed elsewhere."""
+        self.receiving += receiving
+        self.others += others
+        self.up.append(torch.tensor(bytes_up, dtype=torch.float64))

@@ -1,0 +1,119 @@
+"""Where every number of an upload stands in one vector, so that all of it can be bounded, masked and added up at once.
+
+Of a symmetric matrix one half is enough: its diagonal, and what is above it times sqrt 2. The vector is then as long as
+everything it stands for, and equal noise on all of its numbers is half the variance off the diagonal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from math import prod
+
+import torch
+from torch import Tensor
+
+from ownview.federation.messages import Upload
+from ownview.seam.client import Client, Reporting
+from ownview.seam.training import Params
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some of the vector.
+
+    Args:
+        name: of the values.
+        shape: of them.
+        summand: whether they are one, else a change.
+        symmetric: whether they are a symmetric matrix.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    summand: bool = False
+    symmetric: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many numbers stand for it."""
+        side = self.shape[0] if self.shape else 1
+        return side * (side + 1) // 2 if self.symmetric else prod(self.shape)
+
+    def flat(self, value: Tensor) -> Tensor:
+        """[B, size] of values [B, ...]; of a symmetric matrix the mean of both halves."""
+        if not self.symmetric:
+            return value.reshape(len(value), self.size)
+        rows, columns = self._above(value.device)
+        value = value.reshape(len(value), *self.shape)
+        return (value[:, rows, columns] + value[:, columns, rows]) / 2 * self._lengths(value.device)
+
+    def whole(self, flat: Tensor) -> Tensor:
+        """[B, ...] of what `flat` returned."""
+        if not self.symmetric:
+            return flat.reshape(len(flat), *self.shape)
+        rows, columns = self._above(flat.device)
+        value = flat.new_zeros(len(flat), *self.shape)
+        value[:, rows, columns] = flat / self._lengths(flat.device)
+        value[:, columns, rows] = value[:, rows, columns]
+        return value
+
+    def _above(self, device: torch.device) -> Tensor:
+        return _triangle(self.shape[0], device)
+
+    def _lengths(self, device: torch.device) -> Tensor:
+        """1 on the diagonal, sqrt 2 above it."""
+        rows, columns = self._above(device)
+        return torch.where(rows == columns, 1.0, 2.0**0.5).double()
+
+
+@lru_cache(maxsize=4)
+def _triangle(side: int, device: torch.device) -> Tensor:
+    """[2, size] rows and columns on and above the diagonal; every client asks for the same."""
+    return torch.triu_indices(side, side, device=device)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The parts of the vector, one after the other."""
+
+    parts: tuple[Part, ...]
+
+    @classmethod
+    def of(cls, client: Client, averaged: frozenset[str], num_items: int) -> Layout:
+        """Of what a method's clients send: the values that the server averages, or their summands."""
+        if isinstance(client.work, Reporting):
+            return cls(tuple(Part(n, one.shape, True, one.symmetric) for n, one in client.work.sends.items()))
+        return cls(tuple(Part(name, client.params[name].whole_shape(num_items)) for name in sorted(averaged)))
+
+    @property
+    def size(self) -> int:
+        """How many numbers the vector has."""
+        return sum(part.size for part in self.parts)
+
+    def flat(self, upload: Upload) -> Tensor:
+        """[B, size] float64 of uploads with every table whole; 0 for what a client does not send."""
+        given: Mapping[str, Tensor] = {**upload.whole, **upload.written_out()}
+        nothing = torch.zeros((), dtype=torch.float64, device=upload.clients.device)
+        return torch.cat(
+            [
+                part.flat(given[part.name].double())
+                if part.name in given
+                else nothing.expand(len(upload.clients), part.size)
+                for part in self.parts
+            ],
+            dim=1,
+        )
+
+    def named(self, flat: Tensor) -> Params:
+        """By name [B, ...], what `flat` returned."""
+        pieces = torch.split(flat, [part.size for part in self.parts], dim=1)
+        return {part.name: part.whole(piece) for part, piece in zip(self.parts, pieces, strict=True)}
+
+    def spread_out(self, upload: Upload, named: Params) -> Upload:
+        """The upload with numbers by name in the place of its words."""
+        summands = {part.name for part in self.parts if part.summand}
+        sums = {name: value for name, value in named.items() if name in summands}
+        whole = {name: value for name, value in named.items() if name not in summands}
+        return replace(upload, whole=whole, sums=sums, words=None)

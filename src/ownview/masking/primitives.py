@@ -1,0 +1,125 @@
+"""The cryptographic pieces that masks are made of; all of them are those of the package cryptography (extra `privacy`).
+
+Keys are agreed on by X25519 and HKDF-SHA256, masks are keystreams of ChaCha20, and what a client says to another by way
+of the server is sealed with ChaCha20-Poly1305.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from ownview.base.errors import MessageError, SettingError
+
+SECRET = 32
+"""Bytes of a private key, a public key, an agreed key and a seed."""
+TAG = 16
+"""Bytes that sealing adds."""
+
+Entropy = Callable[[int], bytes]
+"""A number of bytes -> so many that nobody can guess; `secrets.token_bytes` on a device."""
+
+Words = npt.NDArray[np.uint32]
+"""Whole numbers modulo 2^32, which numpy's addition and subtraction of this type keep to."""
+
+
+class _Package(NamedTuple):
+    """What is used of it."""
+
+    x25519: Any
+    hashes: Any
+    hkdf: Any
+    ciphers: Any
+    aead: Any
+    InvalidTag: type[Exception]
+
+
+def require_package() -> None:
+    """Refuse to begin without the package."""
+    _package()
+
+
+class KeyPair:
+    """A private key and the public one that goes with it.
+
+    Args:
+        private: 32 random bytes.
+    """
+
+    def __init__(self, private: bytes) -> None:
+        self.private = private
+        self._key = _package().x25519.X25519PrivateKey.from_private_bytes(private)
+        self.public: bytes = self._key.public_key().public_bytes_raw()
+
+    def agreed(self, other: bytes, purpose: bytes) -> bytes:
+        """32 bytes that only the two holders of these keys know; the same for both of them.
+
+        Args:
+            other: the other's public key.
+            purpose: what they are for; other purposes have other bytes.
+        """
+        package = _package()
+        try:
+            common = self._key.exchange(package.x25519.X25519PublicKey.from_public_bytes(other))
+        except ValueError as error:
+            raise MessageError(f"a public key that nobody can have: {error}") from error
+        info = purpose + b"".join(sorted((self.public, other)))
+        derived: bytes = package.hkdf.HKDF(package.hashes.SHA256(), SECRET, None, info).derive(common)
+        return derived
+
+
+def stream(seed: bytes, count: int) -> Words:
+    """[count] the first words of a seed's keystream. A seed is used for one stream and never again."""
+    ciphers = _package().ciphers
+    cipher = ciphers.Cipher(ciphers.algorithms.ChaCha20(seed, bytes(16)), mode=None)
+    return np.frombuffer(cipher.encryptor().update(bytes(4 * count)), dtype="<u4").astype(np.uint32, copy=False)
+
+
+def sealed(key: bytes, number: int, content: bytes, about: bytes) -> bytes:
+    """Content that only who has the key can read, and nobody can change.
+
+    Args:
+        key: of 32 bytes.
+        number: tells the messages under one key apart: no two may have the same.
+        content: that is hidden.
+        about: what the message is about; not hidden, but it must be the same when it is opened.
+    """
+    box: bytes = _package().aead.ChaCha20Poly1305(key).encrypt(number.to_bytes(12, "big"), content, about)
+    return box
+
+
+def opened(key: bytes, number: int, box: bytes, about: bytes) -> bytes:
+    """What `sealed` has sealed; refuses what was changed on its way."""
+    package = _package()
+    try:
+        content: bytes = package.aead.ChaCha20Poly1305(key).decrypt(number.to_bytes(12, "big"), box, about)
+    except package.InvalidTag as error:
+        raise MessageError("a sealed share was changed on its way, or is not meant for this client") from error
+    return content
+
+
+@cache
+def _package() -> _Package:
+    """The package, which is not imported before it is needed."""
+    primitives = "cryptography.hazmat.primitives"
+    try:
+        return _Package(
+            importlib.import_module(f"{primitives}.asymmetric.x25519"),
+            importlib.import_module(f"{primitives}.hashes"),
+            importlib.import_module(f"{primitives}.kdf.hkdf"),
+            importlib.import_module(f"{primitives}.ciphers"),
+            importlib.import_module(f"{primitives}.ciphers.aead"),
+            importlib.import_module("cryptography.exceptions").InvalidTag,
+        )
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] != "cryptography":
+            raise
+        raise SettingError(
+            'masks need the package cryptography, which is not installed: pip install "ownview[privacy]"; a '
+            "simulation can leave them out: masks=skipped"
+        ) from None

@@ -1,0 +1,112 @@
+"""The setting `privacy` where uploads are masked: what a person says of masks, with a budget or without one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ownview.base.errors import SettingError, suggestion
+from ownview.masking.neighbours import FEWEST
+
+MASKED = "masked"
+EXPECTED = "masked:clip=C with threshold=T, neighbours=K or masks=skipped"
+NAMES = ("threshold", "neighbours", "masks")
+"""Parts of the setting, of a distributed budget as well."""
+
+DROPOUTS = 0.2
+"""Share of a round's clients that may drop out unless a threshold is given."""
+
+
+@dataclass(frozen=True)
+class Masks:
+    """What a person says of masks.
+
+    Args:
+        threshold: T, how many clients must send at least; None for four fifths of a round's.
+        neighbours: k, whom a client shares masks with; None for as many as the cohort's size asks for.
+        real: whether a simulation puts masks on and takes them off; the sums are the same without.
+    """
+
+    threshold: int | None = None
+    neighbours: int | None = None
+    real: bool = True
+
+    @property
+    def parts(self) -> list[str]:
+        """As they are written."""
+        numbers = (("threshold", self.threshold), ("neighbours", self.neighbours))
+        return [f"{name}={value}" for name, value in numbers if value is not None] + (
+            [] if self.real else ["masks=skipped"]
+        )
+
+    def survivors(self, clients: int, text: str) -> int:
+        """T of a round of so many clients; refuses what no round can have."""
+        if clients < FEWEST:
+            raise wrong(text, f"a round has {clients} clients, too few to hide among; at least {FEWEST} are needed")
+        if self.threshold is None:
+            return max(2, clients - math.floor(DROPOUTS * clients))
+        if not clients // 2 < self.threshold <= clients:
+            found = f"threshold {self.threshold}, and a round has {clients} clients"
+            raise wrong(text, f"{found}: from {clients // 2 + 1} to {clients} can be asked for")
+        return self.threshold
+
+
+@dataclass(frozen=True)
+class MaskedSums:
+    """Sums that are masked and have no noise.
+
+    Args:
+        clip: C, the largest norm of everything that a client adds to the sums of a round.
+        masks: what is said of them.
+    """
+
+    clip: float
+    masks: Masks
+
+    def __str__(self) -> str:
+        return f"{MASKED}:{','.join([f'clip={self.clip:.12g}', *self.masks.parts])}"
+
+
+def masked_sums(text: str) -> MaskedSums | None:
+    """Read the setting; None where it names something else."""
+    kind, _, given = text.partition(":")
+    if kind != MASKED:
+        return None
+    pairs = [part.partition("=")[::2] for part in given.split(",") if part]
+    named = dict(pairs)
+    unknown = [name for name in named if name not in ("clip", *NAMES)]
+    if unknown:
+        raise wrong(text, f"{unknown[0]!r} is no part of it{suggestion(unknown[0], ('clip', *NAMES))}")
+    if len(named) < len(pairs):
+        raise wrong(text, "a part is given twice")
+    try:
+        clip = float(named.get("clip", "nan"))
+    except ValueError:
+        clip = math.nan
+    if not (math.isfinite(clip) and clip > 0):
+        raise wrong(text, f"clip {named.get('clip', 'is missing')!s}: sums of whole numbers need a bound above 0")
+    return MaskedSums(clip, masks_of(named, text))
+
+
+def masks_of(named: Mapping[str, str], text: str) -> Masks:
+    """Of the parts of a setting."""
+    carried = named.get("masks", "real")
+    if carried not in ("real", "skipped"):
+        raise wrong(text, f"masks {carried!r}; expected real or skipped{suggestion(carried, ('real', 'skipped'))}")
+    return Masks(_whole(named, "threshold", text), _whole(named, "neighbours", text), carried == "real")
+
+
+def _whole(named: Mapping[str, str], name: str, text: str) -> int | None:
+    if name not in named:
+        return None
+    if not named[name].isdecimal() or not int(named[name]):
+        raise wrong(text, f"{name} {named[name]!r} is no whole number above 0")
+    return int(named[name])
+
+
+def wrong(text: str, found: str) -> SettingError:
+    """An error about the setting."""
+    kind = text.partition(":")[0]
+    expected = EXPECTED if kind == MASKED else f"{kind}:epsilon=E with threshold=T, neighbours=K or masks=skipped"
+    return SettingError(f"federation setting privacy={text!r}: {found}; expected {expected}")

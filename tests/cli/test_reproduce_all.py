@@ -1,0 +1,123 @@
+"""`ownview reproduce --all` as a person types it, on a slice: small data under a paper's name."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.outcome import Outcome, signalled
+from tests.reproduction.worlds import store_world
+
+from ownview.runs.folder import RunFolder
+from ownview.studies.ledger.record import read_record
+
+SLICE = ("reproduce", "--all", "--data", "ml-100k", "--data-dir", "store", "--jobs", "1")
+BOOKS = ("reproduce", "--all", "--stage", "unseen", "--seeds", "1", "--data-dir", "store", "--jobs", "1")
+
+
+@pytest.fixture(autouse=True)
+def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+    store_world(tmp_path / "store", "ml-100k")
+
+
+def runs_in(path: str) -> dict[str, Any]:
+    return dict(read_record(Path(path)).runs)
+
+
+def test_a_quick_look_goes_on_where_it_was_stopped_and_runs_nothing_twice(ownview: Callable[..., Outcome]) -> None:
+    arguments = (*SLICE, "--quick", "--part", "5/80", "--out", "mine")
+    with signalled(signal.SIGINT, RunFolder, "append_round", 5):
+        stopped = ownview(*arguments)
+    assert stopped.code == 128 + signal.SIGINT
+    assert "stopped with 1 of " in stopped.err
+    assert len(runs_in("mine/quick/ledger.json")) == 1, "recorded as soon as it had finished"
+    outcome = ownview(*arguments)
+    assert (outcome.code, outcome.err) == (0, "")
+    found = runs_in("mine/quick/ledger.json")
+    assert f"{len(found)} of {len(found)} runs finished" in outcome.words
+    assert "SHORTENED: 3 rounds instead of the papers'. This reproduces nothing." in outcome.words
+    assert all(one["rounds"] <= 3 for one in found.values())
+    before = Path("mine/quick/ledger.json").stat().st_mtime_ns
+    assert ownview(*arguments).code == 0
+    assert Path("mine/quick/ledger.json").stat().st_mtime_ns == before
+    told = json.loads(ownview(*arguments, "--json").out)
+    assert told["runs"] == {"asked_for": len(found), "finished": len(found)}
+
+
+def test_parts_of_several_machines_are_put_together(ownview: Callable[..., Outcome]) -> None:
+    plan = json.loads(ownview(*BOOKS, "--list", "--json").out)
+    first, second = (one["run"] for one in plan["runs"][:2])
+    for machine, part in (("a", "1/16"), ("b", "2/16")):
+        outcome = ownview(*BOOKS, "--part", part, "--out", machine, "--lean")
+        assert (outcome.code, outcome.err) == (0, "")
+        assert not list(Path(machine, "runs").iterdir()), "folders go once their runs are recorded"
+    arguments = (*BOOKS, "--gather", "--record", "results", "--take", "a/ledger.json", "--take", "b/ledger.json")
+    outcome = ownview(*arguments, "--out", "c")
+    assert outcome.code == 0
+    assert "2 of 16 runs finished" in outcome.words
+    assert "0 of 1083 published figures have been run" in outcome.words
+    assert set(runs_in("results/ledger.json")) == {first, second}
+    written = json.loads(Path("results/ledger.json").read_text())
+    assert len(written["figures"]) == 1083
+    assert "ml-1m" in written["data_not_found"]
+    # What is recorded is not run again, wherever the folders are.
+    assert ownview(*BOOKS, "--part", "1/16", "--record", "results", "--out", "d").code == 0
+    assert not Path("d/runs").exists()
+
+
+def test_what_does_not_fit_or_takes_too_long_is_told(ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview(*BOOKS, "--part", "16/16", "--memory", "1kb", "--out", "small", "--json")
+    assert outcome.code == 3
+    assert "1 of 1 runs failed; small/ledger.json says which and why" in outcome.err
+    (left,) = json.loads(outcome.out)["left"]
+    assert left["kind"] == "too large"
+    assert "standing values need" in left["reason"]
+    assert ownview(*BOOKS, "--part", "1/16", "--out", "small").code == 0, "tells how long work takes"
+    outcome = ownview(*BOOKS, "--part", "16/16", "--out", "small", "--longest", "0.0000001")
+    assert outcome.code == 0
+    assert "hours on cpu, by what like runs took" in outcome.words
+    (noted,) = read_record(Path("small/ledger.json")).left.values()
+    assert (noted["run"], noted["kind"], noted["seconds"] > 0) == (left["run"], "too large", True)
+
+
+def test_the_plan_can_be_seen(ownview: Callable[..., Outcome]) -> None:
+    stages = {one["stage"]: one for one in json.loads(ownview(*SLICE, "--list", "--json").out)["stages"]}
+    assert stages["main"]["runs"] > stages["twins"]["runs"] > 0
+    assert stages["unseen"]["runs"] == 0, "--data leaves the books out"
+    assert stages["main"]["seconds_left_one_by_one"] is None
+    table = ownview(*SLICE, "--list").words
+    assert "main tables as their papers measured, seed 0" in table
+    assert "not known yet" in table
+    one = json.loads(ownview("reproduce", "FedEM", *SLICE[1:], "--list", "--json").out)
+    assert len(one["runs"]) < sum(stage["runs"] for stage in stages.values())
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "facts"),
+    [
+        ("--all --part 3/2", ["--part 3/2: expected K/N"]),
+        ("--all --stage mane", ["--stage mane: no such stage", "main"]),
+        ("--all --data ml100k", ["--data ml100k", "ml-100k"]),
+        ("--all --table 1", ["--table: not with --all"]),
+        ("--all --quick --record results", ["--record: not with --quick or --rounds"]),
+        ("--all --take nothing.json", ["nothing.json: cannot be read as JSON"]),
+        ("pfedrec --part 1/2", ["--part: only with --all"]),
+        ("pfedrec --lean", ["--lean: only with --all"]),
+    ],
+)
+def test_bad_input_is_one_line(arguments: str, facts: list[str], ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview("reproduce", *arguments.split(), "--data-dir", "store")
+    assert outcome.code == 2
+    assert outcome.err.count("\n") == 1
+    for fact in facts:
+        assert fact in outcome.err
+    assert not Path("runs").exists()

@@ -1,0 +1,120 @@
+"""Masked sums between devices: the sums of a simulation, no single upload to be read, and places that drop out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from ownview.base.errors import SettingError
+from ownview.deploy.agreement import Agreement
+from ownview.deploy.coordinator import Coordinator
+from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.place import Place
+from ownview.deploy.replay import Replay
+from ownview.deploy.told import told
+from ownview.deploy.transport import Answering, InProcess
+from ownview.federation.options import FederationOptions
+from tests.deploy.world import QUICK, agreement, everybody, replayed, write_homes
+
+NAMES = ("east", "north", "south", "west")
+
+
+def masked(privacy: str = "masked:clip=1,threshold=5", **more: Any) -> Agreement:
+    """Of eight users, two at each of four places."""
+    agreed = agreement(room=8, **{"settings": {"embedding_size": 2, "local_epochs": 1}, **more})
+    return Agreement(**{**vars(agreed), "federation": FederationOptions(privacy=privacy)})
+
+
+class Noted:
+    """A place that may be told to be gone when it is asked for something."""
+
+    def __init__(self, home: Path) -> None:
+        self.home, self.place = home, Place(home)
+        self.gone_at: Kind | None = None
+        self.uploads: list[bytes] = []
+
+    def answer(self, message: bytes) -> bytes:
+        kind = Envelope.unpack(message).kind
+        if kind is self.gone_at:
+            self.gone_at, self.place = None, Place(self.home)  # killed and back, with nothing but its folder
+            raise ConnectionError
+        answer = self.place.answer(message)
+        if kind is Kind.WORK:
+            self.uploads += Envelope.unpack(answer).parts
+        return answer
+
+
+@pytest.mark.parametrize("case", ["fedmf", "fedease"])
+def test_masked_sums_are_those_of_a_simulation(case: str, tmp_path: Path) -> None:
+    agreed, homes = (
+        masked(**({} if case == "fedmf" else {"method": case, "settings": {}})),
+        write_homes(tmp_path, NAMES, 2),
+    )
+    places = {name: Noted(home) for name, home in homes.items()}
+    coordinator = Coordinator(agreed, InProcess(places), tmp_path / "server", QUICK)
+    coordinator.run(2)
+    simulation = replayed(agreed, homes, tmp_path / "server")
+    assert simulation.terms.masked is not None
+    step = 1 / simulation.terms.masked.coding(1, None).scale
+    for name, value in simulation.server.shared.items():
+        # Rounding to whole steps is drawn from secrets: every client may differ by one step a round, and what follows.
+        assert float((coordinator.server.shared[name] - value).abs().max()) < 100 * step, name
+    assert step < 1e-6
+
+
+def test_single_uploads_look_like_chance_and_their_sum_does_not(tmp_path: Path) -> None:
+    agreed, homes = masked(), write_homes(tmp_path, NAMES, 2)
+    places = {name: Noted(home) for name, home in homes.items()}
+    coordinator = Coordinator(agreed, InProcess(places), tmp_path / "server", QUICK)
+    coordinator.round(1)
+    uploads = [coordinator.terms.post.read_upload(one, 0).words for place in places.values() for one in place.uploads]
+    assert len(uploads) == 8
+    words = torch.cat([one for one in uploads if one is not None]).double() / 2**32
+    # Uniform numbers in [0, 1): 8 x 48 of them have a mean within five standard deviations of 1/2.
+    assert abs(float(words.mean()) - 0.5) < 5 / (12 * words.numel()) ** 0.5
+    plain = Replay(agreement(room=8, settings=agreed.settings), everybody(agreed, homes, coordinator.folder), [])
+    assert float(coordinator.server.shared["items"].abs().max()) < 10 * float(plain.server.shared["items"].abs().max())
+
+
+@pytest.mark.parametrize("step", [Kind.KEYS, Kind.SHARES, Kind.WORK, Kind.SHOW])
+def test_a_place_that_is_killed_at_any_step_costs_nothing_but_itself(step: Kind, tmp_path: Path) -> None:
+    agreed, homes = masked(), write_homes(tmp_path, NAMES, 2)
+    places: dict[str, Answering] = {name: Noted(home) for name, home in homes.items()}
+    said: list[str] = []
+    coordinator = Coordinator(agreed, InProcess(places), tmp_path / "server", QUICK, said.append)
+    coordinator.round(1)
+    west = places["west"]
+    assert isinstance(west, Noted)
+    west.gone_at = step
+    one = coordinator.round(2)
+    # Keys are made anew by who is back; who has lost its secrets is out, unless its numbers have arrived.
+    assert ("west" in one.counted) == (step in (Kind.KEYS, Kind.SHOW))
+    assert len(one.clients) == (8 if "west" in one.counted else 6)
+    coordinator.run(3)
+    assert coordinator.standing.counted["west"] == 3
+    simulation = replayed(agreed, homes, tmp_path / "server")
+    assert simulation.terms.masked is not None
+    close = 100 / simulation.terms.masked.coding(1, None).scale
+    found = coordinator.server.shared["items"] - simulation.server.shared["items"]
+    assert float(found.abs().max()) < close
+
+
+def test_a_budget_shared_by_devices_goes_through_masks(tmp_path: Path) -> None:
+    options = FederationOptions(privacy="distributed:epsilon=8,clip=1,threshold=5").for_rounds(2)
+    agreed, homes = masked(options.privacy), write_homes(tmp_path, NAMES, 2)
+    coordinator = Coordinator(
+        agreed, InProcess({name: Place(home) for name, home in homes.items()}), tmp_path / "s", QUICK
+    )
+    coordinator.run(2)
+    found = told(homes["north"])
+    assert found.budget is not None
+    assert found.spent["north-0"] == pytest.approx(8, rel=0.02)
+    assert {"keys", "shares", "work", "show"} <= {one["kind"] for one in found.messages}
+
+
+def test_masks_that_only_a_simulation_can_leave_out_are_refused() -> None:
+    with pytest.raises(SettingError, match="only a simulation can leave masks out"):
+        masked("masked:clip=1,threshold=5,masks=skipped").terms()
