@@ -81,7 +81,7 @@ def measure(case: Case) -> Timing:
     share = int(split.train.lengths[clients].sum()) * (1 + method.negatives) / total
     seconds = _research(case, split, clients) if case.engine == "research" else _engine(case, split, clients)
     full = statistics.median(seconds) / share
-    return Timing(full, total * method.local_epochs / full, _peak(case.device))
+    return Timing(full, total * method.local_epochs / full, peak_memory(case.device))
 
 
 def _engine(case: Case, split: Split, clients: torch.Tensor) -> list[float]:
@@ -117,7 +117,8 @@ def _split(world: str) -> Split:
     return leave_one_out(data, ties="file", untimed="appearance", seed=0)
 
 
-def _peak(device: str) -> int:
+def peak_memory(device: str) -> int:
+    """Of the process, or of the GPU, in bytes."""
     if device == "cuda":
         return int(torch.cuda.max_memory_allocated())
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)

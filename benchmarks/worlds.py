@@ -20,8 +20,17 @@ SIZES = {
 
 
 def generated(name: str, seed: int = 0) -> Interactions:
-    """A world with log-normal activity and Zipf-like popularity; counts are met to within a percent."""
-    users, items, rows, fewest = SIZES[name]
+    """A world of a known size; counts are met to within a percent."""
+    return _world(name, *SIZES[name], seed)
+
+
+def of_clients(users: int, seed: int = 0) -> Interactions:
+    """A world of so many clients that are alike whatever their number: 40 interactions each on average, 2,000 items."""
+    return _world(f"{users} clients", users, 2_000, 40 * users, 10, seed)
+
+
+def _world(name: str, users: int, items: int, rows: int, fewest: int, seed: int) -> Interactions:
+    """Log-normal activity and Zipf-like popularity."""
     random = np.random.default_rng(seed)
     activity = random.lognormal(mean=0.0, sigma=1.0, size=users)
     counts = fewest + np.floor(activity / activity.sum() * (rows - fewest * users)).astype(np.int64)
