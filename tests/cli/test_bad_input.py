@@ -149,7 +149,7 @@ def test_too_few_items_for_the_papers_candidates(ownview: Callable[..., Outcome]
         ("fedmf --memory much", ["memory 'much'", "4GB"]),
         ("fedmf --memory 0GB", ["memory '0GB'", "4GB"]),
         ("fedmf --memory -4GB", ["memory '-4GB'", "4GB"]),
-        ("local-only --memory 10kB", ["local-only's standing values need", "raise --memory"]),
+        ("local-only --memory 1kB", ["local-only's standing values need", "raise --memory"]),
         ("", ["name a method", "--config FILE", "--resume DIR"]),
         ("none.py", ["none.py: no such method file"]),
         ("--config none.toml", ["none.toml: no such experiment file"]),

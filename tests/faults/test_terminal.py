@@ -144,7 +144,12 @@ def test_a_signal_before_training_is_one_line(
     from ownview.runs import setup
 
     monkeypatch.setattr(setup, "load", lambda *_, **__: signal.raise_signal(number))
-    outcome = ownview("run", "popularity", "--data", "world.csv", "--out", "r")
+    # A shell starts what runs in its background with Ctrl-C ignored, tests included.
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        outcome = ownview("run", "popularity", "--data", "world.csv", "--out", "r")
+    finally:
+        signal.signal(signal.SIGINT, inherited)
     assert outcome == Outcome(128 + number, "", "ownview: stopped\n")
 
 

@@ -16,7 +16,9 @@ from ownview.cli.options import AsJson, print_json
 from ownview.cli.terminal import Console
 
 app = typer.Typer(
-    no_args_is_help=True, pretty_exceptions_enable=False, help="A device of its own: run, recommend, sent."
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    help="The life of a device: run (train when asked), recommend (offline), sent (what has left).",
 )
 Home = Annotated[Path, typer.Argument(help="Folder of the device, with its users' ratings.csv.")]
 

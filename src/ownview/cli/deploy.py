@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Devices that keep their data: init, server, client, status, stop.",
+    help="Federations of real devices, each with its own data: init, server, client, status, stop.",
 )
 Folder = Annotated[Path, typer.Argument(help="Folder of the deployment, on the server's machine.")]
 Either = Annotated[Path, typer.Argument(help="Folder of a server or of a place.")]

@@ -43,7 +43,8 @@ WorkerCount = Annotated[
     int | None, typer.Option("--workers", help="Processes that share the clients; needs the extra ray.", min=1)
 ]
 RayAddress = Annotated[
-    str, typer.Option("--ray", help="Workers of a Ray cluster that runs at HOST:PORT, all free ones unless --workers.")
+    str,
+    typer.Option("--ray", help="Workers of a Ray cluster that runs at HOST:PORT, all free ones if no number is given."),
 ]
 ShardFolder = Annotated[
     Path | None, typer.Option("--shards", help="Where workers save what clients hold; all must reach it.")
