@@ -82,9 +82,8 @@ def interval(inside: Values, outside: Values) -> tuple[float, float]:
 
 def _experiment(method: str, data: str) -> Experiment:
     name, _, chosen = method.partition(":")
-    return (
-        Experiment.from_dict(preset(name, chosen, data).experiment()) if chosen else Experiment(method=name, data=data)
-    )
+    base = Experiment.from_dict(preset(name, chosen, data).experiment()) if chosen else Experiment(method=name)
+    return replace(base, data=data)
 
 
 def _by_user(experiment: Experiment, protocol: Protocol, folder: Path) -> dict[str, float]:
