@@ -12,7 +12,7 @@ from ownview.deploy.certificates import write_authority, write_place, write_serv
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.transport import Answering
 
-PATIENCE = 60.0
+PATIENCE = 600.0
 """Seconds after which a test gives up waiting; nothing is decided by how long something takes."""
 
 
