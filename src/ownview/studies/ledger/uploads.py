@@ -33,6 +33,9 @@ FORMAT = 1
 CLIENTS, SEED = 50, 0
 """Who is watched, drawn at random: enough that chance moves a mean AUC by about .01."""
 
+LATER = 3
+"""The round besides the first that pages show."""
+
 _ABOUT = "What one upload gives away under the papers' noise: made by `ownview reproduce --all --attack --record`."
 _DIGITS = 4
 _FROM_EXPERIMENT = ("method", "settings", "plugins", "federation", "measure_every")
