@@ -109,6 +109,7 @@ def test_the_plan_can_be_seen(ownview: Callable[..., Outcome]) -> None:
         ("--all --stage mane", ["--stage mane: no such stage", "main"]),
         ("--all --data ml100k", ["--data ml100k", "ml-100k"]),
         ("--all --table 1", ["--table: with --all, name the paper whose table it is"]),
+        ("--all --attack --device gpu", ["gpu"]),
         ("--all --attack --quick", ["--quick: not with --attack"]),
         ("--all --attack --data ml-10k", ["did you mean 'ml-100k'?"]),
         ("plgc --all --attack", ["no row with noise on uploads among these"]),
@@ -134,6 +135,8 @@ def test_one_upload_of_every_row_with_noise_is_attacked_once(ownview: Callable[.
     )  # fmt: skip
     listed = ownview(*arguments, "--list")
     assert "0 of 6 uploads attacked" in listed.words
+    small = ownview(*arguments, "--memory", "1kb")
+    assert (small.code, "6 of 6 uploads could not be attacked: pfedrec on ml-100k: " in small.err) == (3, True)
     assert not Path("results").exists()
     outcome = ownview(*arguments)
     assert (outcome.code, "6 of 6 uploads attacked" in outcome.words) == (0, True)

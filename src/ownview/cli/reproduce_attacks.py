@@ -7,11 +7,12 @@ from pathlib import Path
 
 from rich.table import Column, Table
 
-from ownview.base.errors import DataError
+from ownview.base.errors import DataError, DeviceError, TrainingError
 from ownview.cli.options import print_json
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.data.catalog import require_data_dir
+from ownview.engine.machine import machine
 from ownview.runs.table import counted
 from ownview.studies.bench.results import UPLOADS
 from ownview.studies.ledger.rows import LedgerRow
@@ -44,25 +45,33 @@ def attack_uploads(
         quiet: print JSON and nothing else.
     """
     require_data_dir(data_dir)
+    machine(device, memory)  # a device that is not there is one error, not one an upload
     wanted = targets(rows, number, data_dir)
     if not wanted:
         raise DataError("no row with noise on uploads among these has its data here; see: ownview data ls")
     path = folder / UPLOADS
     record = read_uploads(path)
     left = [] if listing else [one for one in wanted if one.key not in record.attacks]
+    failures: list[str] = []
     with progress(counted(len(left), "upload"), max(len(left), 1), quiet=quiet) as advance:
         for one in left:
-            record = together([record, attacked(one, device, memory, data_dir)])
-            record.write(path)
-            advance(f"{one.asked.experiment.label()} on {one.asked.experiment.data_label()}")
+            where = f"{one.asked.experiment.label()} on {one.asked.experiment.data_label()}"
+            try:
+                record = together([record, attacked(one, device, memory, data_dir)])
+                record.write(path)
+            except (DeviceError, TrainingError) as error:  # too little memory for one says nothing of the others
+                failures.append(f"{where}: {error}")
+            advance(where)
+    _tell(wanted, record, path, quiet=quiet)
+    if failures:
+        raise TrainingError(f"{len(failures)} of {counted(len(left), 'upload')} could not be attacked: {failures[0]}")
+
+
+def _tell(wanted: Sequence[Target], record: UploadRecord, path: Path, *, quiet: bool) -> None:
     if quiet:
-        every = [record.attacks.get(one.key, {"row": one.asked.name, "round": number}) for one in wanted]
+        every = [record.attacks.get(one.key, {"row": one.asked.name, "round": one.round}) for one in wanted]
         print_json({"record": str(path), "attacks": every})
         return
-    _show(wanted, record, path)
-
-
-def _show(wanted: Sequence[Target], record: UploadRecord, path: Path) -> None:
     console = Console(highlight=False)
     figures = (Column(name, justify="right") for name in _FIGURES)
     table = Table("method", "data", "privacy", "attack", *figures, box=None, pad_edge=False)
