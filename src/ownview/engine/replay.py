@@ -7,10 +7,14 @@ are the same kernels on the same memory, so results do not change by a bit.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 Work = Callable[[], None]
+
+Pool = Any
+"""Memory that recorded work of some stacks has to itself, by PyTorch's name for it; None where nothing is recorded."""
 
 _IDLE_SHARE = 0.1
 """Of the device's memory, how much may lie idle between rounds."""
@@ -22,57 +26,82 @@ class Recorder:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.warm = False
+        self.stays = 0
         if device.type == "cuda":
             _set_up_products(device)
         self.renew()
 
     def renew(self) -> None:
-        """Let go of the memory of earlier recordings, once a round.
+        """Let go of the memory of earlier recordings, once a round, but for those that somebody holds.
 
-        Recordings are replayed one after the other, so those of a round may all work in the same memory. That memory
-        lives as long as a recording that uses it, hence the latest one is held on to. Every round has other shapes, so
-        what earlier ones needed would pile up; and while a recording is made, memory that lies idle cannot be taken
-        back. So it is given back here, once there is much of it.
+        Recordings that are replayed one after the other may all work in the same memory. That memory lives as long as
+        a recording that uses it, hence the latest one is held on to. Where every round has other shapes, what earlier
+        ones needed would pile up; and while a recording is made, memory that lies idle cannot be taken back. So it is
+        given back here, once there is much more of it than the last time: what recordings that are held work in lies
+        idle between rounds too, and stays.
         """
         self.latest: torch.cuda.CUDAGraph | None = None
-        self.pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
+        self.pool = self.pool_of_its_own()
         if self.device.type == "cuda":
             idle = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-            if idle > _IDLE_SHARE * torch.cuda.get_device_properties(self.device).total_memory:
+            if idle - self.stays > _IDLE_SHARE * torch.cuda.get_device_properties(self.device).total_memory:
                 torch.cuda.empty_cache()
+                self.stays = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
 
-    def repeated(self, work: Work, times: int) -> Work:
-        """Work to be called `times` times; it must use the same tensors every time and wait for nothing.
+    def pool_of_its_own(self) -> Pool:
+        """Memory for recordings that are replayed while others are."""
+        return torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
 
-        The very first work of a recorder runs plainly once, because libraries set themselves up then.
-        """
-        if self.device.type != "cuda" or times < 2:
-            return work
-        graph: torch.cuda.CUDAGraph | None = None
+    def repeated(self, work: Work, times: int, pool: Pool) -> Repeated:
+        """Work to be called `times` times a round; it must use the same tensors every time and wait for nothing."""
+        return Repeated(self, work, times, pool)
 
-        def replayed() -> None:
-            nonlocal graph
-            if not self.warm:
-                self.warm = True
-                work()
-                return
-            graph = graph or self._record(work)
-            graph.replay()
 
-        return replayed
+class Repeated:
+    """Work that is recorded when it is known to come more than once.
 
-    def _record(self, work: Work) -> torch.cuda.CUDAGraph:
+    The very first work of a recorder runs plainly once, because libraries set themselves up then.
+
+    Args:
+        recorder: of the engine.
+        work: what is done.
+        times: a round.
+        pool: where what is recorded works.
+    """
+
+    def __init__(self, recorder: Recorder, work: Work, times: int, pool: Pool) -> None:
+        self.recorder, self.work, self.times, self.pool = recorder, work, times, pool
+        self.calls = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self) -> None:
+        """Do it once more."""
+        self.calls += 1
+        recorder = self.recorder
+        if recorder.device.type != "cuda" or not recorder.warm or (self.times < 2 and self.calls < 2):
+            recorder.warm = True
+            self.work()
+            return
+        self.graph = self.graph or self._recorded()
+        self.graph.replay()
+
+    def forget(self) -> None:
+        """Drop what is recorded: the work is another now."""
+        self.graph = None
+
+    def _recorded(self) -> torch.cuda.CUDAGraph:
+        device = self.recorder.device
         graph = torch.cuda.CUDAGraph()
-        stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream(self.device))
+        stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream(device))
         with torch.cuda.stream(stream):
             graph.capture_begin(pool=self.pool)
             try:
-                work()
+                self.work()
             finally:
                 graph.capture_end()
-        torch.cuda.current_stream(self.device).wait_stream(stream)
-        self.latest = graph
+        torch.cuda.current_stream(device).wait_stream(stream)
+        self.recorder.latest = graph
         return graph
 
 
