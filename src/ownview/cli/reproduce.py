@@ -21,7 +21,7 @@ from ownview.cli.reproduce_all import Asked, reproduce_all, require_published, s
 from ownview.cli.reproduce_attacks import attack_uploads
 from ownview.cli.terminal import Console
 from ownview.data.catalog import require_data_dir
-from ownview.runs.batch import free_cores
+from ownview.runs.batch import MOST_SEEDS, free_cores
 from ownview.runs.table import grouped
 from ownview.studies.grid import carry_out, unfinished
 from ownview.studies.ledger.order import SEEDS, Wishes
@@ -42,7 +42,8 @@ def command(
         list[str] | None, typer.Option("--data", help="One of the paper's datasets; may be repeated. All if not given.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", help="Runs of each row, with seeds 0, 1, ...; 3 if not given.", min=1)
+        int | None,
+        typer.Option("--seeds", help="Runs of each row, with seeds 0, 1, ...; 3 if not given.", min=1, max=MOST_SEEDS),
     ] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Instead of the paper's.", min=1)] = None,
     quick: Annotated[
