@@ -27,6 +27,9 @@ from ownview.runs.run import OnRound, Run, open_run, resume, run
 from ownview.runs.signals import Signals
 from ownview.runs.training import InterruptedRunError
 
+MOST_SEEDS = 1000
+"""Of a comparison, a suite or a reproduction: more is a slip of the keyboard."""
+
 Task = tuple[Experiment, Path]
 """What to do and the folder it goes to."""
 
