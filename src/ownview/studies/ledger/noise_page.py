@@ -28,8 +28,8 @@ _NOTHING = "-"
 _ACCURACY = ("HR@10", "NDCG@10")
 _BLOCK = re.compile(r"(<!-- noise:(?P<paper>[\w-]+)(?:/(?P<data>[\w.-]+))? -->\n).*?(<!-- end of noise -->)", re.DOTALL)
 _HEADS = (
-    *("noise", "published", "here", "one upload: precision / recall", "at k", "AUC"),
-    *(f"AUC, round {LATER}", "ε of one round"),
+    *("noise", "published", "here", "one upload: precision / recall", "at k", "AUC (control)"),
+    *(f"AUC, round {LATER} (control)", "ε of one round"),
 )
 
 
@@ -62,8 +62,8 @@ class NoiseLine:
         return [
             self.noise, self._published, self._here,
             absent if first is None else claimed.format_map(first["values"]),
-            _value(first, "precision at k", absent), _value(first, "AUC", absent), _value(later, "AUC", absent),
-            _epsilon(first),
+            absent if first is None else f"{first['values']['precision at k']:.2f}",
+            _auc(first, absent), _auc(later, absent), _epsilon(first),
         ]  # fmt: skip
 
     @property
@@ -185,8 +185,8 @@ def _sources(lines: Sequence[NoiseLine], uploads: UploadRecord) -> str:
     return f"{said}; revision {', '.join(revisions)}." if told else f"{said}."
 
 
-def _value(found: Entry | None, name: str, absent: str) -> str:
-    return absent if found is None else f"{found['values'][name]:.2f}"
+def _auc(found: Entry | None, absent: str) -> str:
+    return absent if found is None else "{AUC:.2f} ({shuffled AUC:.2f})".format_map(found["values"])
 
 
 def _epsilon(found: Entry | None) -> str:
