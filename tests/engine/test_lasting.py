@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -63,6 +65,21 @@ def test_tensors_of_clients_that_do_not_come_again_are_let_go() -> None:
     engine.renew()
     assert held
     assert not engine.held
+
+
+def test_stacks_are_let_go_without_pythons_collector() -> None:
+    """Memory of a GPU would wait for it, and a recording breaks off where it destroys an older one meanwhile."""
+    gc.collect()
+    gc.disable()
+    try:
+        _, engine = _trained(METHODS["an opening"], lasting=True)
+        fits = [weakref.ref(fit) for fit in engine.held.values()]
+        assert fits
+        engine.renew()
+        assert not engine.held
+        assert all(fit() is None for fit in fits)
+    finally:
+        gc.enable()
 
 
 def test_nobody_touches_more_rows_than_there_is_place_for() -> None:

@@ -14,7 +14,7 @@ from ownview.data.interactions import IdArray
 from ownview.engine.epochs import Runs
 from ownview.engine.local import Fit, Opened, Plan, Trained
 from ownview.engine.machine import Machine, keep_freed_memory
-from ownview.engine.replay import Recorder
+from ownview.engine.replay import QUEUES, Pool, Recorder, queue
 from ownview.engine.samples import Samples
 from ownview.seam.client import Client
 from ownview.seam.training import Context, Params
@@ -95,7 +95,8 @@ class VectorEngine(Engine):
         super().__init__(client, name, seed, device, users, preparing=preparing)
         self.held, self.used = {}, set[tuple[int, tuple[int, ...]]]()
         self.at_once = device.type == "cuda"
-        self.streams: list[torch.cuda.Stream] = []
+        # Halves of the samples are other ones in every round, and are not written into the same tensors.
+        self.may_last = all(self.phases[number].part == "all" for number in self.numbers)
 
     def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Trained:
         """All together."""
@@ -125,13 +126,14 @@ class VectorEngine(Engine):
             yield [None] * count
             return
         here = torch.cuda.current_stream(self.device)
-        while len(self.streams) < count:
-            self.streams.append(torch.cuda.Stream(self.device))  # type: ignore[no-untyped-call]
-        for stream in self.streams[:count]:
-            stream.wait_stream(here)
-        yield self.streams[:count]
-        for stream in self.streams[:count]:
-            here.wait_stream(stream)
+        aside = [queue(self.device, number) for number in range(min(count, QUEUES))]
+        for one in aside:
+            one.wait_stream(here)
+        try:
+            yield [aside[place % QUEUES] for place in range(count)]
+        finally:
+            for one in aside:
+                here.wait_stream(one)
 
     def renew(self) -> None:
         """Let go of the stacks that were not seen in this round."""
@@ -147,13 +149,15 @@ class VectorEngine(Engine):
             self.used.add(key)
             waiting.load(params, samples)
             return waiting
-        if lasting:
-            params |= {name: value.contiguous() for name, value in params.items()}
+        lasting = lasting and self.may_last
+        if lasting:  # nobody else may see what later rounds write here
+            params |= {name: value.clone(memory_format=torch.contiguous_format) for name, value in params.items()}
+            samples = samples.copied()
         fit = Fit(
-            self.client, dict(params), samples, Runs.of(self._batches(samples)), self._plan(tables),
-            self.recorder.pool_of_its_own(), lasting=lasting,
+            self.client, dict(params), samples, Runs.of(self._batches(samples)), self._plan(tables), Pool(self.device),
+            lasting=lasting,
         )  # fmt: skip
-        if fit.lasting:
+        if lasting:
             self.held[key] = fit
             self.used.add(key)
         return fit

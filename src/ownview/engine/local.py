@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ownview.base.randomness import derive
 from ownview.engine.epochs import Epoch, NotedContext, Runs, loss_of, open_with
-from ownview.engine.replay import Pool, Recorder
+from ownview.engine.replay import Pool, Recorder, Repeated
 from ownview.engine.samples import Samples, half_of, random_order
 from ownview.seam.client import Client
 from ownview.seam.training import Params, Phase
@@ -135,8 +135,7 @@ class Fit:
         *, lasting: bool = False,
     ) -> None:  # fmt: skip
         self.client, self.params, self.samples, self.runs, self.plan = client, params, samples, runs, plan
-        # Halves of the samples are other ones in every round, and are not written into the same tensors.
-        self.lasting = lasting and all(plan.phases[number].part == "all" for number in plan.numbers)
+        self.lasting = lasting
         self.pool = plan.recorder.pool if pool is None else pool
         self.held: dict[int, _PhaseAtWork] = {}
         self.losses = torch.zeros_like(samples.sizes, dtype=samples.labels.dtype)
@@ -154,8 +153,7 @@ class Fit:
         """Put other values and samples into these tensors, and these tensors into `params`."""
         for name, value in self.params.items():
             params[name] = value.copy_(params[name])
-        for name in ("identities", "sizes", "rows", "labels", "partners"):
-            getattr(self.samples, name).copy_(getattr(samples, name))
+        self.samples.take_over(samples)
 
     def run(self, number: int) -> Trained:
         """Train in round `number`."""
@@ -189,7 +187,10 @@ class _PhaseAtWork:
     """One phase of a fit."""
 
     def __init__(self, fit: Fit, place: int, number: int) -> None:
-        self.fit, self.plan, self.params, self.place = fit, fit.plan, fit.params, place
+        # Not the fit itself, which holds this: memory would wait for Python's collector.
+        self.plan, self.params, self.place, self.all_samples, self.all_runs = (
+            fit.plan, fit.params, place, fit.samples, fit.runs
+        )  # fmt: skip
         self.phase, self.context = fit.plan.phases[place], NotedContext(number, place)
         self.opened: Opened | None = None
         if self.phase.opening is not None:
@@ -205,8 +206,8 @@ class _PhaseAtWork:
         self.epoch = Epoch(loss, self.params, self.shuffled, runs, self.phase, self.plan.batch_size, self.context)
         self.stop = EarlyStop(self.phase.tolerance, self.epoch.moved, self.epoch.total_loss, self.samples.sizes)
         self.context.move_to(number)
-        self.open = self.plan.recorder.repeated(self._open, 1, fit.pool)
-        self.once_more = self.plan.recorder.repeated(self._once, self.phase.epochs, fit.pool)
+        self.open = Repeated(self.plan.recorder, 1, fit.pool)
+        self.once_more = Repeated(self.plan.recorder, self.phase.epochs, fit.pool)
 
     def _keys(self, number: int) -> Tensor:
         """[epochs] of the order of each, on the host; from pinned memory a GPU takes them without being waited for."""
@@ -231,9 +232,9 @@ class _PhaseAtWork:
     def pieces(self) -> Iterator[None]:
         """The opening, and one epoch after the other."""
         if self.phase.opening is not None:
-            self.open()
+            self.open(self._open)
         for _ in range(self.phase.epochs):
-            self.once_more()
+            self.once_more(self._once)
             yield
             if not self.stop.goes_on:
                 break
@@ -244,9 +245,9 @@ class _PhaseAtWork:
             return
         for name, value in opened.values.items():
             value.copy_(self.params[name])
-        for name, value in self.fit.runs.each(partial(open_with, opening, self.context))(self.params).items():
+        for name, value in self.all_runs.each(partial(open_with, opening, self.context))(self.params).items():
             anywhere = self.phase.everywhere or name not in self.plan.tables
-            sampled = None if anywhere else _sampled(self.fit.samples, value)
+            sampled = None if anywhere else _sampled(self.all_samples, value)
             self.params[name].copy_(value if sampled is None else torch.where(sampled, value, self.params[name]))
 
     def _once(self) -> None:

@@ -14,6 +14,9 @@ from ownview.data.ragged import Ragged
 _PLACES = 1 << 31
 """More samples than any client has; packs an item and a place into one sortable integer."""
 
+_CHANGING = ("identities", "sizes", "rows", "labels", "partners")
+"""What training reads of samples, and what may be another in the next round."""
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -58,6 +61,15 @@ class Samples:
         """[B, R] True for rows that a sample is about: all but padding, unless every item is kept as a row."""
         counts = torch.zeros(self.items.shape, dtype=torch.long, device=self.items.device)
         return counts.scatter_add(-1, self.rows, self.real_samples.long()) > 0
+
+    def copied(self) -> Samples:
+        """The same in tensors that nobody else has, but for what is the same in every round."""
+        return replace(self, **{name: getattr(self, name).clone() for name in _CHANGING})
+
+    def take_over(self, other: Samples) -> None:
+        """Write the samples of another round, of as many clients with as many samples each, into these tensors."""
+        for name in _CHANGING:
+            getattr(self, name).copy_(getattr(other, name))
 
     def alone(self, index: int) -> Samples:
         """One client without padding and without the client axis."""

@@ -130,7 +130,8 @@ class TrainingWork:
         rows = {name: value for name, value in changes.items() if params[name].rows}
         whole = {name: value for name, value in changes.items() if name not in rows}
         for name in (one for one in self.sent if params[one].role.sends == "whole"):
-            whole[name] = clients.whole(name, samples.clients) if params[name].rows else values[name]
+            # A copy: the next round may train in the same tensors.
+            whole[name] = clients.whole(name, samples.clients) if params[name].rows else values[name].clone()
         touched = samples.sampled_rows if self.home.machine.dense else samples.real_rows
         return Upload(samples.identities, samples.sizes, samples.items, touched, rows, whole)
 

@@ -74,7 +74,8 @@ class Adam:
 
     def start(self, params: Sequence[Tensor], runs: Sequence[Run], number: int) -> Mover:
         """Begin to move `params` in place, with zero moments, whatever the round."""
-        if _stacked_on_gpu(params, runs) and adam_kernel.works(params[0].device, params[0].dtype):
+        plain = all(param.is_contiguous() for param in params)  # the kernel walks through memory
+        if plain and _stacked_on_gpu(params, runs) and adam_kernel.works(params[0].device, params[0].dtype):
             return _AdamByClient(self, params)
         return _AdamMover(self, params, runs)
 
