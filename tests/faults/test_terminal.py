@@ -13,7 +13,8 @@ import pytest
 
 from ownview.base.shown import one_line, shown, shown_json
 from ownview.cli.main import COMMANDS
-from tests.outcome import PATIENCE, Outcome
+from tests.apart import PATIENCE
+from tests.outcome import Outcome
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 STEERING = "\x00\x07\x08\x1b\x7f\x9b\u202e\u2028\ud800"
