@@ -3,38 +3,12 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-
-PATIENCE = 600
-"""Seconds until a process that should have ended counts as hanging: far more than the slowest machine needs."""
-
-_KILLED = """
-import importlib, os, signal, sys
-from ownview.cli.main import entry
-
-_, module, writer, name, times, *arguments = sys.argv
-sys.argv = ["ownview", *arguments]
-writer, left = getattr(importlib.import_module(module), writer), int(times)
-write = getattr(writer, name)
-
-def written(*given):
-    global left
-    result, left = write(*given), left - 1
-    if left == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return result
-
-setattr(writer, name, written)
-entry()
-"""
 
 
 class Outcome(NamedTuple):
@@ -72,13 +46,3 @@ def signalled(number: signal.Signals, writer: type, name: str, times: int) -> It
             yield
     finally:
         signal.signal(number, before)
-
-
-def killed(writer: type, name: str, times: int, *arguments: str | Path) -> None:
-    """A command in a process of its own, killed for good when `writer.name` has been called so many times."""
-    where = (writer.__module__, writer.__name__, name, str(times))
-    process = subprocess.run(
-        [sys.executable, "-c", _KILLED, *where, *map(str, arguments)],
-        capture_output=True, check=False, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert process.returncode == -signal.SIGKILL, process

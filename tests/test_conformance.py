@@ -156,6 +156,8 @@ def test_learns(name: str) -> None:
 
 
 ALONE = list(COMBINATIONS)
+APART = {*METHODS, *(next(name for name in ALONE if name.endswith(f"+{plugin}")) for plugin in PLUGINS)}
+"""In processes of their own: every method, and every plug-in once."""
 
 
 @pytest.mark.parametrize("name", ALONE)
@@ -163,7 +165,7 @@ def test_alone_equals_vector(name: str) -> None:
     """Once for every combination; which clients, which optimiser and which precision take turns."""
     turn, every = ALONE.index(name), options_for(COMBINATIONS[name])
     dtype = torch.float32 if turn % 5 == 4 else torch.float64
-    alone_equals_vector(COMBINATIONS[name], every[turn % len(every)], dtype)
+    alone_equals_vector(COMBINATIONS[name], every[turn % len(every)], dtype, together=name not in APART)
 
 
 @pytest.mark.slow
@@ -198,13 +200,17 @@ OPTIONS: dict[str, Federated] = {
     "two clusters": PerFedRec(clusters=2, layers=0, embedding_size=4, batch_size=32, local_epochs=3),
     "two clusters of users": FedFast(clusters=2, decay=1.0, embedding_size=4, batch_size=32, local_epochs=3),
     "far from the shares": PFedGraph(alpha=0.05, guidance=1.0, embedding_size=4, batch_size=32, local_epochs=3),
-    "stops early": FedRAP(stop_below=0.05, network_rate=0.3, table_rate=5.0, batch_size=32, embedding_size=4),
+    "stops early": FedRAP(
+        stop_below=0.05, network_rate=0.3, table_rate=5.0, batch_size=32, embedding_size=4, local_epochs=5
+    ),
     "halves of several batches": FedRecon(batch_size=16, reconstruction_epochs=3, local_epochs=2, embedding_size=4),
-    "no halves": FedRecon(split=False, batch_size=32, embedding_size=4, user_scale=1.0),
+    "no halves": FedRecon(split=False, batch_size=32, reconstruction_epochs=3, embedding_size=4, user_scale=1.0),
     "merges again": FedEM(
         merges_again=True, learning_rate=0.01, adapter_rate=0.01, embedding_size=4, batch_size=32, local_epochs=3
     ),
-    "three rates": FedNCF(optimizer="sgd", learning_rate=0.05, rate_factor=0.3, embedding_size=4, batch_size=32),
+    "three rates": FedNCF(
+        optimizer="sgd", learning_rate=0.05, rate_factor=0.3, embedding_size=4, batch_size=32, local_epochs=3
+    ),
     "updates of full rank": CoLR(rank=4, embedding_size=4, batch_size=32, local_epochs=3),
     "little regularisation": FedIALS(embedding_size=4, exponent=0.0, regularization=0.5),
     "squares": FedCIA(loss="squares", fit_steps=5, fit_rate=0.01, noise=0.0, local_epochs=3),

@@ -15,7 +15,7 @@ from examples.pairwise_mf import PairwiseMF
 import ownview as ov
 from ownview.evaluation.protocol import protocol
 from ownview.testing import CHECKS
-from tests.outcome import PATIENCE
+from tests.apart import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
 

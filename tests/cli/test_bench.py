@@ -8,8 +8,6 @@ import os
 import pty
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +16,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.outcome import PATIENCE, Outcome, killed, signalled
+from tests.apart import Apart, killed
+from tests.outcome import Outcome, signalled
 from tests.reproduction.worlds import store_world
 
 from ownview.cli.progress import Forecast
@@ -270,15 +269,14 @@ def test_a_stopped_suite_goes_on_by_the_same_command(ownview: Callable[..., Outc
 
 def test_on_a_terminal_a_board_shows_what_goes_on_and_time_left() -> None:
     terminal, inside = pty.openpty()
-    arguments = [sys.executable, "-m", "ownview", *BENCH, "--jobs", "1", "--seeds", "1", "--rounds", "150"]
-    surroundings = {**os.environ, "TERM": "xterm", "LINES": "40"}
-    process = subprocess.Popen(arguments, stdout=subprocess.DEVNULL, stderr=inside, env=surroundings)
+    arguments = (*BENCH, "--jobs", "1", "--seeds", "1", "--rounds", "150")
+    process = Apart(*arguments, environment={"TERM": "xterm", "LINES": "40"}, err=inside)
     os.close(inside)
     shown = b""
     with contextlib.suppress(OSError):  # how a terminal says that the other side is gone
         while part := os.read(terminal, 65536):
             shown += part
-    assert process.wait(timeout=PATIENCE) == 0
+    assert process.wait() == 0
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
     assert re.search(r"suite tiny: 2 of 4 runs, \d+ s, about \d+ s left", text)
     assert re.search(r"fedmf \(small\) +0\.\d{3} round \d+/150", text)
@@ -307,14 +305,11 @@ def test_killed_at_any_moment_it_ends_with_the_same_files(ownview: Callable[...,
     arguments = (*BENCH, "--out", "killed", "--record", "killed", "--jobs")
     killed(RunFolder, "append_round", 3, *arguments, "1")
     killed(Path, "replace", 9, *arguments, "1")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ownview", *arguments, "2"],
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+    process = Apart(*arguments, "2")
     begun = set(Path("killed").rglob("*"))
     while process.poll() is None and set(Path("killed").rglob("*")) == begun:
         time.sleep(0.002)
     process.kill()  # where nobody looked in time it is done already, and the files must be the same all the more
-    process.wait(timeout=PATIENCE)
+    process.wait()
     assert ownview(*arguments, "1").code == 0
     assert written("killed") == written("whole")

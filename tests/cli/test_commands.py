@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.outcome import PATIENCE, Outcome, signalled
+from tests.apart import PATIENCE
+from tests.outcome import Outcome, signalled
 
 from ownview.base.version import __version__
 from ownview.runs import batch

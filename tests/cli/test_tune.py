@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.outcome import Outcome, killed, signalled
+from tests.apart import killed
+from tests.outcome import Outcome, signalled
 from tests.tuning.worlds import write_world
 
 from ownview.cli.main import entry

@@ -6,20 +6,19 @@ import os
 import pty
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.outcome import PATIENCE, Outcome
+from tests.apart import PATIENCE, Apart
+from tests.outcome import Outcome
 from tests.reproduction.worlds import store_world
 
 from ownview.cli.watch import Followed, curve
 from ownview.runs.lock import at_work, sole_worker
 
-STARTED: list[subprocess.Popen[str]] = []
+STARTED: list[Apart] = []
 """None of them outlives its test."""
 RUN = ("run", "fedmf", "--data", "ml-100k", "--data-dir", "store", "--set", "embedding_size=4")
 
@@ -34,19 +33,13 @@ def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iter
     while STARTED:
         process = STARTED.pop()
         process.kill()
-        process.communicate(timeout=PATIENCE)
+        process.wait()
 
 
-def start(*arguments: str, **streams: int) -> subprocess.Popen[str]:
-    """A process that hears Ctrl-C, also where the tests themselves run in the background and do not."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "ownview", *arguments], text=True,
-        env={**os.environ, "COLUMNS": "100", "LINES": "40", "TERM": "xterm"},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509
-        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **streams},
-    )  # fmt: skip
-    STARTED.append(process)
-    return process
+def start(*arguments: str, terminal: int | None = None) -> Apart:
+    surroundings = {"COLUMNS": "100", "LINES": "40", "TERM": "xterm"}
+    STARTED.append(Apart(*arguments, environment=surroundings, out=terminal, err=terminal))
+    return STARTED[-1]
 
 
 def wait_until(ready: Callable[[], bool]) -> None:
@@ -60,27 +53,25 @@ def test_a_run_is_followed_line_by_line_to_its_end() -> None:
     running = start(*RUN, "--rounds", "12", "--out", "mine")
     wait_until(Path("mine/experiment.toml").is_file)
     watching = start("watch", "mine")
-    out, err = watching.communicate(timeout=PATIENCE)
-    assert (watching.returncode, err) == (0, "")
-    lines = out.splitlines()
+    assert (watching.wait(), watching.said()) == (0, "")
+    lines = watching.printed().splitlines()
     assert [line.split(" loss ")[0] for line in lines[:-1]] == [f"mine: round {n} of 12" for n in range(1, 13)]
     assert all(re.search(r"loss \d\.\d{4} validation HR@10 \d\.\d{4} NDCG@10 \d\.\d{4}$", line) for line in lines[:-1])
     assert re.match(r"mine: finished, round 12 of 12, validation HR@10 .* test HR@10 \d\.\d{4}$", lines[-1])
-    assert running.wait(timeout=PATIENCE) == 0
+    assert running.wait() == 0
 
 
 def test_ctrl_c_ends_the_looking_and_not_the_run(ownview: Callable[..., Outcome]) -> None:
     running = start(*RUN, "--rounds", "100000", "--out", "mine")
     wait_until(Path("mine/rounds.jsonl").is_file)
     watching = start("watch", "mine")
-    assert watching.stdout is not None
-    assert watching.stdout.readline().startswith("mine: round 1 of 100000")
+    wait_until(lambda: "\n" in watching.printed())
+    assert watching.printed().startswith("mine: round 1 of 100000")
     watching.send_signal(signal.SIGINT)
-    _, err = watching.communicate(timeout=PATIENCE)
-    assert (watching.returncode, err) == (0, "")
+    assert (watching.wait(), watching.said()) == (0, "")
     assert running.poll() is None
     running.send_signal(signal.SIGTERM)
-    running.communicate(timeout=PATIENCE)
+    running.wait()
 
     stopped = ownview("watch", "mine")
     assert stopped.code == 0
@@ -92,7 +83,7 @@ def test_several_runs_on_a_terminal_are_plotted(ownview: Callable[..., Outcome])
     for seed in ("0", "1"):
         assert ownview(*RUN, "--rounds", "5", "--seed", seed, "--out", f"all/seed{seed}").code == 0
     terminal, inside = pty.openpty()
-    watching = start("watch", "all", stdout=inside, stderr=inside)
+    watching = start("watch", "all", terminal=inside)
     os.close(inside)
     shown = b""
     try:
@@ -100,7 +91,7 @@ def test_several_runs_on_a_terminal_are_plotted(ownview: Callable[..., Outcome])
             shown += part
     except OSError:  # how a terminal says that the other side is gone
         pass
-    assert watching.wait(timeout=PATIENCE) == 0
+    assert watching.wait() == 0
     text = shown.decode()
     assert "seed0: finished, round 5 of 5" in text
     assert "seed1: finished, round 5 of 5" in text

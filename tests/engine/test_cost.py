@@ -118,7 +118,7 @@ def _message_sizes(one: Federation, number: int) -> list[int]:
 
 def measured(method: Method, engine: str = "vector", **options: object) -> tuple[Cost, float]:
     """The cost after two rounds, having checked that measuring changed nothing; and the mean server time."""
-    one = federation(method, small_world(), engine=engine, options=FederationOptions.of(options))
+    one = federation(method, small_world(num_users=9), engine=engine, options=FederationOptions.of(options))
     reports = [one.round(number) for number in (1, 2)]
     before = {name: value.clone() for name, value in one.pack().items()}
     lines = [{"seconds": report.seconds} for report in reports]

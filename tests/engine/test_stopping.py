@@ -78,7 +78,7 @@ def _weights(epochs: int, stop_below: float, engine: str) -> Tensor:
     method = FedRAP(
         network_rate=0.3, table_rate=5.0, batch_size=32, embedding_size=4, local_epochs=epochs, stop_below=stop_below
     )
-    one = federation(method, small_world(), engine=engine)
+    one = federation(method, small_world(num_users=9), engine=engine)
     one.round(1)
     return one.clients.own["weight"]
 

@@ -20,7 +20,8 @@ from ownview.base.files import append_line, write_text
 from ownview.data.readers import read
 from ownview.data.unpack import unpack
 from ownview.runs.run import open_run
-from tests.outcome import PATIENCE, Outcome
+from tests.apart import PATIENCE
+from tests.outcome import Outcome
 
 DEEP = 100_000
 NEEDS_RIGHTS = pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

@@ -7,43 +7,20 @@ on every machine.
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from safetensors.torch import load_file
 
+from tests.apart import Apart, killed_at_moment
 from tests.faults.conftest import write_world
-from tests.outcome import PATIENCE, Outcome
-
-_COUNTING = """
-import os, signal, sys
-
-here, last, seen = os.getcwd(), int(os.environ["KILL_AT"]), 0
-writes = os.O_WRONLY | os.O_RDWR | os.O_CREAT
-
-def moment(event, given):
-    global seen
-    made = event in ("os.rename", "os.remove", "os.mkdir") or (event == "open" and given[2] & writes)
-    if made and isinstance(given[0], str) and os.path.abspath(given[0]).startswith(here):
-        seen += 1
-        if seen == last:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-sys.addaudithook(moment)
-from ownview.cli.main import entry
-try:
-    entry()
-finally:
-    sys.stderr.write(f"\\nmoments {seen}\\n")
-"""
+from tests.outcome import Outcome
 
 SUITE = """rounds = 2
 data = ["world.csv"]
@@ -102,12 +79,8 @@ def _timeless(value: Any) -> Any:
 
 def process(work: Work, kill_at: int) -> tuple[int, str]:
     """A command in a process of its own; its code and what it wrote to stderr."""
-    environment = {**os.environ, "KILL_AT": str(kill_at), "OWNVIEW_PROGRESS": "off"}
-    ended = subprocess.run(
-        [sys.executable, "-c", _COUNTING, *work.begin], env=environment, capture_output=True, text=True, check=False,
-        timeout=PATIENCE,
-    )  # fmt: skip
-    return ended.returncode, ended.stderr
+    one = Apart(*work.begin, environment={"OWNVIEW_PROGRESS": "off"}, within=partial(killed_at_moment, kill_at))
+    return one.wait(), one.said()
 
 
 class Whole(NamedTuple):

@@ -8,19 +8,20 @@ import json
 import os
 import random
 import re
-import resource
 import signal
 import stat
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from safetensors import safe_open
-from tests.outcome import PATIENCE, Outcome
+from tests.apart import Apart, files_up_to
+from tests.outcome import Outcome
 
 from ownview.base.errors import OutputError, TrainingError
 from ownview.base.files import (
@@ -293,17 +294,10 @@ def test_disk_that_fills_up_in_the_rounds_file_is_one_line_too(
 
 def _limited(experiment: Experiment, place: Path, limit: int) -> Outcome:
     """Run in a process that may not write files larger than `limit` bytes."""
-    (place / "experiment.toml").write_text(experiment.to_toml())
-    ended = subprocess.run(
-        [sys.executable, "-m", "ownview", "run", "--config", "experiment.toml", "--out", place / "run"],
-        cwd=place,
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=PATIENCE,
-        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)),
-    )
-    return Outcome(ended.returncode, ended.stdout, ended.stderr)
+    config, within = place / "experiment.toml", partial(files_up_to, limit)
+    config.write_text(experiment.to_toml())
+    one = Apart("run", "--config", config, "--out", place / "run", within=within)
+    return Outcome(one.wait(), one.printed(), one.said())
 
 
 def _assert_same_result(found: Any, expected: Any) -> None:

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.outcome import Outcome, killed, signalled
+from tests.apart import killed
+from tests.outcome import Outcome, signalled
 
 from ownview.base.errors import OutputError
 from ownview.runs.batch import BatchError, run_all

@@ -114,10 +114,12 @@ class ProcessFederation:
         split: the clients' data, of which each gets its own.
         excluded: every client's items that are never drawn as training negatives.
         folder: of the clients' files.
+        together: whether all clients live in this process, each with its file and nothing but bytes to and fro: no
+            processes to start, and what they might share unseen is not found out.
     """
 
-    def __init__(self, agreed: Agreed, split: Split, excluded: Ragged, folder: Path) -> None:
-        self.agreed = agreed
+    def __init__(self, agreed: Agreed, split: Split, excluded: Ragged, folder: Path, *, together: bool = False) -> None:
+        self.agreed, self.together = agreed, together
         self.terms = Terms.of(*self.agreed)
         self.server = AggregationServer(self.terms)
         self.own = [own_data(split, excluded, client) for client in range(split.num_users)]
@@ -125,7 +127,7 @@ class ProcessFederation:
         self.processes: list[Process | Here] = []
 
     def __enter__(self) -> Self:
-        kind = Process if can_travel(self.agreed[0]) else Here
+        kind = Process if can_travel(self.agreed[0]) and not self.together else Here
         self.processes = [kind(self.agreed, own, file) for own, file in zip(self.own, self.files, strict=True)]
         return self
 

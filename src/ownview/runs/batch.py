@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -167,13 +167,18 @@ class _Batch:
 
     def side_by_side(self, jobs: int, threads: int) -> None:
         """On a signal or an error in one run the others checkpoint after the round in progress and stop."""
-        spawn = multiprocessing.get_context("spawn")
+        # One process loads everything, PyTorch takes seconds, and does nothing else; those of the runs are forked from
+        # it. It has no threads and has not touched a GPU, so they can be.
+        forked = "forkserver" in multiprocessing.get_all_start_methods()
+        processes = multiprocessing.get_context("forkserver" if forked else "spawn")
+        processes.set_forkserver_preload(["ownview.runs.run"])
         failures: list[_Failure] = []
-        manager = SyncManager(ctx=spawn)
+        manager = SyncManager(ctx=multiprocessing.get_context("spawn"))
         manager.start(end_with_parent)
         with Signals() as signals, manager:
             news, stop = manager.Queue(), manager.Event()
-            with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=_settle, initargs=(threads,)) as pool:
+            settled = (threads, dict(os.environ))
+            with ProcessPoolExecutor(jobs, mp_context=processes, initializer=_settle, initargs=settled) as pool:
                 each = {pool.submit(_apart, task, self.memory, self.data_dir, news, stop): task for task in self.tasks}
                 waiting = set(each)
                 while waiting:
@@ -214,9 +219,14 @@ class _Batch:
         return BatchError(f"stopped with {finished} of {len(self.tasks)} runs finished; {self.go_on}", exit_code)
 
 
-def _settle(threads: int) -> None:
-    """Make a process ready for runs; Ctrl-C reaches it too, but its parent decides."""
+def _settle(threads: int, environment: Mapping[str, str]) -> None:
+    """Make a process ready for runs; Ctrl-C reaches it too, but its parent decides.
+
+    The environment is what it is now: the process it was forked from may have begun in another.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.clear()
+    os.environ.update(environment)
     torch.set_num_threads(threads)
     end_with_parent()
 

@@ -44,6 +44,8 @@ class Conditions(TorchFunctionMode):
 Check = Callable[[Federated], None]
 
 _ROUNDS = 3
+_FEW = 9
+"""Clients where one at a time is asked for: some have a batch and some have several, and three blocks hold them."""
 _EXACT = 1e-10
 """Of the largest value: what two ways of the same sums may differ by in double precision."""
 
@@ -60,25 +62,30 @@ def loop_equals_vector(method: Federated, device: str = "cpu") -> None:
     their scale in root mean square after a round: where a gradient cancels to nearly zero, Adam turns the rounding that
     is left into a step, and single values differ more.
     """
-    every = checks.options_for(method)
-    for options in (every[0], every[-1]):
+    every, split = checks.options_for(method), small_world(_FEW)
+    for options, rounds in ((every[0], 2), (every[-1], _ROUNDS)):
         with Conditions() as solved:
-            loop = _trained(federation(method, small_world(), options=options, engine="loop"))
-        vector = _trained(federation(method, small_world(), options=options, device=device))
+            loop = _trained(federation(method, split, options=options, engine="loop"), rounds)
+        vector = _trained(federation(method, split, options=options, device=device), rounds)
         assert_close(loop, vector, _EXACT * solved.worst)
-    alone = federation(method, small_world(), options=every[-1], dtype=torch.float32, engine="loop")
-    stacked = federation(method, small_world(), options=every[-1], dtype=torch.float32, device=device)
+    alone = federation(method, split, options=every[-1], dtype=torch.float32, engine="loop")
+    stacked = federation(method, split, options=every[-1], dtype=torch.float32, device=device)
     assert_close(_trained(alone, 1), _trained(stacked, 1), 1e-5, in_mean=True)
 
 
 def alone_equals_vector(
-    method: Federated, options: FederationOptions | None = None, dtype: torch.dtype = torch.float64
+    method: Federated,
+    options: FederationOptions | None = None,
+    dtype: torch.dtype = torch.float64,
+    *,
+    together: bool = False,
 ) -> None:
     """Every client alone in a process of its own, with its values in a file of its own, gives the same values.
 
     Clients and server exchange nothing but bytes, and the bytes are as many as a simulation says. Processes end after
     the first round, and others go on from the files. Float64: three rounds, or as many as a budget is for, to 1e-10
-    times the condition of what is solved; float32: one round, to 1e-5 in root mean square.
+    times the condition of what is solved; float32: one round, to 1e-5 in root mean square. With `together` clients
+    are in one process, with their files and bytes alone, which takes half the time.
     """
     split, options = small_world(num_users=5), options or FederationOptions()
     one = federation(method, split, options=options, dtype=dtype)
@@ -86,7 +93,7 @@ def alone_equals_vector(
     rounds = min(_ROUNDS if dtype == torch.float64 else 1, _ROUNDS if plan is None else plan.rounds)
     with tempfile.TemporaryDirectory() as folder, Conditions() as solved:
         agreed = method, one.world, options, one.seed, one.machine
-        apart = ProcessFederation(agreed, split, split.training_items(), Path(folder))
+        apart = ProcessFederation(agreed, split, split.training_items(), Path(folder), together=together)
         with apart:
             for number in range(1, rounds + 1):
                 report, (down, up) = one.round(number), apart.round(number)
@@ -107,16 +114,18 @@ def touched_equals_dense(method: Federated, device: str = "cpu") -> None:
     """Giving clients only the rows they touch changes nothing. Clients that report have whole tables anyway."""
     if isinstance(method.client(ANY_WORLD).work, Reporting):
         return
-    touched = _trained(federation(method, small_world(), device=device), 2)
-    dense = _trained(federation(method, small_world(), dense=True, device=device), 2)
+    split = small_world(_FEW)
+    touched = _trained(federation(method, split, device=device), 2)
+    dense = _trained(federation(method, split, dense=True, device=device), 2)
     assert_close(touched, dense, _EXACT)
 
 
 def blocks_change_nothing(method: Federated, device: str = "cpu") -> None:
     """Neither the size of blocks nor the order of clients in them matters."""
+    split = small_world(_FEW)
     with Conditions() as solved:
-        whole = _trained(federation(method, small_world(), device=device), 2)
-        parts = _trained(federation(method, small_world(), block_clients=4, device=device), 2)
+        whole = _trained(federation(method, split, device=device), 2)
+        parts = _trained(federation(method, split, block_clients=4, device=device), 2)
     assert_close(whole, parts, _EXACT * solved.worst)
 
 

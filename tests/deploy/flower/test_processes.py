@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -23,6 +20,7 @@ from ownview.deploy.founding import add_places, found
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
+from tests.apart import Apart
 from tests.deploy.flower.lines import PATIENT, Running
 from tests.deploy.lines import free_port
 from tests.deploy.world import agreement, assert_equal, replayed, write_ratings
@@ -32,7 +30,7 @@ PATIENCE = 600.0
 """Seconds until processes that should have started, or ended, count as hanging."""
 
 
-def wait_for(rounds: int, server: ServerFolder, process: subprocess.Popen[bytes]) -> None:
+def wait_for(rounds: int, server: ServerFolder, process: Apart) -> None:
     """Until so many rounds were counted, as long as a process lives."""
     until = time.monotonic() + PATIENCE
     while len(read_log(server.rounds / "participants.jsonl")) < rounds:
@@ -42,14 +40,14 @@ def wait_for(rounds: int, server: ServerFolder, process: subprocess.Popen[bytes]
 
 
 @contextmanager
-def started(*words: str | Path) -> Iterator[subprocess.Popen[bytes]]:
+def started(*words: str | Path) -> Iterator[Apart]:
     """A process of the command line; killed where the test leaves it running."""
-    command = [sys.executable, "-m", "ownview", "deploy", *map(str, words)]
-    with subprocess.Popen(command, env={**os.environ, "OMP_NUM_THREADS": "1"}) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
+    process = Apart("deploy", *words)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 @pytest.fixture
