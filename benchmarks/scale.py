@@ -161,10 +161,11 @@ def main() -> None:
     found: list[tuple[Case, Cost]] = []
     print(HEAD)
     for name in asked.methods:
-        cases = [Case(name, clients, asked.items, asked.rounds) for clients in asked.clients]
-        costs = [(case, alone(case)) for case in cases]
-        for case, cost in costs:
-            print(line(case, cost), flush=True)
+        costs = []
+        for clients in asked.clients:
+            case = Case(name, clients, asked.items, asked.rounds)
+            costs.append((case, alone(case)))
+            print(line(*costs[-1]), flush=True)
         if len(costs) > 1:
             print(f"{name}: CPU-seconds grow as clients^{slope(costs):.3f}")
         found += costs

@@ -39,3 +39,16 @@ def test_runs_from_before_a_setting_came_keep_their_place_in_the_record() -> Non
     other = {**before[-1], "run": "other", "experiment": {**before[-1]["experiment"], "settings": {"alpha": 7.0}}}
     assert as_called_now([other], whole) == [other], "made with other settings"
     assert as_called_now([{**other, "method": "gone"}], whole)[0]["run"] == "other"
+
+
+def test_blends_from_before_a_setting_came_keep_their_place_too() -> None:
+    whole = plan(part_of(load_suite("best"), ["blend of closed forms"], ["ml-1m"]), Path())
+    (planned,) = [one for one in whole if one.parts]
+    mine = [one for one in read_all(RESULTS)["best"]["runs"] if one["method"] == "blend of closed forms"]
+    (known,) = [one for one in mine if one["data"] == "ml-1m"]
+    older = {name: value for name, value in known["experiment"]["settings"].items() if name != "weights"}
+    before = {**known, "run": "older", "experiment": {**known["experiment"], "settings": older}}
+    assert as_called_now([before], whole)[0]["run"] == planned.folder.name
+    parts = [*older["parts"][:-1], "fednext @another-run"]
+    other = {**before, "experiment": {**known["experiment"], "settings": {**older, "parts": parts}}}
+    assert as_called_now([other], whole) == [other], "of other runs"

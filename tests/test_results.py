@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from ownview.cli.render import NOISE_PAGES
 from ownview.evaluation.protocol import pooled
 from ownview.runs.experiment import Experiment
 from ownview.studies.bench.results import page, read_all, tables, with_tables, write_document
 from ownview.studies.bench.suite import load_suite, plan
 from ownview.studies.ledger.lines import names
 from ownview.studies.ledger.record import read_record, together
+from ownview.studies.ledger.uploads import settings_asked_for
 from tests.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +29,8 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Results and pages as they are committed, to be spoilt."""
     shutil.copytree(ROOT / "results", tmp_path / "results")
     shutil.copytree(ROOT / "docs" / "pictures", tmp_path / "docs" / "pictures")
-    for name in ("docs/published.md", "docs/results.md", "docs/ledger.md"):
+    (tmp_path / "docs" / "methods").mkdir()
+    for name in ("docs/published.md", "docs/results.md", "docs/ledger.md", *NOISE_PAGES):
         shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -43,7 +46,7 @@ def test_the_committed_pages_are_in_step_with_the_committed_results() -> None:
 
 def test_committed_results_are_whole_and_come_from_somewhere() -> None:
     files = {path.stem for path in (ROOT / "results").glob("*.json")}
-    assert files == {*read_all(ROOT / "results"), "ledger"}
+    assert files == {*read_all(ROOT / "results"), "ledger", "uploads"}
     for name, found in read_all(ROOT / "results").items():
         rows = {row.name for row in load_suite(name).rows}
         assert {one["method"] for one in found["runs"]} <= rows
@@ -73,6 +76,23 @@ def test_the_committed_ledger_is_in_step_with_its_runs(copy: Path, ownview: Call
     assert path.read_text(encoding="utf-8") == before
     (copy / "docs" / "pictures" / "ledger-here.svg").write_text("<svg/>")
     assert "docs/pictures/ledger-here.svg" in ownview("render-results", "--check").err
+
+
+def test_the_committed_attacks_are_in_step_with_their_pages(copy: Path, ownview: Callable[..., Outcome]) -> None:
+    path = copy / "results" / "uploads.json"
+    values = json.loads(path.read_text(encoding="utf-8"))
+    assert {one["row"] for one in values["attacks"]} <= settings_asked_for(), "none is left of a setting that changed"
+    for one in values["attacks"]:
+        known = one["provenance"]
+        assert known["revision"], one["row"]
+        assert "+" not in known["revision"], f"{one['row']}: made from a changed source tree"
+        assert known["machine"].keys() == {"system", "processor", "cpu", "cores", "device"}, "no host names"
+    one = next(one for one in values["attacks"] if (one["method"], one["privacy"]) == ("pfedrec", "laplace:0.1"))
+    one["values"]["AUC"] = 0.123
+    write_document(path, values)
+    wrong = ownview("render-results", "--check").err
+    assert "docs/methods/pfedrec.md" in wrong
+    assert wrong.endswith(f": {STALE}\n")
 
 
 def test_committed_runs_are_those_the_suites_ask_for() -> None:
@@ -124,7 +144,7 @@ def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, ownview: Cal
     outcome = ownview("render-results", "--check")
     assert (outcome.code, outcome.err) == (2, f"ownview: {name}: {STALE}\n")
     assert path.read_text(encoding="utf-8") != before, "--check changes nothing"
-    assert ownview("render-results").out == "1 of 12 files changed\n"
+    assert ownview("render-results").out == "1 of 17 files changed\n"
     assert path.read_text(encoding="utf-8") == before
 
 

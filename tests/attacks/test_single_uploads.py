@@ -52,6 +52,29 @@ def test_sums_of_what_one_client_has_give_its_items_away(method: str) -> None:
     assert found["sign"].values["AUC"] >= 0.9
 
 
+@pytest.mark.parametrize("privacy", ["none", "laplace:0.5", "gaussian:clip=0.1,noise=1"])
+def test_what_a_client_sends_first_hangs_on_nobody_else(privacy: str) -> None:
+    one, chosen = scene("fedmf", privacy=privacy), victims(30, 4, 0)
+    alone, among_all = (
+        {each.client: dict(each.changes) for each in watch(one, chosen, 1, cohort=cohort)[0].evidence}
+        for cohort in (chosen, None)
+    )
+    assert sorted(alone) == chosen.tolist()
+    torch.testing.assert_close(alone, {client: among_all[client] for client in alone}, rtol=1e-4, atol=1e-5)
+
+
+def test_an_upload_of_a_later_round_is_attacked_by_itself() -> None:
+    one = scene("fedmf", privacy="laplace:0.1")
+    view, federation = watch(one, victims(30, 20, 0), 2)
+    assert {each.round for each in view.evidence} == {1, 2}
+    assert {each.round for each in view.of_round(2).evidence} == {2}
+    (sign_of_second,) = (
+        each for each in single_uploads(view.of_round(2), federation, one, 0) if each.attack == sign.NAME
+    )
+    assert from_one_upload(one, 20, 0, 2).values == pytest.approx(sign_of_second.values)
+    assert from_one_upload(one, 20, 0, 1).values != pytest.approx(sign_of_second.values)
+
+
 def test_rows_touched_over_rounds_tell_more_than_those_of_one_round() -> None:
     found = _findings("fedmf", rounds=3)
     one, more = found["touched rows"].values, found["rows touched over rounds"].values

@@ -194,7 +194,7 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (("popularity", "later"), "", ["method 'later'"]),
         (("local_epochs", "local_epoch"), "", ["local_epoch", "did you mean 'local_epochs'?"]),
         (("seeds = 2", "sedes = 2"), "", ["tiny.toml has no setting 'sedes'; did you mean 'seeds'?"]),
-        (("seeds = 2", "seeds = 0"), "", ["seeds = 0: expected a whole number at least 1"]),
+        (("seeds = 2", "seeds = 0"), "", ["seeds = 0: expected a whole number from 1 to 1,000"]),
         (('"paper"', '"papper"'), "", ["unknown protocol 'papper'; did you mean 'paper'?"]),
         (('["ml-100k"]', '["ml-100k", "ml-1m"]'), "", ["data not found: ml-1m", "fetch ml-1m", "--data ml-100k"]),
         (('name = "fedmf (small)"', 'name = "popularity"'), "", ["two rows are called 'popularity'"]),

@@ -14,6 +14,7 @@ from tests.reproduction.worlds import store_world
 
 from ownview.runs.folder import RunFolder
 from ownview.studies.ledger.record import read_record
+from ownview.studies.ledger.uploads import settings_asked_for
 
 SLICE = ("reproduce", "--all", "--data", "ml-100k", "--data-dir", "store", "--jobs", "1")
 BOOKS = ("reproduce", "--all", "--stage", "unseen", "--seeds", "1", "--data-dir", "store", "--jobs", "1")
@@ -107,7 +108,12 @@ def test_the_plan_can_be_seen(ownview: Callable[..., Outcome]) -> None:
         ("--all --part 3/2", ["--part 3/2: expected K/N"]),
         ("--all --stage mane", ["--stage mane: no such stage", "main"]),
         ("--all --data ml100k", ["--data ml100k", "ml-100k"]),
-        ("--all --table 1", ["--table: not with --all"]),
+        ("--all --table 1", ["--table: with --all, name the paper whose table it is"]),
+        ("--all --attack --device gpu", ["gpu"]),
+        ("--all --attack --quick", ["--quick: not with --attack"]),
+        ("--all --attack --data ml-10k", ["did you mean 'ml-100k'?"]),
+        ("plgc --all --attack", ["no row with noise on uploads among these"]),
+        ("pfedrec --noise", ["--noise: only with --all"]),
         ("--all --quick --record results", ["--record: not with --quick or --rounds"]),
         ("--all --take nothing.json", ["nothing.json: cannot be read as JSON"]),
         ("pfedrec --part 1/2", ["--part: only with --all"]),
@@ -121,3 +127,37 @@ def test_bad_input_is_one_line(arguments: str, facts: list[str], ownview: Callab
     for fact in facts:
         assert fact in outcome.err
     assert not Path("runs").exists()
+
+
+def test_one_upload_of_every_row_with_noise_is_attacked_once(ownview: Callable[..., Outcome]) -> None:
+    arguments = (
+        "reproduce", "pfedrec", "--all", "--table", "7", "--attack", "--data-dir", "store", "--record", "results",
+    )  # fmt: skip
+    listed = ownview(*arguments, "--list")
+    assert "0 of 6 uploads attacked" in listed.words
+    small = ownview(*arguments, "--memory", "1kb")
+    assert (small.code, "6 of 6 uploads could not be attacked: pfedrec on ml-100k: " in small.err) == (3, True)
+    assert not Path("results").exists()
+    outcome = ownview(*arguments)
+    assert (outcome.code, "6 of 6 uploads attacked" in outcome.words) == (0, True)
+    written = json.loads(Path("results/uploads.json").read_text())
+    found = {one["privacy"]: one for one in written["attacks"]}
+    assert set(found) == {"none", *(f"laplace:0.{number}" for number in range(1, 6))}
+    assert found["none"]["values"]["precision"] > 0.9
+    assert found["none"]["values"]["clients"] == 16
+    assert all(one["provenance"]["data"]["fingerprint"] for one in found.values())
+    assert all("epsilon_of_median_user" in one for privacy, one in found.items() if privacy != "none")
+    assert {one["row"] for one in found.values()} <= settings_asked_for()
+    before = Path("results/uploads.json").stat().st_mtime_ns
+    assert ownview(*arguments).code == 0
+    assert Path("results/uploads.json").stat().st_mtime_ns == before, "nothing is attacked twice"
+    second = json.loads(ownview(*arguments, "--rounds", "2", "--json").out)
+    assert [one["round"] for one in second["attacks"]] == [2] * 6
+    assert len(json.loads(Path("results/uploads.json").read_text())["attacks"]) == 12
+
+
+def test_a_record_of_another_format_is_refused(ownview: Callable[..., Outcome]) -> None:
+    Path("results").mkdir()
+    Path("results/uploads.json").write_text('{"format": 9}')
+    outcome = ownview("reproduce", "--all", "--attack", "--data-dir", "store", "--record", "results")
+    assert (outcome.code, "format 9, expected 1" in outcome.err) == (2, True)

@@ -122,6 +122,45 @@ def test_a_killed_worker_loses_nothing(two: Workers, capfd: pytest.CaptureFixtur
     _assert_same(apart.pack(), alone.pack(), torch.float64)
 
 
+def test_a_worker_that_dies_with_what_it_was_given_is_given_it_again(two: Workers) -> None:
+    """As on a resume: it dies after it has taken its clients' values, and before it has saved them."""
+    method = PFedRec(embedding_size=4)
+    alone, apart = _made(method, None, torch.float64), _made(method, two, torch.float64)
+    assert isinstance(apart, ClusterFederation)
+    for number in (1, 2):
+        alone.round(number)
+    ask, killed = apart.pool.ask, list[int]()
+
+    def asked(worker: int, what: str, *given: Any, answers: int = 1) -> Any:
+        if what == "save" and not killed:
+            killed.append(worker)
+            apart.pool.ray.kill(apart.pool.workers[worker])
+        return ask(worker, what, *given, answers=answers)
+
+    apart.pool.ask = asked  # type: ignore[method-assign]
+    try:
+        apart.unpack(alone.pack())
+    finally:
+        apart.pool.ask = ask  # type: ignore[method-assign]
+    assert killed
+    assert not apart.log, "saved"
+    for one in (alone, apart):
+        one.round(3)
+    _assert_same(apart.pack(), alone.pack(), torch.float64)
+
+
+def test_what_is_lost_with_a_machine_ends_the_run_in_one_line(two: Workers) -> None:
+    one = _made(FedMF(embedding_size=4), two, torch.float64)
+    assert isinstance(one, ClusterFederation)
+    promise = one.pool.put({"a": torch.zeros(10**6).numpy()})
+    from ray._private.internal_api import free
+
+    free([promise])
+    for lost in (promise, one.pool.ask(0, "add", promise, promise)):
+        with pytest.raises(DeviceError, match=r"has gone with what its workers had worked out .*--resume$"):
+            one.pool.get(lost)
+
+
 def test_values_are_given_back_to_workers_and_scored_here(two: Workers) -> None:
     method, everybody = PFedRec(embedding_size=4), torch.arange(SPLIT.num_users)
     alone, apart = _made(method, None, torch.float64), _made(method, two, torch.float64)

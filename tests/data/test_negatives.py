@@ -148,3 +148,14 @@ def test_too_few_items_left_is_an_error_that_names_user_and_counts() -> None:
         with pytest.raises(DataError, match=rf"user {names[1]} leaves only 2 of 5 items .* expected at least 3"):
             NegativeSampler(ragged([{0}, {0, 2, 4}]), 5, 3, names=names)
     assert NegativeSampler(ragged([{0}, {0, 2, 4}]), 5, 2).draw(0, torch.tensor([1]), 1).shape == (1, 1, 2)
+
+
+def test_a_block_looks_at_nobody_elses_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the cost of a client grows with the number of all."""
+    lists = Ragged(torch.tensor([0, 2, 2, 5]), torch.tensor([1, 4, 0, 3, 5]))
+    users, sampler = torch.tensor([2, 0]), NegativeSampler(lists, 9, 2)
+    assert lists.lengths_of(users).tolist() == lists.lengths[users].tolist() == [3, 2]
+    monkeypatch.setattr(Ragged, "lengths", property(lambda _: pytest.fail("all lists are measured for a block")))
+    values, real = lists.padded(users)
+    assert [row[mask].tolist() for row, mask in zip(values, real, strict=True)] == [[0, 3, 5], [1, 4]]
+    assert sampler.draw(derive(0, "negatives"), users, 3).shape == (2, 3, 2)

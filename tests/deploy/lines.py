@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -47,6 +48,14 @@ class Running:
         self.stop.set()
         self.thread.join(PATIENCE)
         assert not self.thread.is_alive()
+
+
+def free_port() -> int:
+    """One that nobody listens at now."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        port: int = one.getsockname()[1]
+        return port
 
 
 def wait_for(condition: Callable[[], bool]) -> None:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import stat
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,3 +135,33 @@ def test_a_catalogue_without_items_is_refused_by_its_line(init: Call, catalogue:
     done = init()
     assert done.code == 2
     assert "line 3: an item without an id" in done.err
+
+
+@pytest.mark.parametrize("damaged", ["agreement", "rounds/register.json", "places/east/state/members.json"])
+def test_a_damaged_file_is_named_in_one_line(init: Call, ownview: Call, tmp_path: Path, damaged: str) -> None:
+    init("--places", "east")
+    server, file = tmp_path / "books", tmp_path / "books" / damaged
+    file.parent.mkdir(exist_ok=True)
+    for content in (b"[17]", b'{"users": 3', b"\0\xff"):
+        file.write_bytes(content)
+        told = ownview("deploy", "status", server / "places" / "east" if "places" in damaged else server)
+        assert (told.code, len(told.err.splitlines())) == (2, 1)
+        assert f"{file}: " in told.err
+        assert "expected" in told.err
+    if damaged == "agreement":
+        file.unlink()
+        assert "cannot be read" in ownview("deploy", "status", server).err
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+def test_the_units_of_the_documentation_are_sound(tmp_path: Path) -> None:
+    """Their programs are replaced by one that is there: systemd looks for it."""
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text(encoding="utf-8")
+    units = re.findall(r"`/etc/systemd/system/([a-z-]+\.service)`:\n\n```ini\n(.*?)```", page, re.DOTALL)
+    assert [name for name, _ in units] == ["ownview-server.service", "ownview-place.service"]
+    for name, unit in units:
+        (tmp_path / name).write_text(re.sub(r"ExecStart=\S+", "ExecStart=/bin/sh", unit), encoding="utf-8")
+    files = [tmp_path / name for name, _ in units]
+    checked = subprocess.run(["systemd-analyze", "verify", *files], capture_output=True, text=True, check=False)
+    complaints = [line for line in checked.stderr.splitlines() if line.startswith("ownview-")]
+    assert not complaints

@@ -1,4 +1,4 @@
-"""`ownview client run` as a process of its own, killed by the system and started again."""
+"""Clients and servers as processes of their own, killed by the system and started again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -13,10 +16,14 @@ import pytest
 from ownview.deploy import tls
 from ownview.deploy.advice import advise
 from ownview.deploy.coordinator import Conduct, Coordinator
+from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.folders import Plan, ServerFolder
+from ownview.deploy.founding import add_places, found
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
-from tests.deploy.lines import enrolled, wait_for
-from tests.deploy.world import agreement, assert_equal, replayed, write_homes
+from ownview.deploy.transport import InProcess
+from tests.deploy.lines import PATIENCE, Running, enrolled, free_port, wait_for
+from tests.deploy.world import agreement, assert_equal, replayed, write_homes, write_ratings
 
 ONE = ("north",)
 
@@ -47,6 +54,66 @@ def test_a_client_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path) -
     place = Place(homes["north"])
     assert_equal(agreed, coordinator, {"north": place}, replayed(agreed, homes, coordinator.folder))
     assert advise(homes["north"], "north-0", 3).taken_part
+
+
+class Held:
+    """A place that holds its answer back once it has worked on a round, until somebody lets go of it."""
+
+    def __init__(self, home: Path, number: int) -> None:
+        self.home, self.place, self.number = home, Place(home), number
+        self.worked, self.go = threading.Event(), threading.Event()
+
+    def answer(self, message: bytes) -> bytes:
+        answer, asked = self.place.answer(message), Envelope.unpack(message)
+        if (asked.kind, asked.round) == (Kind.WORK, self.number):
+            self.worked.set()
+            self.go.wait(PATIENCE)
+        return answer
+
+
+@pytest.mark.slow
+def test_the_server_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path) -> None:
+    """Once while a place has worked and not answered yet, so that its work is lost; once right after a count."""
+    agreed, rounds = agreement("fedrap", room=4), 4
+    plan = Plan(transport="tls", port=free_port(), rounds=rounds)
+    server = found(tmp_path / "server", agreed, plan, Conduct(resend=0.2, least=4))
+    homes = {one.path.name: one.path for one in add_places(server, ["east", "west"])}
+    for name, home in homes.items():
+        write_ratings(home, name, 2)
+    places = {name: Held(home, 2) for name, home in homes.items()}
+    places["west"].go.set()
+    running = [Running(place, plan.address, place.home / "certificates", name) for name, place in places.items()]
+    with ExitStack() as processes:
+        process = processes.enter_context(_serving(server))
+        wait_for(places["east"].worked.is_set)
+        process.kill()
+        process.wait()
+        places["east"].go.set()
+        process = processes.enter_context(_serving(server))
+        wait_for(lambda: len(read_log(server.rounds / "participants.jsonl")) >= 2)
+        process.kill()
+        process.wait()
+        process = processes.enter_context(_serving(server))
+        assert process.wait(PATIENCE) == 0
+    for one in running:
+        one.end()
+    log = read_log(server.rounds / "participants.jsonl")
+    assert [one.round for one in log] == list(range(1, rounds + 1))
+    assert all(len(one.clients) == 4 and not one.notes for one in log)
+    coordinator = Coordinator(agreed, InProcess({}), server.rounds)
+    apart = {name: one.place for name, one in places.items()}
+    assert_equal(agreed, coordinator, apart, replayed(agreed, homes, server.rounds))
+
+
+@contextmanager
+def _serving(server: ServerFolder) -> Iterator[subprocess.Popen[bytes]]:
+    """A server's process; killed where the test leaves it running."""
+    command = [sys.executable, "-m", "ownview", "deploy", "server", str(server.path)]
+    with subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def _started(home: Path, address: tuple[str, int], certificates: Path) -> subprocess.Popen[str]:

@@ -87,6 +87,22 @@ def test_a_place_that_goes_is_gone_and_one_that_comes_again_takes_its_place(
     assert line.receive(0) == []
 
 
+def test_both_ends_notice_a_machine_that_has_gone_without_a_word(
+    certificates: tuple[Path, KnownKeys], transport: tuple[tls.TlsTransport, list[str]]
+) -> None:
+    """A power cut hangs nothing up: the system has to ask, or both ends would wait for ever."""
+    line, folder = transport[0], certificates[0]
+    with tls._connected(frames.context(folder, "north", server=False), line.address) as place:
+        frames.greet(place, place="north")
+        frames.greeted(place)
+        wait_for(lambda: list(line.places()) == ["north"])
+        for end in (place, line.links["north"].connection):
+            assert end.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+            for option, value in (("TCP_KEEPIDLE", 60), ("TCP_USER_TIMEOUT", 120_000)):
+                if hasattr(socket, option):
+                    assert end.getsockopt(socket.IPPROTO_TCP, getattr(socket, option)) == value
+
+
 def test_who_is_not_known_is_refused_with_one_line(
     certificates: tuple[Path, KnownKeys], transport: tuple[tls.TlsTransport, list[str]], tmp_path: Path
 ) -> None:

@@ -24,7 +24,7 @@ from tests.faults.conftest import write_world
 from tests.fuzz.cases import case
 from tests.fuzz.harm import spoilt_bytes
 
-FOUND = (333, 492, 2752, 3309, 5560, 7307)
+FOUND = (333, 492, 2752, 3309, 5560, 7012, 7307, 7684, 8819, 9810)
 """Seeds beyond those of every day that ended in a traceback once."""
 
 STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2028\u2029]")

@@ -10,7 +10,7 @@ from ownview.base.errors import SettingError
 from ownview.studies.grid import folder_name
 from ownview.studies.ledger.order import MANY_SEEDS, Stage, Wanted, Wishes, part_of, wanted
 from ownview.studies.ledger.reckoning import Reckoning, work
-from ownview.studies.ledger.rows import chosen, rows, unseen
+from ownview.studies.ledger.rows import chosen, rows, unseen, without_noise
 from ownview.studies.reproduction.papers import figures
 from tests.reproduction.worlds import store_world
 
@@ -74,6 +74,19 @@ def test_each_run_once_main_tables_first_then_twins_then_seeds(store: Path) -> N
     alone = planned(store, honest=False, seeds=1, stages=[Stage.MAIN, Stage.UNSEEN])
     assert {one.planned.protocol for one in alone if one.stage is Stage.UNSEEN} == {"paper"}
     assert [one.run for one in alone if one.stage is Stage.MAIN] == [one.run for one in main]
+
+
+def test_rows_with_noise_are_those_of_the_papers_own_tables() -> None:
+    noisy = chosen([], [], noise=True)
+    assert {(row.one.paper, row.one.number) for row in noisy} == {
+        ("PFedRec", "7"), ("PFedCLR", "8"), ("PFedCLR", "9"), ("FedEM", "7"), ("FedRAP", "1"), ("FedRAP", "5-6"),
+    }  # fmt: skip
+    assert all("+laplace" in row.one.method or "+gaussian" in row.one.method for row in noisy)
+    assert chosen(["PFedRec"], [], ["7"]) == [row for row in noisy if row.one.paper == "PFedRec"]
+    bare = {one.name for one in without_noise().values()}
+    assert bare <= {row.here.name for row in rows() if row.here and row.main}, "the figure without noise is known"
+    with pytest.raises(SettingError, match="unknown table of PFedRec: '77'"):
+        chosen(["PFedRec"], [], ["77"])
 
 
 def test_runs_with_other_rounds_are_other_runs(store: Path) -> None:

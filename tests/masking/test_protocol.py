@@ -118,6 +118,8 @@ def test_a_client_shows_a_seed_or_a_key_of_a_neighbour_and_only_once() -> None:
     others = [MaskingClient(client, 4, drawn_from_seed(0, 4, client)) for client in (4, 7, 10)]
     told = Neighbours(4, 1, 2, tuple(other.keys() for other in others))
     device.shares(told)
+    with pytest.raises(MessageError, match="asked twice for shares"):
+        device.shares(told)
     boxes = {other.client: other.shares(Neighbours(4, other.client, 1, (device.keys(),))).boxes[1] for other in others}
     device.masks(SealedShares(4, 1, boxes), COUNT)
     shown = device.show(Left(4, 1, {4: True, 7: True, 10: False}))

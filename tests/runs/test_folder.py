@@ -9,6 +9,7 @@ import os
 import random
 import re
 import signal
+import stat
 import subprocess
 import sys
 import tomllib
@@ -23,7 +24,17 @@ from tests.apart import Apart, files_up_to
 from tests.outcome import Outcome
 
 from ownview.base.errors import OutputError, TrainingError
-from ownview.base.files import drop_unfinished, write_bytes, write_json, write_text, write_whole, writing
+from ownview.base.files import (
+    append_line,
+    drop_unfinished,
+    write_bytes,
+    write_folder,
+    write_json,
+    write_secret,
+    write_text,
+    write_whole,
+    writing,
+)
 from ownview.runs import folder as folder_module
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import open_run, resume, run
@@ -57,6 +68,10 @@ def rounds_of(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "rounds.jsonl").read_text().splitlines()]
 
 
+def _append(path: Path, content: bytes) -> None:
+    append_line(path, content.decode())
+
+
 class TestWriteWhole:
     def test_writes_what_it_is_given(self, tmp_path: Path) -> None:
         write_text(tmp_path / "a.txt", "née\n")
@@ -81,6 +96,33 @@ class TestWriteWhole:
         with pytest.raises(OutputError if isinstance(failure, OSError) else type(failure)):
             write_whole(path, half)
         assert {one.name: one.read_text() for one in tmp_path.iterdir()} == ({} if old is None else {path.name: old})
+
+    def test_a_name_reaches_the_disk_after_what_it_names(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A power cut after the call returned must not take the new name back."""
+        done: list[object] = []
+        replace, fsync = Path.replace, os.fsync
+        monkeypatch.setattr(Path, "replace", lambda one, other: (done.append("named"), replace(one, other))[1])
+        monkeypatch.setattr(os, "fsync", lambda handle: (done.append(os.fstat(handle).st_ino), fsync(handle))[1])
+        folder, file = tmp_path.stat().st_ino, tmp_path / "x"
+        for write, named in ((write_bytes, ["named"]), (write_secret, ["named"]), (_append, [])):
+            write(file, b"content")
+            assert done == [file.stat().st_ino, *named, folder], write
+            done.clear()
+            if write is not _append:
+                file.unlink()
+        append_line(file, "more")
+        assert done == [file.stat().st_ino], "the name was there already"
+        done.clear()
+        write_folder(tmp_path / "made", lambda temporary: (temporary / "inside").touch())
+        made = tmp_path / "made"
+        assert done == [(made / "inside").stat().st_ino, made.stat().st_ino, folder]
+
+    def test_a_secret_is_nobody_elses_and_leaves_nothing_behind(self, tmp_path: Path) -> None:
+        write_secret(tmp_path / "key", b"old")
+        write_secret(tmp_path / "key", b"new")
+        assert (tmp_path / "key").read_bytes() == b"new"
+        assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
+        assert [one.name for one in tmp_path.iterdir()] == ["key"]
 
     def test_a_killed_write_leaves_nothing_that_is_not_dropped(self, tmp_path: Path) -> None:
         """Libraries write to temporary files of their own beside the one they are given."""

@@ -101,11 +101,20 @@ def single_uploads(view: ServerView, federation: Federation, scene: Scene, seed:
     return found
 
 
-def from_one_upload(scene: Scene, clients: int, seed: int = 0) -> AttackFinding:
-    """What the best attack on one upload of a few clients learns; nobody else takes part, so that it takes little."""
+def from_one_upload(scene: Scene, clients: int, seed: int = 0, number: int = 1) -> AttackFinding:
+    """What the best attack on one upload of a few clients learns.
+
+    What a client sends first hangs on nobody else: in round 1 the others do not take part, so that it takes little.
+
+    Args:
+        scene: that is attacked.
+        clients: how many are watched, drawn at random; in a later round those of them who take part.
+        seed: of that draw.
+        number: of the round that the upload belongs to, from 1.
+    """
     chosen = victims(scene.split.num_users, clients, seed)
-    view, federation = watch(scene, chosen, 1, cohort=chosen)
-    every = single_uploads(view, federation, scene, seed)
+    view, federation = watch(scene, chosen, number, cohort=chosen if number == 1 else None)
+    every = single_uploads(view.of_round(number), federation, scene, seed)
     found = [one for one in every if "precision" in one.values and one.sees == sign.SEES]
     nothing = without("one upload", "one upload", Inapplicable("no message says anything of single items"))
     best = max(found, key=_success, default=nothing)

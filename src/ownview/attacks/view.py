@@ -120,6 +120,10 @@ class ServerView:
                 found.setdefault(one.client, []).append(one)
         return found
 
+    def of_round(self, number: int) -> ServerView:
+        """Messages of one round alone."""
+        return replace(self, evidence=tuple(one for one in self.evidence if one.round == number))
+
     def first(self) -> list[Evidence]:
         """One upload of every client: its first."""
         return [each[0] for each in self.by_client().values()]

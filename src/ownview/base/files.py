@@ -1,8 +1,12 @@
-"""Files that are whole or not there: written under a temporary name, then renamed."""
+"""Files that are whole or not there: written under a temporary name, then renamed.
+
+What is written here has reached the disk when the call returns, and so has its name: a power cut takes neither back.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import secrets
@@ -37,9 +41,9 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
             rights = stat.S_IMODE((path if path.is_file() else temporary).stat().st_mode)
             write(temporary)
             temporary.chmod(rights)  # some writers put a file of their own in place
-            with temporary.open("rb") as written:
-                os.fsync(written.fileno())
+            _sync(temporary)
             temporary.replace(path)
+            sync_folder(path.parent)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -61,6 +65,20 @@ def write_bytes(path: Path, content: bytes) -> None:
     write_whole(path, lambda temporary: _write_bytes(temporary, content))
 
 
+def write_secret(path: Path, content: bytes) -> None:
+    """Write bytes, whole or not at all, that nobody else may read, from the first one on."""
+    with writing(path):
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+        try:
+            with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+                file.write(content)
+            _sync(temporary)
+            temporary.replace(path)
+            sync_folder(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write JSON for people and programs, whole or not at all. Numbers that are not finite are refused."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
@@ -78,7 +96,12 @@ def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
         temporary.mkdir()
         try:
             fill(temporary)
+            for there, _, names in os.walk(temporary):
+                for name in names:
+                    _sync(Path(there, name))
+                sync_folder(Path(there))
             temporary.rename(path)
+            sync_folder(path.parent)
         except BaseException:
             shutil.rmtree(temporary, ignore_errors=True)
             raise
@@ -94,10 +117,27 @@ def require_new(path: Path) -> None:
 
 def append_line(path: Path, line: str) -> None:
     """Add a line at the end of a text file; it has reached the disk when this returns."""
-    with writing(path), path.open("a", encoding="utf-8") as lines:
-        lines.write(line + "\n")
-        lines.flush()
-        os.fsync(lines.fileno())
+    with writing(path):
+        new = not path.exists()
+        with path.open("a", encoding="utf-8") as lines:
+            lines.write(line + "\n")
+            lines.flush()
+            os.fsync(lines.fileno())
+        if new:
+            sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Names in a folder, made or changed before, have reached the disk when this returns.
+
+    Some network file systems know no such thing, and see to it themselves.
+    """
+    with writing(folder):
+        try:
+            _sync(folder)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
 
 
 def make_folder(path: Path) -> None:
@@ -122,6 +162,14 @@ def writing(path: Path) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or str(error)
         raise OutputError(f"{path}: cannot be written: {reason}; make room or choose another place") from error
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _write_bytes(path: Path, content: bytes) -> None:

@@ -55,7 +55,7 @@ class Markov(OneShot):
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] the row of each user's last item; popularity alone for a user with no history."""
         known = asked.known.items
-        lengths = known.lengths[asked.users]
+        lengths = known.lengths_of(asked.users)
         last = known.values[(known.offsets[asked.users + 1] - 1).clamp(min=0)]
         successors = Ragged(learned["offsets"], learned["items"])
         listed, real = successors.padded(last)

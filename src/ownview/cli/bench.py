@@ -18,7 +18,7 @@ from ownview.cli.progress import live
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
 from ownview.runs.audits import findings_of
-from ownview.runs.batch import free_cores
+from ownview.runs.batch import MOST_SEEDS, free_cores
 from ownview.runs.run import open_run
 from ownview.runs.table import counted, grouped
 from ownview.studies.bench.results import (
@@ -49,7 +49,9 @@ def command(
     protocol: Annotated[
         list[str] | None, typer.Option("--protocol", help="A protocol of the suite; may be repeated. All if not given.")
     ] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", help="Instead of the suite's number.", min=1)] = None,
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", help="Instead of the suite's number.", min=1, max=MOST_SEEDS)
+    ] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Instead of the suite's.", min=1)] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder of runs and results; runs/bench/SUITE if not given.")

@@ -18,7 +18,7 @@ from ownview.cli.trusting import trusted_files
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.audits import findings_of
-from ownview.runs.batch import Task, run_all
+from ownview.runs.batch import MOST_SEEDS, Task, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.exposure import exposures
 from ownview.runs.table import Comparison, counted
@@ -36,7 +36,9 @@ def command(
         typer.Option("--protocol", help="honest (if not given), paper, or a .toml file; may be repeated."),
     ] = None,
     rounds: options.Rounds = 100,
-    seeds: Annotated[int, typer.Option("--seeds", help="Runs of each method, with seeds 0, 1, ...", min=1)] = 1,
+    seeds: Annotated[
+        int, typer.Option("--seeds", help="Runs of each method, with seeds 0, 1, ...", min=1, max=MOST_SEEDS)
+    ] = 1,
     sets: Annotated[
         list[str] | None,
         typer.Option("--set", help="NAME=VALUE, for every method that has the setting; may be repeated."),

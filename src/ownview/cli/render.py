@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +13,15 @@ from ownview.base.files import write_text
 from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS
 from ownview.report.ledger_picture import here_against_honest, published_against_here
-from ownview.studies.bench.results import LEDGER, Document, document_text, page, read_all, with_tables
-from ownview.studies.ledger.lines import lines, unseen_lines
+from ownview.studies.bench.results import LEDGER, UPLOADS, document_text, page, read_all, with_tables
+from ownview.studies.ledger.lines import Line, lines, unseen_lines
+from ownview.studies.ledger.noise_page import noise_lines, with_noise_tables
 from ownview.studies.ledger.page import page as ledger_page
-from ownview.studies.ledger.record import read_record
+from ownview.studies.ledger.record import Record, read_record
+from ownview.studies.ledger.uploads import read_uploads
+
+NOISE_PAGES = (*(f"docs/methods/{name}.md" for name in ("pfedrec", "pfedclr", "fedem", "fedrap")), "docs/privacy.md")
+"""Pages with tables of the papers' noise."""
 
 
 def command(
@@ -34,6 +39,10 @@ def command(
     ledger: Annotated[Path, typer.Option("--ledger", help="The page of every published figure; written anew.")] = Path(
         "docs/ledger.md"
     ),
+    noise: Annotated[
+        list[Path] | None,
+        typer.Option("--noise", help="Files with tables of the papers' noise between markers; may be repeated."),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where a page is out of step.")] = False,
 ) -> None:
     """Put recorded results into a page of their own, and between the markers of other files."""
@@ -43,7 +52,10 @@ def command(
         made[path] = with_tables(_read(path), documents, str(path))
     made |= {pictures / f"{name}.svg": picture(one) for name, one in PROTOCOLS.items()}
     if (results / LEDGER).is_file():
-        made |= _ledger(results / LEDGER, ledger, pictures, documents)
+        record = read_record(results / LEDGER)
+        found = lines(record, documents.values())
+        made |= _ledger(results / LEDGER, ledger, pictures, record, found)
+        made |= _noise(results / UPLOADS, noise or [Path(name) for name in NOISE_PAGES], found)
     stale = [path for path, text in made.items() if not path.is_file() or _read(path) != text]
     if check and stale:
         raise OutputError(f"{', '.join(map(str, stale))}: not what {results} says; run: ownview render-results")
@@ -53,16 +65,20 @@ def command(
     typer.echo(f"{len(stale)} of {len(made)} files changed")
 
 
-def _ledger(path: Path, page_path: Path, pictures: Path, suites: Mapping[str, Document]) -> dict[Path, str]:
+def _ledger(path: Path, page_path: Path, pictures: Path, record: Record, found: Sequence[Line]) -> dict[Path, str]:
     """The ledger's own lines, which are made of its runs, its page and its pictures."""
-    record = read_record(path)
-    found = lines(record, suites.values())
     return {
         path: document_text(record.plain([one.plain() for one in found])),
         page_path: ledger_page(found, unseen_lines(record), record),
         pictures / "ledger-here.svg": published_against_here(found),
         pictures / "ledger-honest.svg": here_against_honest(found),
     }
+
+
+def _noise(record: Path, pages: Sequence[Path], found: Sequence[Line]) -> dict[Path, str]:
+    """Pages with what noise costs by the ledger's lines, and what it hides by the record of attacks."""
+    uploads, rows = read_uploads(record), noise_lines(found)
+    return {path: with_noise_tables(_read(path), rows, uploads, str(path)) for path in pages}
 
 
 def _read(path: Path) -> str:

@@ -17,13 +17,15 @@ from ownview.base.errors import DataError, SettingError, TrainingError
 from ownview.base.files import make_folder
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
 from ownview.cli.progress import progress
-from ownview.cli.reproduce_all import Asked, reproduce_all, stages_of
+from ownview.cli.reproduce_all import Asked, reproduce_all, require_published, stages_of
+from ownview.cli.reproduce_attacks import attack_uploads
 from ownview.cli.terminal import Console
 from ownview.data.catalog import require_data_dir
-from ownview.runs.batch import free_cores
+from ownview.runs.batch import MOST_SEEDS, free_cores
 from ownview.runs.table import grouped
 from ownview.studies.grid import carry_out, unfinished
 from ownview.studies.ledger.order import SEEDS, Wishes
+from ownview.studies.ledger.rows import chosen
 from ownview.studies.reproduction.papers import CITATIONS, find_paper, select, settings_of
 from ownview.studies.reproduction.plan import Line, Options, Status, missing, plan, results, tasks
 from ownview.studies.reproduction.report import Report, markdown, to_dict, write
@@ -40,7 +42,8 @@ def command(
         list[str] | None, typer.Option("--data", help="One of the paper's datasets; may be repeated. All if not given.")
     ] = None,
     seeds: Annotated[
-        int | None, typer.Option("--seeds", help="Runs of each row, with seeds 0, 1, ...; 3 if not given.", min=1)
+        int | None,
+        typer.Option("--seeds", help="Runs of each row, with seeds 0, 1, ...; 3 if not given.", min=1, max=MOST_SEEDS),
     ] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Instead of the paper's.", min=1)] = None,
     quick: Annotated[
@@ -61,6 +64,16 @@ def command(
             "--stage", help="With --all: main, twins, seeds, rest, unseen, rest-seeds, scattered; repeatable."
         ),
     ] = None,
+    noise: Annotated[
+        bool, typer.Option("--noise", help="With --all: only rows with noise on uploads, such as PFedRec's Table 7.")
+    ] = False,
+    attack: Annotated[
+        bool,
+        typer.Option(
+            "--attack",
+            help="With --all: attack one upload of rows with noise instead; of round --rounds, 1 if not given.",
+        ),
+    ] = False,
     part: Annotated[
         str | None, typer.Option("--part", help="With --all: K/N, one of N parts that several machines share.")
     ] = None,
@@ -93,21 +106,34 @@ def command(
     Finished runs are kept and taken up again: the same command goes on where it was stopped.
     """
     if everything:
+        papers = [] if paper is None else [find_paper(paper)]
+        if table and not papers:
+            raise SettingError("--table: with --all, name the paper whose table it is")
+        if attack:
+            refused = {"stage": stage, "part": part, "take": take, "gather": gather, "longest": longest, "lean": lean}
+            _require_none("not with --attack", **refused, quick=quick, jobs=jobs, seeds=seeds)
+            require_published(data or ())
+            rows = chosen(papers, data or (), table or (), noise=True)
+            attack_uploads(
+                rows, rounds or 1, record or out or RUNS / "reproduce" / "all",
+                device=device, memory=memory, data_dir=data_dir, listing=listing, quiet=as_json,
+            )  # fmt: skip
+            return
         folder = (out or RUNS / "reproduce" / "all") / ("quick" if quick else "")
         wishes = Wishes(
             folder / "runs", seeds or (1 if quick else SEEDS), rounds or (QUICK_ROUNDS if quick else None), honest,
             device, data_dir, stages_of(stage or ()),
         )  # fmt: skip
-        if table:
-            raise SettingError("--table: not with --all; a paper and its tables go by themselves")
-        papers = [] if paper is None else [find_paper(paper)]
         asked = Asked(
-            wishes, papers, data or (), part, folder, record, take or (), gather, longest, lean, jobs, memory,
-            listing, as_json,
+            wishes, papers, data or (), table or (), noise, part, folder, record, take or (), gather, longest, lean,
+            jobs, memory, listing, as_json,
         )  # fmt: skip
         reproduce_all(asked)
         return
-    _require_none(stage=stage, part=part, record=record, take=take, gather=gather, longest=longest, lean=lean)
+    _require_none(
+        "only with --all, the plan of every published figure", stage=stage, noise=noise, attack=attack, part=part,
+        record=record, take=take, gather=gather, longest=longest, lean=lean,
+    )  # fmt: skip
     if listing:
         _list(list(CITATIONS) if paper is None else [find_paper(paper)], as_json)
         return
@@ -115,13 +141,13 @@ def command(
         raise SettingError(f"name a paper: {', '.join(CITATIONS)}; see ownview reproduce --list")
     require_data_dir(data_dir)
     name = find_paper(paper)
-    chosen = select(name, table or (), data or ())
+    figures = select(name, table or (), data or ())
     folder = (out or RUNS / "reproduce" / name.lower()) / ("quick" if quick else "")
     options = Options(
         runs=folder / "runs", seeds=seeds or (1 if quick else 3), rounds=rounds or (QUICK_ROUNDS if quick else None),
         honest=honest, device=device, data_dir=data_dir,
     )  # fmt: skip
-    lines = plan(chosen, settings_of(name), options)
+    lines = plan(figures, settings_of(name), options)
     _require_some(name, lines)
     work = tasks(lines)
     left = unfinished(work)
@@ -141,10 +167,10 @@ def command(
         raise TrainingError(f"{len(failures)} of {len(work)} runs failed; the report says which and why")
 
 
-def _require_none(**options: Any) -> None:
+def _require_none(why: str, **options: Any) -> None:
     given = [name for name, value in options.items() if value]
     if given:
-        raise SettingError(f"--{given[0]}: only with --all, the plan of every published figure")
+        raise SettingError(f"--{given[0]}: {why}")
 
 
 def _require_some(paper: str, lines: Sequence[Line]) -> None:

@@ -23,7 +23,7 @@ from ownview.data.catalog import require_data_dir
 from ownview.engine.machine import machine, share
 from ownview.runs.batch import free_cores
 from ownview.runs.table import counted
-from ownview.studies.bench.results import LEDGER, read_all, write_document
+from ownview.studies.bench.results import LEDGER, read_all, suites_in, write_document
 from ownview.studies.ledger.carrying import Keeper, carry, recorded, within
 from ownview.studies.ledger.lines import Line, Verdict, lines
 from ownview.studies.ledger.order import Stage, Wanted, Wishes, part_of, wanted
@@ -43,6 +43,8 @@ class Asked:
         wishes: about the runs.
         papers: whose rows; all where empty.
         data: datasets of the catalogue; all where empty.
+        tables: of the one paper that is named; all where empty.
+        noise: only rows whose uploads carry noise.
         part: K/N, or None for everything.
         folder: of runs and their record.
         record: folder whose ledger.json takes the runs up; None for none.
@@ -59,6 +61,8 @@ class Asked:
     wishes: Wishes
     papers: Sequence[str]
     data: Sequence[str]
+    tables: Sequence[str]
+    noise: bool
     part: str | None
     folder: Path
     record: Path | None
@@ -86,8 +90,9 @@ def reproduce_all(asked: Asked) -> None:
     if asked.record is not None and (asked.record / LEDGER).is_file():
         taken.insert(0, read_record(asked.record / LEDGER))
     keeper = Keeper(asked.folder, taken, asked.wishes.data_dir, short=asked.wishes.rounds is not None)
-    new = [] if asked.papers else [one for one in unseen() if not asked.data or one[1].experiment.data in asked.data]
-    plan = wanted(chosen(asked.papers, asked.data), asked.wishes, keeper.record.runs.values(), new)
+    new = [one for one in unseen() if not asked.data or one[1].experiment.data in asked.data]
+    rows = chosen(asked.papers, asked.data, asked.tables, noise=asked.noise)
+    plan = wanted(rows, asked.wishes, keeper.record.runs.values(), [] if asked.papers or asked.noise else new)
     plan = plan if asked.part is None else part_of(plan, asked.part)
     if asked.listing:
         _list(plan, keeper, asked)
@@ -102,11 +107,16 @@ def reproduce_all(asked: Asked) -> None:
 
 def _check(asked: Asked) -> None:
     require_data_dir(asked.wishes.data_dir)
-    for name in asked.data:
-        known = [*datasets(), *(one.experiment.data for _, one in unseen())]
-        require_known(name, known, f"--data {name}: no published figure and no row is about it")
+    require_published(asked.data)
     if asked.record is not None and asked.wishes.rounds is not None:
         raise SettingError("--record: not with --quick or --rounds, which reproduce nothing")
+
+
+def require_published(data: Sequence[str]) -> None:
+    """Refuse datasets that nothing is about; an error tells the nearest."""
+    known = [*datasets(), *(one.experiment.data for _, one in unseen())] if data else []
+    for name in data:
+        require_known(name, known, f"--data {name}: no published figure and no row is about it")
 
 
 def _run(plan: Sequence[Wanted], keeper: Keeper, asked: Asked) -> dict[Path, str]:
@@ -145,8 +155,7 @@ def _figures(record: Record, asked: Asked) -> tuple[Record, list[Line]]:
     if asked.record is None:
         return record, lines(record)
     whole = recorded(asked.record, record)
-    others = any(one.name != LEDGER for one in asked.record.glob("*.json"))
-    found = lines(whole, read_all(asked.record).values() if others else ())
+    found = lines(whole, read_all(asked.record).values() if suites_in(asked.record) else ())
     write_document(asked.record / LEDGER, whole.plain([one.plain() for one in found]))
     return whole, found
 

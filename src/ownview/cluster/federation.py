@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import DeviceError, SettingError
+from ownview.base.files import make_folder
 from ownview.cluster.host import Agreed, Answer, Arrays, Order, as_arrays, as_tensors
 from ownview.cluster.pool import Pool, WorkerDiedError, pool_of
 from ownview.cluster.shards import cut, joined, parted, shard_data
@@ -44,15 +45,15 @@ class _Step:
 
     Args:
         number: of all steps, from 1.
-        what: `round` or `after_round`.
+        what: `round`, `after_round` or `unpack`.
         shared: a promise of what is the same for all.
-        orders: of every shard.
+        orders: of every shard; of `unpack` promises of what its clients are to hold.
     """
 
     number: int
     what: str
     shared: Any
-    orders: Sequence[Order]
+    orders: Sequence[Any]
 
 
 class ClusterFederation(Federation):
@@ -97,7 +98,7 @@ class ClusterFederation(Federation):
         self.places = cut(split.train.lengths, self.count)
         self.key, self.steps, self.log = uuid4().hex, 0, list[_Step]()
         folder = asked.folder or Path(tempfile.mkdtemp(prefix="ownview-shards-"))
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         self.files = [folder.resolve() / f"{self.key}-{k}.safetensors" for k in range(self.count)]
         self.lives: list[int | None] = [None] * self.count
         weakref.finalize(self, _forget, self.pool, self.key, self.files, None if asked.folder else folder)
@@ -139,8 +140,13 @@ class ClusterFederation(Federation):
 
     def _step(self, what: str, download: Download, cohort: Tensor, answers: int = 1) -> list[Any]:
         """Have every shard do something, and wait until all have; returns promises of what came of it."""
-        self.fetched, self.steps = False, self.steps + 1
-        step = _Step(self.steps, what, self.pool.put(as_arrays(download.values)), self._orders(download, cohort))
+        self.fetched = False
+        return self._do(what, as_arrays(download.values), self._orders(download, cohort), answers)
+
+    def _do(self, what: str, shared: Arrays, orders: Sequence[Any], answers: int = 1) -> list[Any]:
+        """Once all have done it, it is part of what a worker that dies has to be told again."""
+        self.steps += 1
+        step = _Step(self.steps, what, self.pool.put(shared), orders)
         promises = self._everywhere(lambda k: self._done(k, step, answers))
         self.log.append(step)
         return promises
@@ -250,8 +256,7 @@ class ClusterFederation(Federation):
         self.fetched = True
         super().unpack(packed)
         held = self.clients.pack()
-        given = [self.pool.put(as_arrays(parted(held, here))) for here in self.places]
-        self._everywhere(lambda k: self.pool.ask(k, "unpack", self.key, given[k]))
+        self._do("unpack", {}, [self.pool.put(as_arrays(parted(held, here))) for here in self.places])
         self.save()
 
 

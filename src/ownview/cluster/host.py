@@ -149,9 +149,9 @@ class Host:
         """What the clients of a shard hold."""
         return as_arrays(self.shards[key].work.home.clients.pack())
 
-    def unpack(self, key: str, packed: Arrays) -> None:
-        """Restore what `pack` returned."""
-        self.shards[key].work.home.clients.unpack(as_tensors(packed, torch.device("cpu")))
+    def unpack(self, key: str, shared: Arrays, held: Arrays) -> None:
+        """Restore what `pack` returned; nothing is shared."""
+        self.shards[key].work.home.clients.unpack(as_tensors(held, torch.device("cpu")))
 
     def save(self, key: str, number: int, file: Path) -> None:
         """Write what the clients of a shard hold after step `number`, whole or not at all."""

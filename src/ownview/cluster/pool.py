@@ -63,15 +63,21 @@ class Pool:
 
         Raises:
             WorkerDiedError: the worker is no more.
+            DeviceError: a whole machine is no more, with what workers had worked out on it.
             OwnviewError: that was raised there.
         """
+        known = self.ray.exceptions
         try:
             return self.ray.get(promise)
-        except self.ray.exceptions.RayActorError as error:
+        except known.RayActorError as error:
             raise WorkerDiedError(str(error)) from error
-        except self.ray.exceptions.RayTaskError as error:
+        except known.ObjectLostError as error:
+            raise _machine_gone(error) from error
+        except known.RayTaskError as error:
             if isinstance(error.cause, OwnviewError):
                 raise error.cause from None
+            if isinstance(error.cause, known.ObjectLostError):
+                raise _machine_gone(error.cause) from error
             raise
 
     def replace(self, worker: int) -> None:
@@ -87,6 +93,14 @@ class Pool:
 
 class WorkerDiedError(Exception):
     """A worker is gone, with all that it held."""
+
+
+def _machine_gone(error: Exception) -> DeviceError:
+    reason = type(error).__name__
+    return DeviceError(
+        f"a machine of the cluster has gone with what its workers had worked out ({reason}); expected all of them to "
+        "stay for a round: go on with ownview run --resume"
+    )
 
 
 _POOLS: dict[tuple[str, bool], Pool] = {}

@@ -60,7 +60,7 @@ class NegativeSampler:
 
         The k-th draw is uniform below (allowed - k) and steps over the k ranks drawn before it.
         """
-        allowed = (self.num_items - self.excluded.lengths[users])[:, None]
+        allowed = (self.num_items - self.excluded.lengths_of(users))[:, None]
         position = torch.arange(positives, device=users.device)[None, :]
         drawn: list[Tensor] = []
         for k in range(self.per_positive):

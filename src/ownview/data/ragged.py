@@ -51,6 +51,10 @@ class Ragged:
         """[n] how long each user's list is."""
         return self.offsets[1:] - self.offsets[:-1]
 
+    def lengths_of(self, users: Tensor) -> Tensor:
+        """[B] how long the lists of some users are, found without a look at anybody else's."""
+        return self.offsets[users + 1] - self.offsets[users]
+
     def of(self, user: int) -> Tensor:
         """One user's list."""
         return self.values[int(self.offsets[user]) : int(self.offsets[user + 1])]
@@ -61,7 +65,7 @@ class Ragged:
         Returns:
             values [B, W] and mask [B, W], W the longest list (at least 1); padding repeats an arbitrary value.
         """
-        start, length = self.offsets[users], self.lengths[users]
+        start, length = self.offsets[users], self.lengths_of(users)
         width = max(int(length.max()) if len(users) else 0, 1)
         column = torch.arange(width, device=users.device)
         values = self.values if len(self.values) else self.values.new_zeros(1)  # where every list is empty

@@ -8,12 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from ownview.base.errors import MessageError, SettingError
+from ownview.base.errors import DataError, MessageError, SettingError
 from ownview.config.settings import plain
 from ownview.data.interactions import IdArray
 from ownview.engine.machine import Machine
@@ -155,6 +156,16 @@ class Agreement:
     def item_ids(self) -> IdArray:
         """[m] as an array."""
         return np.array(self.items, dtype=object)
+
+
+def read_agreement(file: Path) -> Agreement:
+    """From a file; raises `DataError`, which names it, where it is not there or no agreement."""
+    try:
+        return Agreement.unpack(file.read_bytes())
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror}; expected an agreement") from error
+    except MessageError as error:
+        raise DataError(f"{file}: {error}; expected an agreement, as ownview deploy init writes it") from error
 
 
 def require_sums(terms: Terms) -> None:

@@ -12,8 +12,6 @@ A place is known by the fingerprint of its public key. What name a certificate c
 from __future__ import annotations
 
 import ipaddress
-import os
-import secrets
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -25,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ownview.base.errors import DataError
-from ownview.base.files import make_folder, write_bytes, writing
+from ownview.base.files import make_folder, write_bytes, write_secret
 
 AUTHORITY, SERVER = "ca", "server"
 _CURVE = ec.SECP384R1()
@@ -133,14 +131,3 @@ def _write(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate
     )
     write_secret(folder / f"{name}.key", encoded)
     write_bytes(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
-
-
-def write_secret(path: Path, content: bytes) -> None:
-    """Whole or not at all; nobody else may read it, from its first byte on."""
-    with writing(path):
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)

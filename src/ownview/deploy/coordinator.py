@@ -13,7 +13,7 @@ import torch
 from ownview.base.errors import MessageError, OutputError, TrainingError
 from ownview.base.files import drop_unfinished, make_folder, write_bytes
 from ownview.config.settings import Settings, setting
-from ownview.deploy.agreement import Agreement
+from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.asking import Asked, Asking
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.generations import Generation, Generations
@@ -354,7 +354,7 @@ class Coordinator:
         if not file.is_file():
             write_bytes(file, self.agreement.pack())
             return
-        known = Agreement.unpack(file.read_bytes())
+        known = read_agreement(file)
         if known.digest != self.agreement.digest:
             raise OutputError(
                 f"{self.folder}: has rounds of another agreement ({known.label}, {known.digest}); choose another folder"

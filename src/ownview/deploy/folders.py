@@ -20,7 +20,7 @@ from ownview.base.errors import DataError
 from ownview.base.files import write_text
 from ownview.config.layers import parse_toml, toml_text
 from ownview.config.settings import Settings, setting
-from ownview.deploy.agreement import Agreement
+from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.coordinator import Conduct
 from ownview.deploy.keys import KnownKeys
 
@@ -102,7 +102,7 @@ class ServerFolder:
     def agreement(self) -> Agreement:
         """What all places agree on."""
         self.require()
-        return Agreement.unpack(self.agreement_file.read_bytes())
+        return read_agreement(self.agreement_file)
 
 
 class PlaceFolder:

@@ -13,6 +13,8 @@ from ownview.deploy.envelope import VERSION
 
 LONGEST = 1 << 30
 """Bytes of a message at most, so that nobody can ask for more memory than is meant."""
+_SILENCE = 60
+"""Seconds without a word after which it is asked whether the other machine is still there."""
 _SHORT = 1 << 12
 """Bytes of a greeting at most: whoever sends it need not be known yet."""
 
@@ -68,6 +70,25 @@ def context(folder: Path, name: str, *, server: bool) -> ssl.SSLContext:
     except (OSError, ssl.SSLError) as error:
         raise DataError(f"{folder}: expected ca.crt, {name}.crt and {name}.key: {error}") from error
     return made
+
+
+def notice_loss(link: socket.socket) -> None:
+    """Have the system find out by itself that the other machine has gone without a word, as in a power cut.
+
+    Both ends mostly wait for the other to speak, and would wait for ever on a line that nobody hangs up. Where nothing
+    comes for `_SILENCE` seconds the system asks, and after as long without an answer the line is broken; so it is where
+    something was sent and its arrival is not confirmed for twice as long.
+    """
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    wanted = {
+        "TCP_KEEPIDLE": _SILENCE,
+        "TCP_KEEPINTVL": _SILENCE // 4,
+        "TCP_KEEPCNT": 4,
+        "TCP_USER_TIMEOUT": 2 * _SILENCE * 1000,  # in milliseconds
+    }
+    for name, value in wanted.items():  # not every system has all of them
+        if hasattr(socket, name):
+            link.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _exactly(link: socket.socket, length: int) -> bytes:

@@ -7,7 +7,6 @@ checksum of all before. Whatever is damaged is passed over for the other one, an
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -19,7 +18,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor
 
-from ownview.base.files import drop_unfinished, make_folder, write_bytes, writing
+from ownview.base.files import drop_unfinished, make_folder, write_bytes
 
 _SLOTS = ("a", "b")
 _CHECKSUM = 16
@@ -81,9 +80,7 @@ class Generations:
         serial = 1 if newest is None else newest.serial + 1
         made = Generation(state.round, state.about, state.values, state.kept, serial)
         slot = next(one for one in _SLOTS if keep is None or self.slots.get(one) is not keep)
-        file = self._file(slot)
-        write_bytes(file, _packed(made))
-        sync_folder(self.folder)
+        write_bytes(self._file(slot), _packed(made))
         self.slots[slot] = made
         return made
 
@@ -99,16 +96,6 @@ class Generations:
         except (OSError, ValueError, KeyError, SafetensorError) as error:
             self.notes.append(f"{file.name} is damaged ({error}); going on from the other generation")
             return None
-
-
-def sync_folder(folder: Path) -> None:
-    """Names of a folder have reached the disk when this returns."""
-    with writing(folder):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _packed(state: Generation) -> bytes:

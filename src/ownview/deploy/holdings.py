@@ -80,7 +80,7 @@ def read_holdings(file: Path, agreement: Agreement, before: Sequence[str] = ()) 
             f"{file}: no timestamp column, and {agreement.label} goes by the times of ratings; expected "
             "user,item,timestamp, or an agreement with order = rows"
         )
-    users = [*before, *(one for one in map(str, data.users.tolist()) if one not in set(before))]
+    users = list(dict.fromkeys([*before, *map(str, data.users.tolist())]))
     place = {one: k for k, one in enumerate(users)}
     owner = np.array([place[str(one)] for one in data.users.tolist()], dtype=np.int64)[data.user]
     known = np.array([agreement.positions.get(str(one), -1) for one in data.items.tolist()], dtype=np.int64)[data.item]

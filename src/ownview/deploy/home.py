@@ -8,12 +8,12 @@ state/*.generation   what the users' clients hold, in two generations
 state/sent.jsonl     every message that has left
 state/releases.jsonl what of it was under a budget; state/frozen.csv, the ratings that a budget for sums looks at
 state/secret         what noise is drawn from
+state/process        the number of the process at work, while there is one
 """
 
 from __future__ import annotations
 
 import json
-import os
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError
-from ownview.base.files import append_line, drop_unfinished, make_folder, write_bytes, write_json, writing
-from ownview.deploy.agreement import Agreement
+from ownview.base.files import append_line, drop_unfinished, make_folder, write_bytes, write_json, write_secret
+from ownview.deploy.agreement import Agreement, read_agreement
 
 RATINGS = "ratings.csv"
 SENT, RELEASES = "sent.jsonl", "releases.jsonl"
@@ -86,7 +86,7 @@ class Home:
     def agreement(self) -> Agreement | None:
         """What was agreed on; None before a coordinator was met."""
         file = self.state / "agreement"
-        return Agreement.unpack(file.read_bytes()) if file.is_file() else None
+        return read_agreement(file) if file.is_file() else None
 
     def keep_agreement(self, agreement: Agreement) -> None:
         """Remember what was agreed on."""
@@ -97,8 +97,14 @@ class Home:
         file = self.state / "members.json"
         if not file.is_file():
             return Members()
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return Members(tuple(found["users"]), tuple(found["identities"]))
+        try:
+            found = json.loads(file.read_text(encoding="utf-8"))
+            return Members(tuple(found["users"]), tuple(found["identities"]))
+        except (ValueError, TypeError, KeyError) as error:
+            raise DataError(
+                f"{file}: is damaged ({error}); expected users and identities: put a copy back, or join anew without "
+                f"{self.state}"
+            ) from error
 
     def keep_members(self, members: Members) -> None:
         """Remember them."""
@@ -147,12 +153,6 @@ def end_last_line(file: Path) -> None:
 def own_secret(file: Path) -> int:
     """A number of 256 bits that nobody else knows; made when it is first asked for."""
     if not file.is_file():
-        with writing(file):
-            temporary = file.with_name(f".{file.name}")
-            temporary.unlink(missing_ok=True)
-            with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as opened:
-                opened.write(secrets.token_bytes(32))
-                opened.flush()
-                os.fsync(opened.fileno())
-            temporary.replace(file)
+        drop_unfinished(file)
+        write_secret(file, secrets.token_bytes(32))
     return int.from_bytes(file.read_bytes(), "little")

@@ -140,8 +140,8 @@ class Place:
     def _users(self) -> int:
         """How many users there are now; who is new comes behind the others."""
         if self._known_file != self._file_now():
-            listed = [str(one) for one in read(self.home.ratings).users.tolist()]
-            new = tuple(one for one in listed if one not in set(self.members.users))
+            known = set(self.members.users)
+            new = tuple(one for one in map(str, read(self.home.ratings).users.tolist()) if one not in known)
             if new:
                 self.members = Members(self.members.users + new, self.members.identities)
                 self.home.keep_members(self.members)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from ownview.base.errors import DataError
 from ownview.base.files import write_json
 
 
@@ -19,8 +20,11 @@ class Register:
 
     def __init__(self, file: Path, room: int) -> None:
         self.file, self.room = file, room
-        found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
-        self.places: dict[str, list[int]] = {place: list(identities) for place, identities in found.items()}
+        try:
+            found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+            self.places: dict[str, list[int]] = {place: list(identities) for place, identities in found.items()}
+        except (ValueError, TypeError, AttributeError) as error:
+            raise DataError(f"{file}: is damaged ({error}); expected lists of identities by place") from error
 
     def enrol(self, place: str, users: int) -> int:
         """Give identities to users of a place that have none; returns how many find no room."""

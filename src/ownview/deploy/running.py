@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
@@ -43,7 +43,8 @@ def stop_process_at(folder: Path, patience: float = _PATIENCE) -> int:
     process = process_at(folder)
     if process is None:
         raise DataError(f"{folder}: nobody is at work there; see ownview deploy status")
-    os.kill(process, signal.SIGTERM)
+    with suppress(ProcessLookupError):  # it may have ended this moment
+        os.kill(process, signal.SIGTERM)
     until = time.monotonic() + patience
     while at_work(folder):
         if time.monotonic() > until:

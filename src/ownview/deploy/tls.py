@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ownview.base.errors import DataError, MessageError, OwnviewError
 from ownview.deploy.certificates import SERVER, fingerprint
-from ownview.deploy.frames import context, greet, greeted, receive_frame, send_frame
+from ownview.deploy.frames import context, greet, greeted, notice_loss, receive_frame, send_frame
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.link import Link, hang_up
 from ownview.deploy.transport import Answering
@@ -105,6 +105,7 @@ class TlsTransport:
         """One place, for as long as it stays."""
         try:
             plain.settimeout(_HANDSHAKE)
+            notice_loss(plain)
             connection = self.context.wrap_socket(plain, server_side=True)
         except OSError as error:
             self.say(f"somebody was refused: {_reason(error)}")
@@ -188,6 +189,7 @@ def attend(
 def _connected(secure: ssl.SSLContext, address: Address) -> ssl.SSLSocket:
     plain = socket.create_connection(address, timeout=_HANDSHAKE)
     try:
+        notice_loss(plain)
         return secure.wrap_socket(plain, server_hostname=address[0])
     except BaseException:
         plain.close()

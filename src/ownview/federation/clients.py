@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from ownview.federation.histories import Histories
 from ownview.federation.messages import Download, wide
 from ownview.federation.overlays import OverlayTables, personal_tables, stored_bytes
 from ownview.federation.timelines import Timelines
+from ownview.seam.client import Client, Reporting
 from ownview.seam.roles import CHANCE, FRESH, HISTORY, KEPT, PERSONAL, TIMELINE, Param, visible
 from ownview.seam.training import Params
 
@@ -49,6 +51,7 @@ class Clients:
         machine: device and precision of the values.
         train: every client's training items.
         timelines: the same in time order.
+        changed_rows: how many rows of its tables a client changes in a round; see `changed_rows`.
     """
 
     def __init__(
@@ -60,10 +63,11 @@ class Clients:
         machine: Machine,
         train: Ragged,
         timelines: Timelines,
+        changed_rows: int,
     ) -> None:
         self.params, self.num_items, self.identities = dict(params), num_items, identities.to(machine.device)
         self.timelines, self.histories, self.seed = timelines, Histories(train, num_items, machine.dtype), seed
-        expected = int(train.lengths.double().mean()) if len(train.lengths) else 1
+        budget = _table_budget(params, machine.memory)
         self.own: Params = {}
         self.starts: Params = {}
         self.tables: dict[str, OverlayTables] = {}
@@ -74,7 +78,7 @@ class Clients:
             if param.role is FRESH:
                 self.starts[name] = start
             elif param.rows:
-                self.tables[name] = personal_tables(len(identities), start, expected, machine.memory)
+                self.tables[name] = personal_tables(len(identities), start, changed_rows, budget)
             else:
                 self.own[name] = start.repeat(len(identities), *[1] * start.dim())
 
@@ -278,21 +282,49 @@ class Clients:
             table.unpack({k.removeprefix(prefix): value for k, value in packed.items() if k.startswith(prefix)})
 
 
+def changed_rows(client: Client, train: Ragged, num_items: int) -> int:
+    """How many rows of its tables a client changes in a round: what is expected, the mean over clients, rounded up.
+
+    A client that reports writes whole tables, m rows. One that trains changes those that its samples are about: L
+    positives, and k distinct negatives of m - L items for each, so L + (m - L) (1 - (1 - k / (m - L))^L).
+
+    Args:
+        client: the method's.
+        train: every client's training items.
+        num_items: m.
+    """
+    if isinstance(client.work, Reporting):
+        return num_items
+    positives = train.lengths.double()
+    others = (num_items - positives).clamp(min=1)
+    missed = (1 - client.work.negatives / others).clamp(min=0) ** positives
+    rows = (positives + others * (1 - missed)).clamp(max=num_items)
+    return math.ceil(float(rows.mean())) if len(rows) else 1
+
+
 def planned_bytes(
-    params: Mapping[str, Param], num_clients: int, num_items: int, expected_rows: int, bytes_per_value: int, memory: int
+    params: Mapping[str, Param], num_clients: int, num_items: int, rows: int, bytes_per_value: int, memory: int
 ) -> int:
     """Bytes that `Clients` need, before any of it is allocated: of tables, as much as the store that suits them takes.
 
-    Tables of earlier rounds that clients still stand on come on top: one table each.
+    It is what stands after everybody took part once. Tables that never begin anew go on growing with what a client
+    touches; where cohorts are drawn, up to a quarter of dead rows comes on top (see `Segments`), and every table of an
+    earlier round that clients still stand on.
     """
     total = 0
+    budget = _table_budget(params, memory)
     for param in params.values():
         if param.own and param.rows:
             row = prod(param.shape) * bytes_per_value
-            total += stored_bytes(num_clients, num_items, row, expected_rows, memory)
+            total += stored_bytes(num_clients, num_items, row, rows, budget)
         elif param.own:
             total += num_clients * prod(param.shape) * bytes_per_value
     return total
+
+
+def _table_budget(params: Mapping[str, Param], memory: int) -> int:
+    """Bytes that each table of the clients' own may take for its speed: an equal share, so that all of them fit."""
+    return memory // max(sum(param.own and param.rows for param in params.values()), 1)
 
 
 def _rows_for(

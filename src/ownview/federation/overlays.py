@@ -257,7 +257,7 @@ def _listed(marks: Tensor) -> tuple[Tensor, Tensor]:
 DENSE_BYTES = 4 * 10**9
 """The most that a dense store takes, unless the caller says otherwise."""
 
-_ITEMS_PER_ROW = 128
+_ITEMS_PER_ROW = 25
 """With more items than this for each changed row, a round is no faster in the dense store."""
 
 _BYTES_PER_CLIENT = BYTES_PER_CLIENT + 8
@@ -268,14 +268,14 @@ def personal_tables(num_clients: int, base: Tensor, expected_rows: int, budget: 
     """Tables that all start as `base`, in the store that suits them.
 
     The dense store is taken where it is smaller, because clients change nearly every row, or where it is faster and
-    fits into the budget. It is faster where m <= 128 rows: it writes rows without reading those that are there, but
+    fits into the budget. It is faster where m <= 25 rows: it writes rows without reading those that are there, but
     to restart a client it clears m marks, and to read a whole table it reads m rows that mostly do not count.
     Otherwise the sparse store is taken, whose memory follows what clients change.
 
     Args:
         num_clients: n.
         base: [m, ...].
-        expected_rows: how many rows a client changes in a round, at least.
+        expected_rows: how many rows a client changes in a round.
         budget: bytes that a dense store may take for its speed.
     """
     takes_dense = _dense(num_clients, len(base), base[:1].nbytes, expected_rows, budget)

@@ -119,7 +119,7 @@ class ReportingWork:
         sent, new = self._mapped(report, samples.clients, values, axes, samples.batch)
         self._keep(samples.clients, new, download.round)
         identities = home.clients.identities[samples.clients]
-        sizes = home.train.lengths[samples.clients] * (1 + self.work.negatives)
+        sizes = home.train.lengths_of(samples.clients) * (1 + self.work.negatives)
         nothing = samples.clients.new_zeros(len(identities), 0)
         shapes = {name: one.shape for name, one in self.work.sends.items()}
         upload = Upload(identities, sizes, nothing, nothing.bool(), sums=sent, shapes=shapes)

@@ -102,8 +102,8 @@ class Federation:
 
     def _require_memory(self) -> None:
         params, width = self.client.params, self.machine.bytes_per_value
-        rows = int(self.split.train.lengths.double().mean())
         n, m = self.world.num_clients, self.world.num_items
+        rows = client_side.changed_rows(self.client, self.split.train, m)
         needed = client_side.planned_bytes(params, n, m, rows, width, self.machine.memory)
         needed += server_side.planned_bytes(self.terms)
         combine = self.terms.server.combine

@@ -57,7 +57,7 @@ class ClientScorer:
     def _by_length(self, users: Tensor, work: ReportingWork) -> Tensor:
         """[B, m] scores of clients that look at timelines; those of like length side by side need little padding."""
         places = torch.arange(len(users), device=users.device)
-        lengths = self.home.clients.timelines.line.items.lengths[users]
+        lengths = self.home.clients.timelines.line.items.lengths_of(users)
         machine = self.home.machine
         found = torch.empty(len(users), self.home.world.num_items, dtype=machine.dtype, device=users.device)
         for here in plan(places, lengths, work.needs, machine.block_bytes, machine.block_clients) if len(users) else ():

@@ -14,7 +14,7 @@ from ownview.config.settings import own_settings
 from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
-from ownview.federation.clients import Clients
+from ownview.federation.clients import Clients, changed_rows
 from ownview.federation.masked import Masked
 from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
@@ -162,7 +162,8 @@ class Terms:
     def work(self, identities: Tensor, train: Ragged, timelines: Timelines, excluded: Ragged, users: IdArray) -> Work:
         """What some clients do in a round; see `Clients` and `Household` for what is given."""
         params, items = self.client.params, self.world.num_items
-        clients = Clients(params, items, identities, self.seed, self.machine, train, timelines)
+        rows = changed_rows(self.client, train, items)
+        clients = Clients(params, items, identities, self.seed, self.machine, train, timelines, rows)
         hidden = self.masked is not None or self.world.protection is not None
         return work_of(
             Household(

@@ -52,6 +52,8 @@ class MaskingClient:
     def shares(self, told: Neighbours) -> SealedShares:
         """Second step: shares of its secrets, one for every neighbour, which only that one can open."""
         self._require(told.round, told.client)
+        if self._boxes:  # what is sealed twice under one key and number is sealed no more
+            raise MessageError(f"client {self.client}: asked twice for shares of its secrets")
         self._neighbours, self._threshold = {one.client: one for one in told.keys}, told.threshold
         if self._threshold > len(self._neighbours):
             raise TrainingError(

@@ -91,7 +91,7 @@ def tail_of(gram: Tensor, regularization: float) -> Tail | None:
     """The tail of a Gram matrix [m, m]; None where it is too short to help, or on a GPU, which solves faster."""
     if gram.device.type != "cpu":
         return None
-    from scipy.sparse import block_diag  # noqa: PLC0415 - slow to import
+    from scipy.sparse import block_diag, csr_matrix  # noqa: PLC0415 - slow to import
 
     items, cells, sizes = _in_small_blocks(*_thin_rows(gram))
     if len(items) * _WORTH < len(gram):
@@ -100,7 +100,9 @@ def tail_of(gram: Tensor, regularization: float) -> Tail | None:
     pairs, own = cells[:, rest], cells[:, items]
     ends = np.cumsum(sizes)
     each = (own[end - size : end, end - size : end].toarray() for size, end in zip(sizes, ends, strict=True))
-    blocks = block_diag([np.linalg.inv(one + regularization * np.eye(len(one))) for one in each], format="csr")
+    inverses = (np.linalg.inv(one + regularization * np.eye(len(one))) for one in each)
+    # Sparse matrices in, a sparse matrix out: of plain arrays scipy makes a matrix or an array, by its version.
+    blocks = block_diag([csr_matrix(one) for one in inverses], format="csr")
     return Tail(items, rest, pairs, blocks, (blocks @ pairs).tocsr(), regularization)
 
 

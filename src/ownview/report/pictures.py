@@ -121,7 +121,7 @@ def client_tables(run: SeenRun, user: str) -> list[Table]:
 
 def layouts(watched: Iterable[Watched], most_tsne: int = MOST_TSNE) -> list[dict[str, Any]]:
     """Item tables of the first watched user of each, two coordinates an item, and what the item is to the user."""
-    first = [(one, one.users[0]) for one in watched]
+    first = [(one, one.users[0]) for one in watched if one.users]
     chosen = [
         (one, user, marks, client_tables(one.run, user))
         for one, user in first
@@ -162,8 +162,9 @@ def spectra(watched: Iterable[Watched]) -> list[dict[str, Any]]:
 
 def _abundance_by_round(run: SeenRun, user: str) -> dict[str, list[float]]:
     """By table, where the method reads it every round (plug-in plgc)."""
-    lines = [line["watched"][user] for line in run.rounds if "watched" in line]
-    names = [name for name in (lines[0] if lines else {}) if name.startswith(_ABUNDANCE)]
+    lines = [line["watched"][user] for line in run.rounds if user in (line.get("watched") or {})]
+    told = [name for name in (lines[0] if lines else {}) if name.startswith(_ABUNDANCE)]
+    names = [name for name in told if all(line.get(name) for line in lines)]
     return {name.removeprefix(_ABUNDANCE): [round(line[name][0], 4) for line in lines] for name in names}
 
 

@@ -63,7 +63,10 @@ class SeenRun(Run):
     @cached_property
     def watched(self) -> tuple[Tensors, dict[str, Any]] | None:
         """What watched clients hold; None where nobody was watched."""
-        return self._tensors("watched")
+        found = self._tensors("watched")
+        if found is not None and (wrong := _wrongly_watched(*found)):
+            raise OutputError(f"{self.folder.path / 'watched.safetensors'}: is damaged: {wrong}")
+        return found
 
     @cached_property
     def findings(self) -> list[Finding] | None:
@@ -72,6 +75,21 @@ class SeenRun(Run):
 
     def _tensors(self, name: str) -> tuple[Tensors, dict[str, Any]] | None:
         return self.folder.read_tensors(name) if self.folder.has_tensors(name) else None
+
+
+def _wrongly_watched(tensors: Tensors, about: Mapping[str, Any]) -> str | None:
+    """What is wrong with the description of watched clients; None where all is well."""
+    users, positions = about["users"], about.get("positions")
+    if not users:
+        return "it names no user"
+    if positions is not None and len(positions) != len(users):
+        return f"{len(positions)} positions of {len(users)} users"
+    mixed = [value for name, value in tensors.items() if ".weights of " in name]
+    if positions is not None and any(
+        value.dim() != 1 or not 0 <= at < len(value) for value in mixed for at in positions
+    ):
+        return "a position beyond the clients whose uploads are mixed"
+    return None
 
 
 def read_run(path: Path) -> SeenRun:

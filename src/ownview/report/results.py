@@ -89,12 +89,17 @@ def curve(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
 def sparsity(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     """By shared table and round the share of values that are 0, or below 0.001; None where nothing is shared."""
     lines = [_kept(one) for one in _shared_lines(runs)]
-    tables = lines[0][0].get("sparsity") or {}
-    if len(lines[0]) < 2 or not tables:
+    told = [line.get("sparsity") or {} for one in lines for line in one]
+    tables = {
+        table: [share for share in names if all(share in line.get(table, {}) for line in told)]
+        for table, names in (told[0] if told else {}).items()
+    }
+    if len(lines[0]) < 2 or not any(tables.values()):
         return None
     shares = {
         table: {share: _means([[line["sparsity"][table][share] for line in one] for one in lines]) for share in names}
         for table, names in tables.items()
+        if names
     }
     return {"rounds": [line["round"] for line in lines[0]], "tables": shares}
 

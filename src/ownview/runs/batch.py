@@ -27,6 +27,9 @@ from ownview.runs.run import OnRound, Run, open_run, resume, run
 from ownview.runs.signals import Signals
 from ownview.runs.training import InterruptedRunError
 
+MOST_SEEDS = 1000
+"""Of a comparison, a suite or a reproduction: more is a slip of the keyboard."""
+
 Task = tuple[Experiment, Path]
 """What to do and the folder it goes to."""
 
@@ -166,7 +169,8 @@ class _Batch:
         """On a signal or an error in one run the others checkpoint after the round in progress and stop."""
         # One process loads everything, PyTorch takes seconds, and does nothing else; those of the runs are forked from
         # it. It has no threads and has not touched a GPU, so they can be.
-        processes = multiprocessing.get_context("forkserver")
+        forked = "forkserver" in multiprocessing.get_all_start_methods()
+        processes = multiprocessing.get_context("forkserver" if forked else "spawn")
         processes.set_forkserver_preload(["ownview.runs.run"])
         failures: list[_Failure] = []
         manager = SyncManager(ctx=multiprocessing.get_context("spawn"))

@@ -31,7 +31,7 @@ from ownview.base.files import append_line, drop_unfinished, is_file, write_json
 from ownview.base.json_text import parse_json
 from ownview.config.layers import parse_toml
 from ownview.evaluation.metrics import HEADLINE
-from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, is_round, misfit, result_shape
+from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, WATCHED, is_round, misfit, result_shape
 from ownview.runs.tensor_files import read_tensors, write_tensors
 
 _FILES = (
@@ -39,7 +39,7 @@ _FILES = (
     *("attack.json", "privacy.json"),
     *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
 )
-_SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED}
+_SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED, "watched": WATCHED}
 """Of descriptions of tensors."""
 
 _USER_COLUMNS = {"user", "held_out"}

@@ -109,6 +109,7 @@ RECOMMENDED = {
     "samples": [{"user": str, "row": Maybe(int), "history": [int], "validation": _ANSWERS, "test": _ANSWERS}],
     "titles": TableOf(str),
 }
+WATCHED = {"users": [str], "positions": Maybe([int]), "roles": Maybe(TableOf(str))}
 
 
 def misfit(value: Any, shape: Any, where: str = "") -> str | None:

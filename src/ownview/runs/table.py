@@ -81,15 +81,27 @@ def compared(rows: Mapping[RowKey, Sequence[Run]]) -> dict[CellKey, Cell]:
 def averaged(label: str, results: Sequence[Mapping[str, Any]], metric: str) -> Cell:
     """The cell of a row that is not compared: its interval is the mean of its seeds' own.
 
+    Cuts of one protocol count by how many users each asked. The interval of several is the mean of theirs too, which is
+    wider than that of all users together.
+
     Args:
         label: of the row.
-        results: of its seeds, as result.json and recorded suites have them.
+        results: of its seeds and cuts, as result.json and recorded suites have them.
         metric: one with an interval.
     """
-    over = OverSeeds(tuple(one["test"][metric] for one in results))
-    lows, highs = zip(*(one["interval_95"][metric] for one in results), strict=True)
-    users = min(int(one["users_ranked"]) for one in results)
-    return Cell(label, over.mean, over.spread, mean(lows), mean(highs), len(results), users, Mark.UNPAIRED)
+    by_seed = grouped((one["seed"], one) for one in results).values()
+    over = OverSeeds(tuple(_over_cuts([(one["test"][metric], one) for one in cuts]) for cuts in by_seed))
+    low, high = (
+        mean(_over_cuts([(one["interval_95"][metric][end], one) for one in cuts]) for cuts in by_seed) for end in (0, 1)
+    )
+    users = min(sum(int(one["users_ranked"]) for one in cuts) for cuts in by_seed)
+    return Cell(label, over.mean, over.spread, low, high, len(by_seed), users, Mark.UNPAIRED)
+
+
+def _over_cuts(values: Sequence[tuple[float, Mapping[str, Any]]]) -> float:
+    """The mean of a number over the users of several cuts of one seed."""
+    users = [int(one["users_ranked"]) for _, one in values]
+    return sum(value * number for (value, _), number in zip(values, users, strict=True)) / sum(users)
 
 
 def user_values(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserValues] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -17,17 +16,7 @@ from ownview.deploy.transport import Answering
 from tests.deploy.lines import PATIENCE
 
 PATIENT = Conduct(resend=2.0, greeting=PATIENCE, deadline=PATIENCE)
-
-
 LIVELY = Pace(0.2, 0.5, PATIENCE)
-
-
-def free_port() -> int:
-    """One that nobody listens at now."""
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
-        return port
 
 
 def transport_to(

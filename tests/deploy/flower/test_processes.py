@@ -21,7 +21,8 @@ from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
 from tests.apart import Apart
-from tests.deploy.flower.lines import PATIENT, Running, free_port
+from tests.deploy.flower.lines import PATIENT, Running
+from tests.deploy.lines import free_port
 from tests.deploy.world import agreement, assert_equal, replayed, write_ratings
 
 ROUNDS = 3

@@ -23,8 +23,8 @@ from ownview.deploy.flower.supervised import LinkProcess
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.place import Place
 from ownview.deploy.transport import Answering
-from tests.deploy.flower.lines import PATIENT, Running, free_port, transport_to
-from tests.deploy.lines import enrolled, wait_for
+from tests.deploy.flower.lines import PATIENT, Running, transport_to
+from tests.deploy.lines import enrolled, free_port, wait_for
 from tests.deploy.world import NAMES, agreement, assert_equal, replayed, write_homes
 
 

@@ -64,9 +64,7 @@ class Access:
 
     def enrol(self, keys: Iterable[bytes]) -> None:
         """Let the holders of keys (public, PEM) connect; keys that are known already stay."""
-        with ControlHttpClient.from_server_address(
-            self.address, False, self.authority.read_bytes(), self._shown()
-        ) as control:
+        with self._control() as control:
             for key in keys:
                 try:
                     control.RegisterNode(RegisterNodeRequest(public_key=key))
@@ -76,9 +74,7 @@ class Access:
 
     def begin(self) -> Running:
         """A new run, and the grid that belongs to it."""
-        with ControlHttpClient.from_server_address(
-            self.address, False, self.authority.read_bytes(), self._shown()
-        ) as control:
+        with self._control() as control:
             run = control.StartRun(StartRunRequest(fab=Fab(content=_app()))).run_id
         with self._runtime() as runtime:
             wanted = AcquireTaskRequest(supported_task_types=[TaskType.SERVER_APP])

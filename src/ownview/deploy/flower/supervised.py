@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Self
 
-from ownview.deploy.certificates import write_secret
+from ownview.base.files import write_secret
 from ownview.deploy.flower.link import SECRET
 
 _LOG = "link.log"

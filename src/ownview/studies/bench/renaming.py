@@ -31,9 +31,9 @@ def as_called_now(runs: Iterable[dict[str, Any]], whole: Sequence[Planned]) -> l
 
 
 def _same(entry: dict[str, Any], planned: Planned) -> bool:
-    """Whether a run was made as asked, every default written out; blends hang on other runs, and keep their names."""
+    """Whether a run was made as asked, every default written out; a blend's parts count by the names of their runs."""
     known, asked = entry["experiment"], planned.experiment
-    if planned.parts or entry["rounds"] not in (asked.rounds, asked.rounds_needed):
+    if entry["rounds"] not in (asked.rounds, asked.rounds_needed):
         return False
     made = Experiment.from_dict({"data": entry["data"], **known}, f"run {entry['run']}")
     written, wanted = (one.resolved(one.model()).to_dict() for one in (made, asked))

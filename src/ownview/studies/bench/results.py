@@ -46,8 +46,8 @@ from ownview.studies.grid import Planned
 FORMAT = 2
 """Of the document; a reader refuses others."""
 
-LEDGER = "ledger.json"
-"""The one file of a folder of results that no suite has written; see `ownview.studies.ledger`."""
+LEDGER, UPLOADS = "ledger.json", "uploads.json"
+"""The files of a folder of results that no suite has written; see `ownview.studies.ledger`."""
 
 Document = dict[str, Any]
 Entry = dict[str, Any]
@@ -257,9 +257,14 @@ _VERSIONS = {"Ownview": "ownview", "revision": "revision", "Python": "python"}
 """By title, names in a run's provenance."""
 
 
+def suites_in(folder: Path) -> list[Path]:
+    """Files of a folder that suites have written."""
+    return [path for path in sorted(folder.glob("*.json")) if path.name not in (LEDGER, UPLOADS)]
+
+
 def read_all(folder: Path) -> dict[str, Document]:
-    """Every record of a folder by suite; the ledger, which is none of a suite, is left out."""
-    found = [read_document(path) for path in sorted(folder.glob("*.json")) if path.name != LEDGER]
+    """Every record of a folder by suite; those of no suite are left out."""
+    found = [read_document(path) for path in suites_in(folder)]
     if not found:
         raise OutputError(f"{folder}: no results; make some with: ownview bench SUITE --record {folder}")
     return {one["suite"]: one for one in found}

@@ -38,6 +38,7 @@ from ownview.config.layers import Layer, check, parse_toml, require_known, toml_
 from ownview.data.catalog import catalog, how_to_get, require_data_dir
 from ownview.data.storage import find
 from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.runs.batch import MOST_SEEDS
 from ownview.runs.blended_runs import blend_beside
 from ownview.runs.experiment import Experiment
 from ownview.studies.grid import LAYER, Planned, Row, lacking, task
@@ -127,9 +128,10 @@ def parse(text: str, name: str, source: str) -> Suite:
     check(values, _FILE, source)
     protocols, data = (_texts(values, key, source) for key in ("protocols", "data"))
     rounds, seeds = values.get("rounds", 100), values.get("seeds", 1)
-    for key, value in (("rounds", rounds), ("seeds", seeds)):
-        if value < 1:
-            raise SettingError(f"{source}: {key} = {value}: expected a whole number at least 1")
+    if rounds < 1:
+        raise SettingError(f"{source}: rounds = {rounds}: expected a whole number at least 1")
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise SettingError(f"{source}: seeds = {seeds}: expected a whole number from 1 to {MOST_SEEDS:,}")
     rows = tuple(_row(one, source, data, protocols, seeds) for one in values.get("rows", []))
     if not rows:
         raise SettingError(f"{source}: expected [[rows]], one for every method")

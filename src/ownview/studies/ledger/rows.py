@@ -22,6 +22,9 @@ from ownview.studies.reproduction.plan import experiment, missing
 MAIN = {"PFedRec": "1", "FedRAP": "3-4", "PFedCLR": "1", "FedEM": "1", "PLGC": "II"}
 """By paper the number of its main table."""
 
+BARE = "none"
+"""Federation setting `privacy` of uploads that nothing protects."""
+
 UNSEEN = "unseen"
 """The suite of data that no paper uses."""
 
@@ -44,6 +47,11 @@ class Asked:
         """The run of one seed: its name and what to do."""
         made = replace(self.experiment, seed=number)
         return folder_name(made, {**self.identity, "seed": number}), made
+
+    def bare(self) -> Asked:
+        """The same without noise on uploads."""
+        made = self.experiment
+        return Asked.of(replace(made, federation=replace(made.federation, privacy=BARE)))
 
     def shortened(self, rounds: int | None) -> Asked:
         """With so many rounds; itself where None."""
@@ -84,6 +92,12 @@ class LedgerRow:
         return self.main and (self.one.method == self.one.paper or self.one.method.endswith(f"+{self.one.paper}"))
 
     @property
+    def noise(self) -> str:
+        """What protects its uploads, as federation setting `privacy` says it; empty where nothing does."""
+        privacy = BARE if self.here is None else self.here.experiment.federation.privacy
+        return "" if privacy == BARE else privacy
+
+    @property
     def group(self) -> str:
         """The range of interactions whose users it is about; empty for all of them."""
         return "" if self.setup is None or self.setup.inactive is None else str(self.setup.inactive)
@@ -113,14 +127,31 @@ def _asked(setup: Setup, *, honest: bool) -> Asked:
     return Asked.of(experiment(setup, setup.honest if honest else setup.protocol))
 
 
-def chosen(papers: Collection[str], data: Collection[str]) -> list[LedgerRow]:
-    """Rows of some papers on some data (datasets of the catalogue); all where none are named."""
+def chosen(
+    papers: Collection[str], data: Collection[str], tables: Sequence[str] = (), *, noise: bool = False
+) -> list[LedgerRow]:
+    """Rows of some papers, tables and data; all where none are named.
+
+    Args:
+        papers: as `find_paper` spells them.
+        data: datasets of the catalogue.
+        tables: of those papers, as `select` knows them; one that a paper does not have is an error.
+        noise: those alone whose uploads carry noise.
+    """
+    asked = {(one.paper, one.table) for paper in papers for one in select(paper, tables)}
     return [
         row
         for row in rows()
-        if (not papers or row.one.paper in papers)
+        if (not papers or (row.one.paper, row.one.table) in asked)
         and (not data or (row.setup is not None and row.setup.dataset in data))
+        and (row.noise or not noise)
     ]
+
+
+@cache
+def without_noise() -> Mapping[str, Asked]:
+    """By the name of every row that has noise on its uploads, the same without."""
+    return {row.here.name: row.here.bare() for row in rows() if row.noise and row.here is not None}
 
 
 def datasets() -> list[str]:
