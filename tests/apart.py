@@ -124,8 +124,10 @@ def _live(told: Given) -> None:
     os.environ.update(told.environment)
     for number, stream in enumerate(told.streams, start=1):
         os.dup2(stream.number, number)
-    # Those that are there were opened on other files, and keep what they know of them.
-    sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", buffering=1, closefd=False)  # noqa: SIM115
+    # Those that are there were opened on other files and in another environment, and keep what they know of them.
+    encoding = os.environ.get("PYTHONIOENCODING")
+    sys.stdout = open(1, "w", encoding=encoding, closefd=False)  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, encoding=encoding, closefd=False)  # noqa: SIM115
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = ["ownview", *told.arguments]
     from ownview.cli.main import entry

@@ -20,6 +20,7 @@ from ownview.seam.mixing import (
     NeighbourGraph,
     Similarity,
     UpdateSimilarity,
+    products_of_all,
     project_onto_simplex,
     squared_distances,
 )
@@ -302,3 +303,9 @@ def test_the_mean_of_ones_cluster() -> None:
     assert (weights @ uploads)[:, 0].tolist() == pytest.approx([2, 2, 2, 2, 2])
     assert weights[1].tolist() == [0, 0.5, 0, 0.5, 0]
     assert weights[0].tolist() == pytest.approx([1 / 3, 0, 1 / 3, 0, 1 / 3])
+
+
+@pytest.mark.parametrize("rows", [1, 4, 5, 11])
+def test_half_of_all_products_gives_all_of_them(rows: int) -> None:
+    points = torch.randn(rows, 7, generator=torch.Generator().manual_seed(rows), dtype=torch.float64)
+    assert torch.allclose(products_of_all(points, together=4), points @ points.T, rtol=1e-12, atol=1e-12)

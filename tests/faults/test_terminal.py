@@ -13,20 +13,11 @@ import pytest
 
 from ownview.base.shown import one_line, shown, shown_json
 from ownview.cli.main import COMMANDS
-from tests.apart import PATIENCE
+from tests.apart import Apart
 from tests.outcome import Outcome
 
 ESCAPE = "\x1b]0;owned\x07\x1b[2J"
 STEERING = "\x00\x07\x08\x1b\x7f\x9b\u202e\u2028\ud800"
-
-
-def ownview_apart(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
-    """In a process of its own, with streams of its own."""
-    environment = {**os.environ, **options.pop("env", {})}  # type: ignore[dict-item]
-    return subprocess.run(
-        [sys.executable, "-m", "ownview", *arguments],
-        text=True, timeout=PATIENCE, check=False, env=environment, **{"capture_output": True, **options},
-    )  # fmt: skip
 
 
 class TestShown:
@@ -87,31 +78,31 @@ def test_an_encoding_without_the_characters_is_no_reason_to_fail(ownview: Callab
     arguments = ("data", "import", "world.csv", "--name", "mine", "--titles", "titles.csv")
     assert ownview(*arguments).code == 0
     assert ownview("run", "popularity", "--data", "mine", "--out", "r").code == 0
-    ascii_only = {"env": {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}}
-    done = ownview_apart("recommend", "r", "--user", "u1", **ascii_only)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "\\u017dlu\\u0165ou\\u010dk\\xfd" in done.stdout
-    failed = ownview_apart("recommend", "r", "--user", "ž", **ascii_only)
-    assert failed.returncode == 2
-    assert failed.stderr.startswith("ownview: unknown user of mine '\\u017e'")
+    ascii_only = {"PYTHONIOENCODING": "ascii"}
+    done = Apart("recommend", "r", "--user", "u1", environment=ascii_only)
+    assert (done.wait(), done.said()) == (0, "")
+    assert "\\u017dlu\\u0165ou\\u010dk\\xfd" in done.printed()
+    failed = Apart("recommend", "r", "--user", "ž", environment=ascii_only)
+    assert failed.wait() == 2
+    assert failed.said().startswith("ownview: unknown user of mine '\\u017e'")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 @pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["data", "ls"], ["data", "ls", "--json"]], ids=str)
 def test_a_full_disk_behind_the_output_is_one_line(arguments: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
-        done = ownview_apart(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
-    assert done.returncode == 2
-    assert done.stderr == "ownview: input or output: No space left on device; make room or choose another place\n"
+        done = Apart(*arguments, out=full.fileno())
+    assert done.wait() == 2
+    assert done.said() == "ownview: input or output: No space left on device; make room or choose another place\n"
 
 
 def test_a_reader_who_has_had_enough_hears_nothing() -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = ownview_apart("data", "ls", capture_output=False, stdout=writing, stderr=subprocess.PIPE)
+    done = Apart("data", "ls", out=writing)
     os.close(writing)
-    assert done.stderr == ""
-    assert done.returncode != 0
+    assert done.wait() != 0
+    assert done.said() == ""
 
 
 @pytest.mark.parametrize("argument", ["--version", "--help"])

@@ -15,6 +15,7 @@ from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.merging import MERGED_ROWS, MERGES, Merging
+from ownview.parts.products import row_products
 from ownview.seam.initial import Normal
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.mixing import ComponentSimilarity, Similarity
@@ -131,11 +132,17 @@ class FedEM(Method):
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean cross-entropy, of the merged table while the adapter is trained."""
         training_adapter = context.phase % 2 == 0 and bool(self.merging.params())
+        if training_adapter and self.nesting != "batch" and 3 * len(batch.rows) <= 2 * len(p["items"]):
+            # Tables stand still, so nothing flows back into rows: those of the batch are enough, which are few here.
+            few = {**p, "items": p["items"][batch.rows], "received": p["received"][batch.rows]}
+            return cross_entropy(
+                self._scores(few, merged=True), batch._replace(counts=batch.mask, positives=batch.labels)
+            )
         return cross_entropy(self._scores(p, merged=training_adapter or self.merges_again), batch)
 
     def _scores(self, p: Params, *, merged: bool) -> Tensor:
-        own = p["items"] @ p["user"]
+        own = row_products(p["items"], p["user"])
         if not merged:
             return own
         # Merging is linear in the tables, so scores may be merged instead: one number for a row.
-        return own + self.merging.weights(p) * (p["received"] @ p["user"] - own)
+        return own + self.merging.weights(p) * (row_products(p["received"], p["user"]) - own)

@@ -63,9 +63,9 @@ class Merging:
     def weights(self, p: Params) -> Tensor:
         """[R] rho."""
         if self.kind == "em":
-            # [q_g - q_l, q_l] times the first matrix, without putting the two side by side.
+            # [q_g - q_l, q_l] times the first matrix, by the difference of its halves and not of the tables.
             upper, lower = p["adapter0"][: self.width], p["adapter0"][self.width :]
-            hidden = (p[self.received] - p[self.own]) @ upper + p[self.own] @ lower + p["adapter_bias0"]
+            hidden = p[self.received] @ upper + (p[self.own] @ (lower - upper) + p["adapter_bias0"])
             for depth in range(1, len(self.layers) + 1):
                 hidden = torch.relu(hidden) @ p[f"adapter{depth}"] + p[f"adapter_bias{depth}"]
             return torch.sigmoid(hidden).squeeze(-1)

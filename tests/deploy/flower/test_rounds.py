@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def test_the_gate_is_closed_to_whoever_does_not_know_the_secret(
 ) -> None:
     transport = connected(link, certificates)
     asked = f"https://127.0.0.1:{link.port}/v1/control/list-nodes"
-    with httpx.Client(verify=str(certificates[0] / "ca.crt")) as client:
+    with httpx.Client(verify=ssl.create_default_context(cafile=certificates[0] / "ca.crt")) as client:
         assert client.post(asked).status_code == httpx.codes.NOT_FOUND
         assert client.post(asked, headers={HEADER: "guessed"}).status_code == httpx.codes.NOT_FOUND
         assert client.post(asked, headers={HEADER: link.secret}).status_code != httpx.codes.NOT_FOUND
