@@ -2,24 +2,124 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 import torch
 
+from ownview.engine.replay import Pool, Recorder, Repeated
+from ownview.federation.round import Federation
+from ownview.seam import adam_kernel
+from ownview.seam.optimizers import Adam
 from ownview.testing import CHECKS
+from ownview.testing.worlds import federation, small_world
+from tests.engine.test_lasting import METHODS
 from tests.test_conformance import COMBINATIONS, OPTIONS
 
 EVERYTHING = {**COMBINATIONS, **OPTIONS}
 ON_A_DEVICE = (
     "loop equals vector", "touched equals dense", "blocks change nothing", "resumes exactly", "repeats exactly"
 )  # fmt: skip
+ROUNDS = 4
+"""Enough for work of one epoch to be recorded, which it is in its second round, and replayed in two more."""
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 @pytest.mark.parametrize("check", ON_A_DEVICE)
 @pytest.mark.parametrize("name", EVERYTHING)
 def test_conforms_on_cuda(name: str, check: str) -> None:
     run: Any = CHECKS[check]
     run(EVERYTHING[name], device="cuda")
+
+
+def _after(one: Federation, first: int, last: int) -> dict[str, torch.Tensor]:
+    for number in range(first, last + 1):
+        one.round(number)
+    return {name: value.cpu() for name, value in one.pack().items()}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_replayed_rounds_equal_those_of_one_client_at_a_time(name: str) -> None:
+    many = federation(METHODS[name], small_world(), device="cuda", block_clients=9)
+    work: Any = many.work
+    found = _after(many, 1, ROUNDS)
+    assert work.engine.held, "stacks must wait for the next round"
+    assert all(phase.once_more.graph for fit in work.engine.held.values() for phase in fit.held.values())
+    expected = _after(federation(METHODS[name], small_world(), engine="loop"), 1, ROUNDS)
+    for part, value in expected.items():
+        assert torch.allclose(value.double(), found[part].double(), atol=1e-8, rtol=1e-6), part
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_run_resumed_among_replayed_rounds_goes_on_bit_for_bit(name: str) -> None:
+    whole, half, other = (
+        federation(METHODS[name], small_world(), device="cuda", dtype=torch.float32) for _ in range(3)
+    )
+    expected = _after(whole, 1, ROUNDS + 1)
+    other.unpack(_after(half, 1, 3))
+    for part, value in _after(other, 4, ROUNDS + 1).items():
+        assert torch.equal(value, expected[part]), part
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_every_client_has_its_own_number_of_steps(dtype: torch.dtype) -> None:
+    """Three clients of which the last is through first, against PyTorch's Adam of each alone."""
+    device = torch.device("cuda")
+    assert adam_kernel.works(device, dtype), "Triton must be there, or nothing is compared"
+    random = torch.Generator().manual_seed(0)
+    start = torch.randn(3, 70, 30, dtype=dtype, generator=random).to(device)
+    stack, alone = start.clone(), [one.clone() for one in start]
+    together = Adam(0.01).start([stack], [slice(0, 2), slice(2, 3)], 1)
+    each = [Adam(0.01).start([one], [...], 1) for one in alone]
+    for step in range(6):
+        active, count = (2, 3) if step < 2 else (1, 2)
+        grads = torch.randn(count, 70, 30, dtype=dtype, generator=random).to(device)
+        together.step([grads], active)
+        for mover, grad in zip(each, grads, strict=False):
+            mover.step([grad], 1)
+    wide = 1e-5 if dtype == torch.float32 else 1e-12  # of steps of 0.01
+    assert torch.allclose(stack, torch.stack(alone), atol=wide, rtol=0)
+    assert not torch.allclose(stack, start, atol=0.01)
+
+
+def test_what_the_round_changes_is_recorded_anew_and_what_comes_once_then_runs_plainly() -> None:
+    """Recordings share memory, of which one must be left when the next is made."""
+    device = torch.device("cuda")
+    recorder = Recorder(device)
+    pool, total = Pool(device), torch.zeros(3, device=device)
+    often, once = Repeated(recorder, 2, pool), Repeated(recorder, 1, pool)
+    for number in range(1, 5):
+        often.forget()
+        once.forget()
+        add = partial(total.add_, torch.ones_like(total), alpha=number)
+        once(add)
+        often(add)
+        often(add)
+        assert once.graph is None
+    assert often.graph is not None
+    assert total.tolist() == [30.0] * 3
+
+
+def test_the_collector_destroys_no_recording_while_another_is_made() -> None:
+    device = torch.device("cuda")
+    recorder, total = Recorder(device), torch.zeros(3, device=device)
+    recorder.warm = True
+
+    def cyclic() -> None:
+        """A recording that only the collector can let go."""
+        one: Any = Repeated(recorder, 2, Pool(device))
+        one(partial(total.add_, 1))
+        one.own = one
+
+    def busy() -> None:
+        garbage = [[] for _ in range(20_000)]  # far more than the collector's first threshold
+        total.add_(len(garbage) / 20_000)
+
+    for _ in range(3):
+        cyclic()
+        again = Repeated(recorder, 2, Pool(device))
+        again(busy)
+        again(busy)
+    assert total.tolist() == [9.0] * 3

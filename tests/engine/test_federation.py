@@ -15,7 +15,7 @@ from ownview.base.errors import DeviceError, SettingError, TrainingError
 from ownview.engine.blocks import Footprint, plan
 from ownview.engine.local import Runs
 from ownview.engine.machine import Machine, parse_bytes
-from ownview.engine.samples import touched
+from ownview.engine.samples import marked, touched
 from ownview.federation.round import Federation
 from ownview.seam.roles import shared, table
 from ownview.seam.training import Batch, Context, Params
@@ -49,10 +49,16 @@ def test_touched_rows_name_every_sampled_item_once(lists: list[list[int]]) -> No
     width = max(map(len, lists))
     sampled = torch.tensor([one + [7] * (width - len(one)) for one in lists])
     present = torch.tensor([[k < len(one) for k in range(width)] for one in lists])
-    items, num_rows, rows = touched(sampled, present)
-    for k, one in enumerate(lists):
-        assert items[k, : num_rows[k]].tolist() == sorted(set(one))
-        assert items[k][rows[k, : len(one)]].tolist() == one
+    for form in (touched, marked):  # the second is how a GPU does it
+        items, num_rows, rows = form(sampled, present, 10)
+        for k, one in enumerate(lists):
+            assert items[k, : num_rows[k]].tolist() == sorted(set(one))
+            assert items[k][rows[k, : len(one)]].tolist() == one
+        wider = form(sampled, present, 10, 12)
+        assert wider[0].shape == (len(lists), 12)
+        assert torch.equal(wider[0][:, : items.shape[1]], items)
+        assert torch.equal(wider[1], num_rows)
+        assert torch.equal(wider[2], rows)
 
 
 @given(st.lists(st.integers(1, 500), min_size=1, max_size=60), st.integers(1, 20), st.integers(10_000, 10**7))

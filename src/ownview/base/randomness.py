@@ -28,11 +28,11 @@ def generator(seed: int, purpose: str, *numbers: int) -> torch.Generator:
     return torch.Generator().manual_seed(derive(seed, purpose, *numbers))
 
 
-def bits(key: int, clients: Tensor, counters: Tensor) -> Tensor:
+def bits(key: int | Tensor, clients: Tensor, counters: Tensor) -> Tensor:
     """63 random bits for each client and counter, as non-negative int64.
 
     Args:
-        key: from `derive`.
+        key: from `derive`; in a tensor [] of int64 where work is recorded and replayed with another key.
         clients: integers, broadcast against `counters`.
         counters: integers that tell one draw of a client from another.
     """

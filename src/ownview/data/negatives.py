@@ -38,7 +38,9 @@ class NegativeSampler:
             )
         self.excluded, self.num_items, self.per_positive = excluded, num_items, per_positive
 
-    def draw(self, key: int, users: Tensor, positives: int, identities: Tensor | None = None) -> Tensor:
+    def draw(
+        self, key: int, users: Tensor, positives: int, identities: Tensor | None = None, longest: int | None = None
+    ) -> Tensor:
         """[B, positives, per_positive] item positions; for each positive they are distinct.
 
         Args:
@@ -47,9 +49,10 @@ class NegativeSampler:
             positives: the number of positives of the longest user (padding included).
             identities: [B] who the users are to the randomness; their positions where None. A client that is alone
                 on its device draws what it draws among all others, once it brings the identity it has there.
+            longest: the length of the longest excluded list of these users; looked up where None.
         """
         ranks = self._distinct_ranks(key, users, positives, users if identities is None else identities)
-        listed, real = self.excluded.padded(users)
+        listed, real = self.excluded.padded(users, longest)
         shifted = listed - torch.arange(listed.shape[1], device=users.device)
         shifted = torch.where(real, shifted, self.num_items)  # beyond every rank, so padding never counts
         flat = ranks.reshape(len(users), -1)
@@ -63,15 +66,22 @@ class NegativeSampler:
         allowed = (self.num_items - self.excluded.lengths_of(users))[:, None]
         position = torch.arange(positives, device=users.device)[None, :]
         drawn: list[Tensor] = []
+        ascending: list[Tensor] = []
         for k in range(self.per_positive):
             rank = below(bits(key, identities[:, None], position * self.per_positive + k), allowed - k)
-            for earlier in _ascending(drawn):
+            for earlier in ascending:
                 rank = rank + (rank >= earlier)
             drawn.append(rank)
+            if k + 1 < self.per_positive:
+                _insert(ascending, rank)
         return torch.stack(drawn, dim=-1)
 
 
-def _ascending(drawn: list[Tensor]) -> list[Tensor]:
-    if len(drawn) < 2:
-        return drawn
-    return list(torch.stack(drawn, dim=-1).sort(dim=-1).values.unbind(-1))
+def _insert(ascending: list[Tensor], new: Tensor) -> None:
+    """Put a number into each of many ascending lists, whose k-th numbers are `ascending[k]`.
+
+    By comparisons alone: sorting millions of lists of three numbers takes a GPU far longer.
+    """
+    for place, held in enumerate(ascending):
+        ascending[place], new = torch.minimum(held, new), torch.maximum(held, new)
+    ascending.append(new)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -55,18 +56,33 @@ class Ragged:
         """[B] how long the lists of some users are, found without a look at anybody else's."""
         return self.offsets[users + 1] - self.offsets[users]
 
+    def host_lengths_of(self, users: Tensor) -> Tensor:
+        """[B] the same for positions that are on the host: nobody waits for a GPU to learn them."""
+        return self._host_offsets[users + 1] - self._host_offsets[users]
+
+    @cached_property
+    def _host_offsets(self) -> Tensor:
+        return self.offsets.cpu()  # on a CPU these are the offsets themselves
+
     def of(self, user: int) -> Tensor:
         """One user's list."""
         return self.values[int(self.offsets[user]) : int(self.offsets[user + 1])]
 
-    def padded(self, users: Tensor) -> tuple[Tensor, Tensor]:
+    def padded(self, users: Tensor, longest: int | None = None) -> tuple[Tensor, Tensor]:
         """The lists of some users, side by side.
+
+        Args:
+            users: [B].
+            longest: the length of the longest of these lists, for who knows it; else it is looked up, which on a GPU
+                the host waits for.
 
         Returns:
             values [B, W] and mask [B, W], W the longest list (at least 1); padding repeats an arbitrary value.
         """
         start, length = self.offsets[users], self.lengths_of(users)
-        width = max(int(length.max()) if len(users) else 0, 1)
+        if longest is None:
+            longest = int(length.max()) if len(users) else 0
+        width = max(longest, 1)
         column = torch.arange(width, device=users.device)
         values = self.values if len(self.values) else self.values.new_zeros(1)  # where every list is empty
         index = (start[:, None] + column).clamp(max=len(values) - 1)

@@ -56,6 +56,11 @@ class Footprint:
         values = _COPIES * (per_row * rows + alone) + _WHOLE_COPIES * whole
         return values * self.bytes_per_value + samples * BYTES_PER_SAMPLE
 
+    @property
+    def row_bytes(self) -> int:
+        """Of one row of all tables that a client sees."""
+        return max(self._values[0], 1) * self.bytes_per_value
+
     @cached_property
     def _values(self) -> tuple[int, int, int]:
         """Values for each row at hand, values without rows, and values of whole tables beside personal ones."""

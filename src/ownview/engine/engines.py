@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
-from torch import Tensor
 
 from ownview.base.errors import OwnviewError, TrainingError
 from ownview.data.interactions import IdArray
-from ownview.engine.local import Opened, Plan, Runs, fit
+from ownview.engine.epochs import Runs
+from ownview.engine.local import Fit, Opened, Plan, Trained
 from ownview.engine.machine import Machine, keep_freed_memory
-from ownview.engine.replay import Recorder
+from ownview.engine.replay import QUEUES, Pool, Recorder, queue
 from ownview.engine.samples import Samples
 from ownview.seam.client import Client
 from ownview.seam.training import Context, Params
 
-Trained = tuple[Tensor, tuple[Opened, ...]]
-"""[B] mean loss of every client, and the openings of phases."""
+Stack = tuple[Params, Samples]
+"""Values of some clients by name, and their samples."""
 
 
 class Engine(ABC):
@@ -36,7 +38,7 @@ class Engine(ABC):
     def __init__(
         self, client: Client, name: str, seed: int, device: torch.device, users: IdArray, *, preparing: bool = False
     ) -> None:
-        self.client, self.name, self.seed, self.users = client, name, seed, users
+        self.client, self.name, self.seed, self.device, self.users = client, name, seed, device, users
         self.phases = (*client.phases, *client.before_predicting)
         first = len(client.phases)
         self.numbers = range(first, len(self.phases)) if preparing else range(first)
@@ -54,30 +56,132 @@ class Engine(ABC):
             tables: the names of parameters with rows.
         """
 
-    def _fit(self, params: Params, samples: Samples, runs: Runs, number: int, tables: frozenset[str]) -> Trained:
+    def train_all(
+        self, stacks: Sequence[Stack], context: Context, tables: frozenset[str], *, lasting: bool = False
+    ) -> list[Trained]:
+        """Train several stacks of a round: one after the other, unless an engine knows better.
+
+        Args:
+            stacks: see `train`; the values of each are in its `params` afterwards, maybe in other tensors.
+            context: of the round.
+            tables: the names of parameters with rows.
+            lasting: whether stacks of these sizes are likely to come again, and there is memory to wait for them.
+        """
+        return [self.train(params, samples, context, tables) for params, samples in stacks]
+
+    def renew(self) -> None:
+        """Give back what a round needed and no other does."""
+        self.recorder.renew()
+
+    def _plan(self, tables: frozenset[str]) -> Plan:
         work = self.client.training
-        plan = Plan(
-            self.phases, self.numbers, work.batch_size, 1 + work.negatives, self.seed, number, self.recorder, tables
-        )  # fmt: skip
-        return fit(self.client, params, samples, runs, plan)
+        return Plan(self.phases, self.numbers, work.batch_size, 1 + work.negatives, self.seed, self.recorder, tables)
 
     def _batches(self, samples: Samples) -> list[int]:
         return [math.ceil(size / self.client.training.batch_size) for size in samples.host_sizes]
 
 
 class VectorEngine(Engine):
-    """A stack at once, by `torch.vmap`; clients share no parameter, so their losses may be summed."""
+    """A stack at once, by `torch.vmap`; clients share no parameter, so their losses may be summed.
+
+    On a GPU several stacks are at work at once: the kernels of one fill the gaps between those of another.
+    """
+
+    held: dict[tuple[int, tuple[int, ...]], Fit]
+
+    def __init__(
+        self, client: Client, name: str, seed: int, device: torch.device, users: IdArray, *, preparing: bool = False
+    ) -> None:
+        super().__init__(client, name, seed, device, users, preparing=preparing)
+        self.held, self.used = {}, set[tuple[int, tuple[int, ...]]]()
+        self.at_once = device.type == "cuda"
+        # Halves of the samples are other ones in every round, and are not written into the same tensors.
+        self.may_last = all(self.phases[number].part == "all" for number in self.numbers)
 
     def train(self, params: Params, samples: Samples, context: Context, tables: frozenset[str]) -> Trained:
         """All together."""
-        batches = self._batches(samples)
+        with self._named(context, samples):
+            return Fit(self.client, params, samples, Runs.of(self._batches(samples)), self._plan(tables)).run(
+                context.round
+            )
+
+    def train_all(
+        self, stacks: Sequence[Stack], context: Context, tables: frozenset[str], *, lasting: bool = False
+    ) -> list[Trained]:
+        """At once on a GPU, in tensors that wait for the next round where that is wished."""
+        if not self.at_once:
+            return super().train_all(stacks, context, tables)
+        fits = [self._fit(place, *stack, tables, lasting=lasting) for place, stack in enumerate(stacks)]
+        with self._named(context, *(samples for _, samples in stacks)), self._aside(len(fits)) as streams:
+            # The busiest stack, which takes longest, begins; they take turns, so that none has to wait for the host.
+            at_work = [(fit.pieces(context.round), one) for fit, one in zip(fits, streams, strict=True)][::-1]
+            while at_work:
+                at_work = [one for one in at_work if _goes_on(*one)]
+        return [fit.trained for fit in fits]
+
+    @contextmanager
+    def _aside(self, count: int) -> Iterator[Sequence[torch.cuda.Stream | None]]:
+        """Queues of the GPU that begin with what has been asked for so far, and that whatever comes after waits for."""
+        if self.device.type == "cpu":
+            yield [None] * count
+            return
+        here = torch.cuda.current_stream(self.device)
+        aside = [queue(self.device, number) for number in range(min(count, QUEUES))]
+        for one in aside:
+            one.wait_stream(here)
         try:
-            return self._fit(params, samples, Runs.of(batches), context.round, tables)
+            yield [aside[place % QUEUES] for place in range(count)]
+        finally:
+            for one in aside:
+                here.wait_stream(one)
+
+    def renew(self) -> None:
+        """Let go of the stacks that were not seen in this round."""
+        self.held = {key: fit for key, fit in self.held.items() if key in self.used}
+        self.used.clear()
+        super().renew()
+
+    def _fit(self, place: int, params: Params, samples: Samples, tables: frozenset[str], *, lasting: bool) -> Fit:
+        """Tensors and recordings of a stack: those that waited for it, or new ones."""
+        key = (place, samples.host_sizes)
+        waiting = self.held.get(key)
+        if waiting is not None and waiting.takes(params, samples):
+            self.used.add(key)
+            waiting.load(params, samples)
+            return waiting
+        lasting = lasting and self.may_last
+        if lasting:  # nobody else may see what later rounds write here
+            params |= {name: value.clone(memory_format=torch.contiguous_format) for name, value in params.items()}
+            samples = samples.copied()
+        fit = Fit(
+            self.client, dict(params), samples, Runs.of(self._batches(samples)), self._plan(tables), Pool(self.device),
+            lasting=lasting,
+        )  # fmt: skip
+        if lasting:
+            self.held[key] = fit
+            self.used.add(key)
+        return fit
+
+    @contextmanager
+    def _named(self, context: Context, *samples: Samples) -> Iterator[None]:
+        """What goes wrong inside names the method and the round."""
+        try:
+            yield
         except Exception as error:
+            blocks = " and ".join(f"a block of {len(one.host_sizes)}" for one in samples)
             raise TrainingError(
-                f"{self.name} failed in round {context.round} on a block of {len(batches)} clients: {error}; "
+                f"{self.name} failed in round {context.round} on {blocks} clients: {error}; "
                 "run it with --engine loop to see on which client"
             ) from error
+
+
+def _goes_on(pieces: Iterator[None], stream: torch.cuda.Stream | None) -> bool:
+    """Ask for the next piece of work; False where there is none."""
+    with torch.cuda.stream(stream):
+        return next(pieces, _NOTHING) is not _NOTHING
+
+
+_NOTHING = object()
 
 
 class LoopEngine(Engine):
@@ -94,7 +198,7 @@ class LoopEngine(Engine):
         rows, (batches,) = len(mine.items), self._batches(mine)
         values = {name: value[k, :rows] if name in tables else value[k] for name, value in params.items()}
         try:
-            return self._fit(values, mine, Runs.alone(batches), context.round, tables)
+            return Fit(self.client, values, mine, Runs.alone(batches), self._plan(tables)).run(context.round)
         except OwnviewError:
             raise
         except Exception as error:

@@ -134,7 +134,7 @@ def machine(
         raise SettingError(f"unknown engine {engine!r}{suggestion(engine, ['vector', 'loop'])}")
     chosen = _device(device)
     amount = _half_of_free(chosen) if memory == "auto" else parse_bytes(memory)
-    side_by_side = 2048 if chosen.type == "cuda" else 128
+    side_by_side = 1 << 16 if chosen.type == "cuda" else 128  # on a GPU memory and time decide: see `planning`
     return Machine(chosen, memory=amount, engine=engine, block_clients=side_by_side, workers=workers)
 
 

@@ -6,7 +6,11 @@ are the same kernels on the same memory, so results do not change by a bit.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import torch
 
@@ -15,6 +19,34 @@ Work = Callable[[], None]
 _IDLE_SHARE = 0.1
 """Of the device's memory, how much may lie idle between rounds."""
 
+QUEUES = 8
+"""Stacks that a GPU works on at once; others stand in line behind them."""
+
+
+@functools.cache
+def queue(device: torch.device, number: int) -> torch.cuda.Stream:
+    """One of a GPU's queues beside its usual one, another for every number below 32.
+
+    What is recorded on a queue and what runs on it plainly share the scratch memory of the library for matrix products,
+    so everything that one stack does stays on one queue.
+    """
+    taken = {queue(device, earlier).cuda_stream for earlier in range(number)}
+    while True:  # PyTorch hands out 32 of them in turns
+        found = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+        if found.cuda_stream not in taken:
+            return found
+
+
+class Pool:
+    """Memory that recordings share which are replayed one after the other.
+
+    PyTorch refuses to record into memory of which no recording is left, so the latest one is held on to.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self.handle: Any = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+        self.latest: torch.cuda.CUDAGraph | None = None
+
 
 class Recorder:
     """Turns work into work that is recorded where that helps. One recorder serves one engine."""
@@ -22,58 +54,91 @@ class Recorder:
     def __init__(self, device: torch.device) -> None:
         self.device = device
         self.warm = False
+        self.stays = 0
         if device.type == "cuda":
             _set_up_products(device)
         self.renew()
 
     def renew(self) -> None:
-        """Let go of the memory of earlier recordings, once a round.
+        """Let go of the memory of earlier recordings, once a round, but for those that somebody holds.
 
-        Recordings are replayed one after the other, so those of a round may all work in the same memory. That memory
-        lives as long as a recording that uses it, hence the latest one is held on to. Every round has other shapes, so
-        what earlier ones needed would pile up; and while a recording is made, memory that lies idle cannot be taken
-        back. So it is given back here, once there is much of it.
+        Where every round has other shapes, what earlier ones needed would pile up; and while a recording is made,
+        memory that lies idle cannot be taken back. So it is given back here, once there is much more of it than the
+        last time: what recordings that are held work in lies idle between rounds too, and stays.
         """
-        self.latest: torch.cuda.CUDAGraph | None = None
-        self.pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None
+        self.pool = Pool(self.device)
         if self.device.type == "cuda":
             idle = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
-            if idle > _IDLE_SHARE * torch.cuda.get_device_properties(self.device).total_memory:
+            if idle - self.stays > _IDLE_SHARE * torch.cuda.get_device_properties(self.device).total_memory:
                 torch.cuda.empty_cache()
+                self.stays = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
 
-    def repeated(self, work: Work, times: int) -> Work:
-        """Work to be called `times` times; it must use the same tensors every time and wait for nothing.
 
-        The very first work of a recorder runs plainly once, because libraries set themselves up then.
+class Repeated:
+    """Work that is recorded when it is known to come more than once.
+
+    The very first work of a recorder runs plainly once, because libraries set themselves up then.
+
+    Args:
+        recorder: of the engine.
+        times: how often it comes in a round.
+        pool: where what is recorded works.
+    """
+
+    def __init__(self, recorder: Recorder, times: int, pool: Pool) -> None:
+        self.recorder, self.times, self.pool = recorder, times, pool
+        self.calls = 0
+        self.graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self, work: Work) -> None:
+        """Do it once more: the same work on the same tensors every time, which must wait for nothing.
+
+        It is given with every call. Held here, it would hold who holds this, and memory would wait for the collector.
         """
-        if self.device.type != "cuda" or times < 2:
-            return work
-        graph: torch.cuda.CUDAGraph | None = None
+        self.calls += 1
+        recorder = self.recorder
+        if recorder.device.type != "cuda" or not recorder.warm or (self.times < 2 and self.calls < 2):
+            recorder.warm = True
+            work()
+            return
+        self.graph = self.graph or self._recorded(work)
+        self.graph.replay()
 
-        def replayed() -> None:
-            nonlocal graph
-            if not self.warm:
-                self.warm = True
-                work()
-                return
-            graph = graph or self._record(work)
-            graph.replay()
+    def forget(self) -> None:
+        """The work is another now: drop what is recorded, and record it only if it comes again."""
+        self.graph, self.calls = None, 0
 
-        return replayed
-
-    def _record(self, work: Work) -> torch.cuda.CUDAGraph:
+    def _recorded(self, work: Work) -> torch.cuda.CUDAGraph:
+        device = self.recorder.device
+        here = torch.cuda.current_stream(device)
+        usual = torch.cuda.default_stream(device)
+        aside = queue(device, 0) if here == usual else here  # nothing can be recorded on the usual one
         graph = torch.cuda.CUDAGraph()
-        stream = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream(self.device))
-        with torch.cuda.stream(stream):
-            graph.capture_begin(pool=self.pool)
+        aside.wait_stream(here)
+        with torch.cuda.stream(aside), _nothing_collected():
+            graph.capture_begin(pool=self.pool.handle)
             try:
                 work()
-            finally:
-                graph.capture_end()
-        torch.cuda.current_stream(self.device).wait_stream(stream)
-        self.latest = graph
+            except BaseException:
+                with suppress(RuntimeError):  # what went wrong first is what is told
+                    graph.capture_end()
+                raise
+            graph.capture_end()
+        here.wait_stream(aside)
+        self.pool.latest = graph
         return graph
+
+
+@contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Python's collector stands still: a recording breaks off where an older one is destroyed meanwhile."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _set_up_products(device: torch.device) -> None:

@@ -86,6 +86,14 @@ class ReportingWork:
         """One block after the other: what they draw is as large as what they hold."""
         return [[block] for block in blocks]
 
+    def draw(self, number: int, wave: Sequence[Tensor]) -> Sequence[Reported]:
+        """All samples of the blocks of a wave."""
+        return [self.samples(number, block) for block in wave]
+
+    def do_all(self, drawn: Sequence[Reported], downloads: Sequence[Download]) -> Sequence[Upload]:
+        """The blocks of a wave report."""
+        return [self.do(samples, download) for samples, download in zip(drawn, downloads, strict=True)]
+
     def samples(self, number: int, block: Tensor) -> Reported:
         """All samples of some clients in round `number`, over all items; 0 where the method needs none."""
         home, width = self.home, self.home.world.num_items

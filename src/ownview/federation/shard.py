@@ -63,15 +63,15 @@ class Shard:
         work = self.work
         work.home.clients.begin(first, cohort)
         for wave in work.waves(work.blocks(cohort)):
-            drawn = [(block, work.samples(first.round, block)) for block in wave]
+            drawn = work.draw(first.round, wave)
             clock.lap("sample")
-            for block, samples in drawn:
-                download = download_for(block)
-                upload = work.do(samples, download)
-                clock.lap("train")
+            downloads = [download_for(block) for block in wave]
+            uploads = work.do_all(drawn, downloads)
+            clock.lap("train")
+            for block, download, upload in zip(wave, downloads, uploads, strict=True):
                 self._send(upload, download, inbox)
                 inbox.traffic.downloaded(download, len(block))
-                clock.lap("server")
+            clock.lap("server")
         return work.loss(first.round)
 
     def _send(self, upload: Upload, download: Download, inbox: Inbox) -> None:

@@ -12,10 +12,12 @@ from torch import Tensor
 from ownview.base.errors import TrainingError
 from ownview.base.randomness import derive
 from ownview.data.negatives import NegativeSampler
-from ownview.engine.blocks import BYTES_PER_SAMPLE, Footprint, plan
+from ownview.engine.blocks import Footprint
 from ownview.engine.engines import LoopEngine, engine
-from ownview.engine.local import Opened, open_with
-from ownview.engine.samples import Samples, draw_samples
+from ownview.engine.epochs import open_with
+from ownview.engine.local import Opened
+from ownview.engine.planning import plan
+from ownview.engine.samples import Foreseen, Samples, draw_samples
 from ownview.federation.messages import Download, Upload
 from ownview.federation.soundness import names_moved
 from ownview.federation.work import Household
@@ -34,57 +36,93 @@ class TrainingWork:
         moved = names_moved(home.client)
         self.sent = frozenset(name for name, param in params.items() if param.sends and name in moved)
         self.seen: list[tuple[Tensor, Tensor, Tensor]] = []
+        self.cut: tuple[Tensor, list[Tensor]] | None = None
+        self.lasting = False
 
     def blocks(self, clients: Tensor) -> Sequence[Tensor]:
         """Clients that train side by side."""
         if not len(clients):
             return []
-        samples = self.home.train.lengths[clients] * (1 + self.work.negatives)
-        machine = self.home.machine
-        return plan(clients, samples, self.footprint, machine.block_bytes, machine.block_clients)
+        host = clients.cpu()
+        if self.cut is not None and torch.equal(self.cut[0], host):
+            return self.cut[1]
+        samples = self.home.train.host_lengths_of(host) * (1 + self.work.negatives)
+        found = plan(clients, samples, self.footprint, self.home.machine, self.work.batch_size)
+        if clients.is_cuda:  # where a round is short, and memory for a number a client is there
+            self.cut = host, found
+        return found
 
     def waves(self, blocks: Sequence[Tensor]) -> Sequence[Sequence[Tensor]]:
-        """Blocks whose samples are drawn together.
+        """Blocks that are drawn and trained together: on a CPU one at a time, on a GPU what memory allows.
 
-        Drawing makes the host wait for a GPU; drawn for many blocks at once, the host can prepare a block while the
-        GPU still trains the last one. On a CPU there is nothing to gain.
+        Drawing makes the host wait for a GPU; drawn for many blocks at once, it waits once. Where all blocks are one
+        wave, what was recorded of it is kept for the next round.
         """
         machine = self.home.machine
         if machine.device.type == "cpu":
             return [[block] for block in blocks]
         waves: list[list[Tensor]] = []
         room = 0
-        for block in blocks:
-            needed = int(self.home.train.lengths[block].sum()) * (1 + self.work.negatives) * BYTES_PER_SAMPLE
+        first = torch.stack([block[0] for block in blocks]).cpu() if len(blocks) else torch.arange(0)
+        busiest = (self.home.train.host_lengths_of(first) * (1 + self.work.negatives)).tolist()
+        for block, samples in zip(blocks, busiest, strict=True):
+            needed = self.footprint.of(samples) * len(block)
             if not waves or needed > room:
                 waves.append([])
-                room = machine.memory // 8
+                room = machine.block_bytes
             waves[-1].append(block)
             room -= needed
+        self.lasting = len(waves) == 1
         return waves
 
     def samples(self, number: int, block: Tensor) -> Samples:
         """A round's training samples of some clients."""
-        home = self.home
-        key, identities, machine = derive(home.seed, "negatives", number), home.clients.identities[block], home.machine
+        return self._drawn(number, block, None)
+
+    def draw(self, number: int, wave: Sequence[Tensor]) -> Sequence[Samples]:
+        """A round's training samples of a wave; the host waits for a GPU once."""
+        if self.home.machine.device.type == "cpu" or self.home.machine.dense:
+            return [self.samples(number, block) for block in wave]
+        places = torch.split(torch.cat(list(wave)).cpu(), [len(block) for block in wave])
+        known = [Foreseen.of(place, self.home.train, self.sampler) for place in places]
+        drawn = [self._drawn(number, block, one) for block, one in zip(wave, known, strict=True)]
+        most = torch.stack([one.num_rows.max() for one in drawn]).tolist()
+        fits = [rows <= one.rows for rows, one in zip(most, known, strict=True)]
+        return [
+            one if fine else self.samples(number, block) for one, fine, block in zip(drawn, fits, wave, strict=True)
+        ]
+
+    def _drawn(self, number: int, block: Tensor, foreseen: Foreseen | None) -> Samples:
+        home, machine = self.home, self.home.machine
+        key, identities = derive(home.seed, "negatives", number), home.clients.identities[block]
         return draw_samples(
-            key, block, identities, home.train, self.sampler, machine.dtype, dense=machine.dense, pairs=self.work.pairs
-        )
+            key, block, identities, home.train, self.sampler, machine.dtype, dense=machine.dense, pairs=self.work.pairs,
+            foreseen=foreseen,
+        )  # fmt: skip
 
     def do(self, samples: Samples, download: Download) -> Upload:
         """Train a block, keep what is its clients' own, and send what changed."""
+        return self.do_all([samples], [download])[0]
+
+    def do_all(self, drawn: Sequence[Samples], downloads: Sequence[Download]) -> Sequence[Upload]:
+        """The same for the blocks of a wave, together."""
         clients, params = self.home.clients, self.home.client.params
-        context = Context(download.round)
-        opened = clients.open(samples, download)
-        values = opened.values
-        begun = {name: values[name].clone() for name in self.sent if params[name].role.sends == "change"}
-        losses, openings = self.engine.train(values, samples, context, clients.row_names)
-        rewritten = self._rewritten(samples, opened.beside, openings, context)
-        # A sum is finite only if every term is: one cheap pass.
-        sums = [losses, *(values[name].reshape(len(losses), -1).sum(1) for name in params if name in values)]
-        self.seen.append((samples.clients, losses, torch.isfinite(torch.stack(sums))))
-        clients.keep_trained(samples, values, rewritten)
-        return self._upload(samples, values, begun)
+        context = Context(downloads[0].round)
+        opened = [clients.open(samples, download) for samples, download in zip(drawn, downloads, strict=True)]
+        changing = [name for name in self.sent if params[name].role.sends == "change"]
+        begun = [{name: one.values[name].clone() for name in changing} for one in opened]
+        stacks = [(one.values, samples) for one, samples in zip(opened, drawn, strict=True)]
+        trained = self.engine.train_all(stacks, context, clients.row_names, lasting=self.lasting)
+        uploads = []
+        for samples, one, before, (losses, openings) in zip(drawn, opened, begun, trained, strict=True):
+            values = one.values
+            rewritten = self._rewritten(samples, one.beside, openings, context)
+            # A sum is finite only if every term is: one cheap pass.
+            sums = [losses, *(values[name].reshape(len(losses), -1).sum(1) for name in params if name in values)]
+            self.seen.append((samples.clients, losses, torch.isfinite(torch.stack(sums))))
+            clients.keep_trained(samples, values, rewritten)
+            uploads.append(self._upload(samples, values, before))
+        return uploads
 
     def _upload(self, samples: Samples, values: Params, begun: Params) -> Upload:
         clients, params = self.home.clients, self.home.client.params
@@ -92,7 +130,8 @@ class TrainingWork:
         rows = {name: value for name, value in changes.items() if params[name].rows}
         whole = {name: value for name, value in changes.items() if name not in rows}
         for name in (one for one in self.sent if params[one].role.sends == "whole"):
-            whole[name] = clients.whole(name, samples.clients) if params[name].rows else values[name]
+            # A copy: the next round may train in the same tensors.
+            whole[name] = clients.whole(name, samples.clients) if params[name].rows else values[name].clone()
         touched = samples.sampled_rows if self.home.machine.dense else samples.real_rows
         return Upload(samples.identities, samples.sizes, samples.items, touched, rows, whole)
 
@@ -113,7 +152,7 @@ class TrainingWork:
 
     def loss(self, number: int) -> float | None:
         """Mean loss over clients; names client and parameter where something is not finite."""
-        self.engine.recorder.renew()
+        self.engine.renew()
         if not self.seen:
             return None
         clients, losses = (torch.cat(column) for column in list(zip(*self.seen, strict=True))[:2])

@@ -58,7 +58,13 @@ class Work(Protocol):
         """What a block draws for round `number`."""
 
     def waves(self, blocks: Sequence[Tensor]) -> Sequence[Sequence[Tensor]]:
-        """Blocks whose samples are drawn together."""
+        """Blocks that are drawn together and work together."""
+
+    def draw(self, number: int, wave: Sequence[Tensor]) -> Sequence[Any]:
+        """What the blocks of a wave draw for round `number`."""
+
+    def do_all(self, drawn: Sequence[Any], downloads: Sequence[Download]) -> Sequence[Upload]:
+        """What `do` does, for the blocks of a wave."""
 
     def do(self, samples: Any, download: Download) -> Upload:
         """A block works on its samples and keeps what is its own; returns what it sends."""

@@ -3,6 +3,8 @@
 Clients are stacked along the leading axis in runs: slices of clients that take equally many steps. The runs are
 sorted so that those still at work are always the first ones. Adam counts steps per run, because its bias
 correction depends on them. One client alone has no leading axis, and its only run is `...`.
+
+On a GPU a stack of clients counts steps per client: one kernel then does for all runs.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.optim.adam import adam
 
+from ownview.seam import adam_kernel
+
 Run = slice | EllipsisType
 """Which clients of the leading axis."""
 
@@ -28,6 +32,9 @@ class Mover(Protocol):
 
         `shrink` holds the weights of |x| (see `Step`), a row each, for the same clients; Sgd's movers heed it.
         """
+
+    def restart(self, number: int) -> None:
+        """Be as at the start of round `number`, in the same tensors: recorded steps go on with them."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +53,14 @@ class Sgd:
 
     def start(self, params: Sequence[Tensor], runs: Sequence[Run], number: int) -> Mover:
         """Begin to move `params` in place in round `number`."""
-        rate = self.learning_rate * self.round_decay ** (number - 1)
-        if self.step_decay == 1.0:
-            return _SgdMover(rate, params, runs)
-        return _DecayingSgdMover(rate, self.step_decay, params, runs)
+        if self.step_decay == 1.0 and (self.round_decay == 1.0 or not _stacked_on_gpu(params, runs)):
+            return _SgdMover(self, number, params, runs)
+        kind = _DecayingByClient if _stacked_on_gpu(params, runs) else _DecayingSgdMover
+        return kind(self, number, params, runs)
+
+    def rate(self, number: int) -> float:
+        """Of the first step of round `number`."""
+        return self.learning_rate * self.round_decay ** (number - 1)
 
 
 @dataclass(frozen=True)
@@ -63,6 +74,9 @@ class Adam:
 
     def start(self, params: Sequence[Tensor], runs: Sequence[Run], number: int) -> Mover:
         """Begin to move `params` in place, with zero moments, whatever the round."""
+        plain = all(param.is_contiguous() for param in params)  # the kernel walks through memory
+        if plain and _stacked_on_gpu(params, runs) and adam_kernel.works(params[0].device, params[0].dtype):
+            return _AdamByClient(self, params)
         return _AdamMover(self, params, runs)
 
 
@@ -80,9 +94,20 @@ def soft_threshold_(values: Tensor, threshold: Tensor) -> None:
     values.copy_(values.sign().mul_((values.abs() - wide).clamp_(min=0)))
 
 
+def _stacked_on_gpu(params: Sequence[Tensor], runs: Sequence[Run]) -> bool:
+    """There a launch costs more than the arithmetic: all clients are moved at once, whatever their run."""
+    return params[0].is_cuda and runs[0] is not ...
+
+
 class _SgdMover:
-    def __init__(self, rate: float, params: Sequence[Tensor], runs: Sequence[Run]) -> None:
-        self.rate, self.params, self.runs = rate, params, runs
+    """The rate is a plain number. Recorded steps keep it, so where they are recorded it is the same in all rounds."""
+
+    def __init__(self, rule: Sgd, number: int, params: Sequence[Tensor], runs: Sequence[Run]) -> None:
+        self.rule, self.rate, self.params, self.runs = rule, rule.rate(number), params, runs
+
+    def restart(self, number: int) -> None:
+        """The rate of the round."""
+        self.rate = self.rule.rate(number)
 
     def step(self, grads: Sequence[Tensor], active: int, shrink: Tensor | None = None) -> None:
         """Move in place."""
@@ -97,9 +122,15 @@ class _SgdMover:
 class _DecayingSgdMover:
     """Rates live in tensors, one a run, so that a replayed epoch goes on from where the last one ended."""
 
-    def __init__(self, rate: float, decay: float, params: Sequence[Tensor], runs: Sequence[Run]) -> None:
-        self.decay, self.params, self.runs = decay, params, runs
-        self.rates = [torch.full((), rate, dtype=params[0].dtype, device=params[0].device) for _ in runs]
+    def __init__(self, rule: Sgd, number: int, params: Sequence[Tensor], runs: Sequence[Run]) -> None:
+        self.rule, self.params, self.runs = rule, params, runs
+        self.rates = [torch.empty((), dtype=params[0].dtype, device=params[0].device) for _ in runs]
+        self.restart(number)
+
+    def restart(self, number: int) -> None:
+        """The rate of the round's first step."""
+        for rate in self.rates:
+            rate.fill_(self.rule.rate(number))
 
     def step(self, grads: Sequence[Tensor], active: int, shrink: Tensor | None = None) -> None:
         """Move in place, each run at its own rate."""
@@ -108,7 +139,35 @@ class _DecayingSgdMover:
                 param[run].sub_(grad[run] * rate)
                 if shrink is not None:
                     soft_threshold_(param[run], shrink[run] * rate)
-            rate.mul_(self.decay)
+            rate.mul_(self.rule.step_decay)
+
+
+class _DecayingByClient:
+    """The same for a stack on a GPU: a rate for each client, and one kernel a parameter."""
+
+    def __init__(self, rule: Sgd, number: int, params: Sequence[Tensor], runs: Sequence[Run]) -> None:
+        self.rule, self.params = rule, params
+        self.rates = params[0].new_empty(len(params[0]))
+        self.restart(number)
+
+    def restart(self, number: int) -> None:
+        """The rate of the round's first step, for everybody."""
+        self.rates.fill_(self.rule.rate(number))
+
+    def step(self, grads: Sequence[Tensor], active: int, shrink: Tensor | None = None) -> None:
+        """Move in place, each client at its own rate."""
+        rates = self.rates[: len(grads[0])]
+        for param, grad in zip(self.params, grads, strict=True):
+            here = param[: len(grad)]
+            here.addcmul_(grad, _wide(rates, grad), value=-1)
+            if shrink is not None:
+                soft_threshold_(here, shrink * _wide(rates, shrink))
+        rates.mul_(self.rule.step_decay)
+
+
+def _wide(numbers: Tensor, like: Tensor) -> Tensor:
+    """[B, 1, ...] of [B], as many axes as `like` has."""
+    return numbers.reshape(-1, *[1] * (like.dim() - 1))
 
 
 class _AdamMover:
@@ -121,6 +180,11 @@ class _AdamMover:
         self.seconds = [v[run] for run in runs for v in seconds]
         self.counters = [torch.zeros((), device=p.device) for _ in runs for p in params]
         self.per_run = len(params)
+
+    def restart(self, number: int) -> None:
+        """No moments, no steps."""
+        for tensor in (*self.firsts, *self.seconds, *self.counters):
+            tensor.zero_()
 
     def step(self, grads: Sequence[Tensor], active: int, shrink: Tensor | None = None) -> None:
         """Move in place; one fused kernel covers all runs and parameters. `Step` lets no `shrink` come here."""
@@ -142,3 +206,25 @@ class _AdamMover:
             eps=self.rule.epsilon,
             maximize=False,
         )
+
+
+class _AdamByClient:
+    """Adam of a stack on a GPU: a kernel a parameter for all clients, each with its own number of steps."""
+
+    def __init__(self, rule: Adam, params: Sequence[Tensor]) -> None:
+        self.params = params
+        self.firsts = [torch.zeros_like(p) for p in params]
+        self.seconds = [torch.zeros_like(p) for p in params]
+        self.steps = params[0].new_zeros(len(params[0]), dtype=torch.float64)
+        self.rule = adam_kernel.constants(rule.learning_rate, rule.beta1, rule.beta2, rule.epsilon, params[0].device)
+
+    def restart(self, number: int) -> None:
+        """No moments, no steps."""
+        for tensor in (*self.firsts, *self.seconds, self.steps):
+            tensor.zero_()
+
+    def step(self, grads: Sequence[Tensor], active: int, shrink: Tensor | None = None) -> None:
+        """Move in place. `Step` lets no `shrink` come here."""
+        self.steps[: len(grads[0])].add_(1)
+        for at_work in zip(self.params, grads, self.firsts, self.seconds, strict=True):
+            adam_kernel.move(*at_work, self.steps, self.rule)
