@@ -29,7 +29,8 @@ def test_by_hand() -> None:
             total.add_(torch.tensor(losses))
             values.add_(1)
 
-        goes_on.append(stop.run(epoch))
+        stop.take(epoch)
+        goes_on.append(stop.goes_on)
     # Client 0 stops after two epochs (0.05 of 1), client 1 after four (11/3 to 11/3).
     assert stop.epochs.tolist() == [2, 4]
     assert values.tolist() == [[2.0] * 3, [4.0] * 3]
@@ -40,7 +41,9 @@ def test_by_hand() -> None:
 def test_without_tolerance_everybody_goes_on() -> None:
     total = torch.zeros(())
     stop = EarlyStop(0.0, [], total, torch.tensor(1))
-    assert all(stop.run(lambda: None) for _ in range(3))
+    for _ in range(3):
+        stop.take(lambda: None)
+        assert stop.goes_on
     assert int(stop.epochs) == 3
 
 

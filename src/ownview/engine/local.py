@@ -38,11 +38,6 @@ class EarlyStop:
         self.epochs = torch.zeros_like(sizes)
         self.last = torch.full_like(total_loss, torch.inf)
 
-    def run(self, epoch: Callable[[], None]) -> bool:
-        """Run one more epoch; False once nobody is left, where finding out does not make the host wait for a GPU."""
-        self.take(epoch)
-        return self.goes_on
-
     def take(self, epoch: Callable[[], None]) -> None:
         """One more epoch, and who stays at work after it."""
         if self.tolerance == 0:
