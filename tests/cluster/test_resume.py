@@ -15,7 +15,7 @@ from ownview.cluster.federation import ClusterFederation
 from ownview.engine.machine import Workers
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import resume, run
-from tests.outcome import killed
+from tests.apart import killed
 
 pytestmark = pytest.mark.xdist_group("workers")  # two test processes would start Ray twice
 ROUNDS = 4
