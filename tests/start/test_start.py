@@ -70,6 +70,17 @@ def test_the_same_command_goes_on_and_ends_the_same(ownview: Callable[..., Outco
         assert files(Path(f"again{times}")) == whole
 
 
+def test_a_model_of_which_there_is_a_folder_and_nothing_in_it_is_fitted(ownview: Callable[..., Outcome]) -> None:
+    """A process may be killed right after it made the folder."""
+    assert ownview(*QUICK).code == 0
+    whole = files(PLACE)
+    for path in (PLACE / "lists.csv", *(PLACE / "model").iterdir()):
+        path.unlink()
+    outcome = ownview(*QUICK)
+    assert outcome.code == 0, outcome.err
+    assert files(PLACE) == whole
+
+
 def test_other_data_in_the_same_folder_is_refused(ownview: Callable[..., Outcome]) -> None:
     assert ownview(*QUICK).code == 0
     with Path("shop.csv").open("a") as file:

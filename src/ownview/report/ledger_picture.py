@@ -96,7 +96,7 @@ def _axes(along: str, upwards: str) -> list[str]:
 
 
 def _legend(points: Sequence[Point]) -> str:
-    parts, x = [], float(_LEFT)
+    parts, x = [], 16.0
     for paper in (name for name in CITATIONS if any(one.paper == name for one in points)):
         y = _HEIGHT - 16
         parts.append(

@@ -268,7 +268,7 @@ def _apart(task: Task, memory: str, data_dir: Path | None, news: News, stop: Eve
 
 def _one(task: Task, memory: str, data_dir: Path | None, on_round: OnRound) -> None:
     experiment, folder = task
-    if (folder / "experiment.toml").is_file():
+    if RunFolder(folder).begun:
         resume(folder, memory=memory, data_dir=data_dir, on_round=on_round, asked=experiment.identity())
     else:
         RunFolder(folder).drop_if_not_begun()

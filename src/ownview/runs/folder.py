@@ -81,6 +81,11 @@ class RunFolder:
         return cls(path)
 
     @property
+    def begun(self) -> bool:
+        """Whether there is something to go on with; a process may have been killed right after it made the folder."""
+        return is_file(self.path / "experiment.toml")
+
+    @property
     def finished(self) -> bool:
         """Whether the result is there."""
         return (self.path / "result.json").is_file()

@@ -104,7 +104,7 @@ class Steps:
     def fit(self, best: Run, on_round: OnRound) -> Run:
         """The best method trained on everything; goes on where it was stopped."""
         place = self.folder.model
-        if place.exists():
+        if RunFolder(place).begun:
             return resume(place, memory=self.memory, on_round=on_round)
         return run(fit_like(best.folder.path), out=place, memory=self.memory, on_round=on_round)
 
