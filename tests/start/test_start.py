@@ -81,6 +81,13 @@ def test_a_model_of_which_there_is_a_folder_and_nothing_in_it_is_fitted(ownview:
     assert files(PLACE) == whole
 
 
+def test_a_record_that_was_never_finished_is_no_other_thing(ownview: Callable[..., Outcome]) -> None:
+    (PLACE / ".start.json.0123abcd").mkdir(parents=True)
+    outcome = ownview(*QUICK)
+    assert outcome.code == 0, outcome.err
+    assert not list(PLACE.glob(".*"))
+
+
 def test_other_data_in_the_same_folder_is_refused(ownview: Callable[..., Outcome]) -> None:
     assert ownview(*QUICK).code == 0
     with Path("shop.csv").open("a") as file:

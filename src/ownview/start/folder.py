@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError, OutputError
-from ownview.base.files import make_folder, write_json
+from ownview.base.files import drop_unfinished, make_folder, write_json
 from ownview.data.catalog import catalog
 from ownview.data.download import sha256_of
 from ownview.data.interactions import Interactions
@@ -54,6 +54,7 @@ class StartFolder:
         if self._record.is_file():
             self._require_same(_read(self._record), self._asked())
             return read(self.data / INTERACTIONS, name=self.data.name, titles=self._own_titles())
+        drop_unfinished(self._record)
         if self.path.exists() and any(one.name != self.data.parent.name for one in self.path.iterdir()):
             raise OutputError(f"{self.path}: holds other things; choose another --out")
         return read(self.file, columns=self.columns or None, name=self.data.name, titles=self.titles)
