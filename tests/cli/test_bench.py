@@ -313,3 +313,19 @@ def test_killed_at_any_moment_it_ends_with_the_same_files(ownview: Callable[...,
     process.wait()
     assert ownview(*arguments, "1").code == 0
     assert written("killed") == written("whole")
+
+
+def test_what_has_finished_is_put_together_and_compared(ownview: Callable[..., Outcome]) -> None:
+    nothing = ownview(*BENCH, "--gather")
+    assert nothing.code == 2
+    assert nothing.err == "ownview: --gather: none of the 8 runs has finished in runs/bench/tiny\n"
+    for method in ("popularity", "fedmf"):
+        assert ownview(*BENCH, "--method", method, "--protocol", "honest", "--record", "kept").code == 0
+    apart = json.loads(Path("kept/tiny.json").read_text())
+    assert len(apart["runs"]) == 4
+    assert apart["comparison"] == [], "rows that were recorded at different times"
+    assert ownview(*BENCH, "--gather", "--record", "kept").code == 0
+    together = json.loads(Path("kept/tiny.json").read_text())
+    assert together["runs"] == apart["runs"]
+    assert {one["method"] for one in together["comparison"]} == {"popularity", "fedmf (small)"}
+    assert len(list(Path("runs/bench/tiny/runs").iterdir())) == 4, "nothing was run"

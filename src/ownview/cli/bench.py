@@ -19,6 +19,7 @@ from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import MOST_SEEDS, free_cores
+from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
 from ownview.runs.table import counted, grouped
 from ownview.studies.bench.results import (
@@ -32,7 +33,7 @@ from ownview.studies.bench.results import (
     write_document,
 )
 from ownview.studies.bench.suite import load_suite, part_of, plan, require_data, suites
-from ownview.studies.grid import Planned, carry_out, carry_out_in_order, each_once, unfinished
+from ownview.studies.grid import Planned, carry_out, carry_out_in_order, unfinished
 
 RESULTS = "results.json"
 PAGE = "results.md"
@@ -59,6 +60,9 @@ def command(
     record: Annotated[
         Path | None, typer.Option("--record", help="Folder whose SUITE.json takes the results up, to be committed.")
     ] = None,
+    gather: Annotated[
+        bool, typer.Option("--gather", help="Run nothing, put together what has finished in the folder.")
+    ] = False,
     jobs: Jobs = None,
     device: Device = "auto",
     memory: Memory = "auto",
@@ -85,13 +89,10 @@ def command(
     if record is not None and rounds is not None:
         raise SettingError("--rounds: not with --record, which takes up runs as the suite declares them")
     require_data(planned, data_dir)
-    work, side_by_side = each_once((one.experiment, one.folder) for one in planned), jobs or free_cores(device)
-    with live(f"suite {declared.name}", planned, side_by_side, quiet=as_json) as on_round:
-        # One thread a run: results hang on nothing that differs from one start to the next.
-        carry = partial(
-            carry_out, jobs=side_by_side, memory=memory, data_dir=data_dir, on_round=on_round, threads=1
-        )  # fmt: skip
-        failures = carry_out_in_order(planned, carry)
+    if gather:
+        planned, failures = _finished(planned, folder), dict[Path, str]()
+    else:
+        failures = _carried_out(planned, declared.name, jobs or free_cores(device), memory, data_dir, quiet=as_json)
     finished = ((one.data, open_run(one.folder)) for one in planned if one.folder not in failures)
     for runs in grouped(finished).values():  # what the probes find lies in the run folders then
         findings_of(runs, probe=True, data_dir=data_dir)
@@ -105,7 +106,26 @@ def command(
         write_document(path, combined(declared, whole, found, before))
     _show(found, folder, as_json)
     if failures:
-        raise TrainingError(f"{len(failures)} of {len(work)} runs failed; {folder / PAGE} says which and why")
+        asked = len({one.folder for one in planned})
+        raise TrainingError(f"{len(failures)} of {asked} runs failed; {folder / PAGE} says which and why")
+
+
+def _carried_out(
+    planned: list[Planned], suite: str, jobs: int, memory: str, data_dir: Path | None, *, quiet: bool
+) -> dict[Path, str]:
+    """Run what is not there yet; the folders of runs that failed, and why."""
+    with live(f"suite {suite}", planned, jobs, quiet=quiet) as on_round:
+        # One thread a run: results hang on nothing that differs from one start to the next.
+        carry = partial(carry_out, jobs=jobs, memory=memory, data_dir=data_dir, on_round=on_round, threads=1)
+        return carry_out_in_order(planned, carry)
+
+
+def _finished(planned: list[Planned], folder: Path) -> list[Planned]:
+    """Those of them that are there; rows of one dataset that were made at different times are compared then."""
+    found = [one for one in planned if RunFolder(one.folder).finished]
+    if not found:
+        raise SettingError(f"--gather: none of the {len(planned)} runs has finished in {folder}")
+    return found
 
 
 def _show(found: Document, folder: Path, as_json: bool) -> None:
