@@ -57,7 +57,7 @@ def test_p_agrees_with_scipy_and_the_effect_with_its_statistic() -> None:
     assert test.effect == pytest.approx(t / math.sqrt(300)), "d_z is the paired t over the root of the users"
 
 
-@pytest.mark.parametrize("users", [1, 2, 5, 9, 14])
+@pytest.mark.parametrize("users", [1, 2, 5, 9, 14, 40, 60])
 @pytest.mark.parametrize("choices", [2, 3, 1000])
 def test_p_of_few_users_agrees_with_scipy_with_shared_ranks_and_without(users: int, choices: int) -> None:
     random = np.random.default_rng(users)

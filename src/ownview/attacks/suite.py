@@ -113,7 +113,7 @@ def from_one_upload(scene: Scene, clients: int, seed: int = 0, number: int = 1) 
         number: of the round that the upload belongs to, from 1.
     """
     chosen = victims(scene.split.num_users, clients, seed)
-    view, federation = watch(scene, chosen, number, cohort=chosen if number == 1 else None)
+    view, federation = watch(scene, chosen, number, chosen if number == 1 else None, uploads_alone=True)
     every = single_uploads(view.of_round(number), federation, scene, seed)
     found = [one for one in every if "precision" in one.values and one.sees == sign.SEES]
     nothing = without("one upload", "one upload", Inapplicable("no message says anything of single items"))

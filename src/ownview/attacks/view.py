@@ -56,11 +56,13 @@ class CuriousServer(AggregationServer):
         terms: of the federation.
         noted: [V] identities of the clients whose messages it notes.
         cohort: who takes part in every round; the federation's own choice where None.
+        idle_in: the round whose sums it only notes, because nobody looks at what would come of them; 0 for none.
     """
 
-    def __init__(self, terms: Terms, noted: Tensor, cohort: Tensor | None = None) -> None:
+    def __init__(self, terms: Terms, noted: Tensor, cohort: Tensor | None = None, idle_in: int = 0) -> None:
         super().__init__(terms)
-        self.noted, self.cohort, self.number = frozenset(noted.tolist()), cohort, 0
+        self.noted, self.cohort, self.idle_in = frozenset(noted.tolist()), cohort, idle_in
+        self.number = 0
         self.evidence: list[Evidence] = []
         self.sums: list[Params] = []
         self.latest: dict[int, Params] = {}
@@ -86,6 +88,13 @@ class CuriousServer(AggregationServer):
         found = read(message, client, self.terms, offered, self.latest.get(client, {}))
         self.latest[client] = dict(found.tables)
         self.evidence.append(found)
+
+    def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
+        """Combine what has arrived: to solve for the next download may take far longer than all else of a round."""
+        if number == self.idle_in:
+            self.protect(number, total)
+        else:
+            super().finish(number, total, cohort)
 
     def protect(self, number: int, total: MeanPartial | SumPartial) -> None:
         """Note the sums as the server uses them, with whatever protects them."""
@@ -129,7 +138,9 @@ class ServerView:
         return [each[0] for each in self.by_client().values()]
 
 
-def watch(scene: Scene, clients: Tensor, rounds: int, cohort: Tensor | None = None) -> tuple[ServerView, Federation]:
+def watch(
+    scene: Scene, clients: Tensor, rounds: int, cohort: Tensor | None = None, *, uploads_alone: bool = False
+) -> tuple[ServerView, Federation]:
     """Run a federation under a curious server.
 
     Args:
@@ -137,6 +148,7 @@ def watch(scene: Scene, clients: Tensor, rounds: int, cohort: Tensor | None = No
         clients: [V] whose messages are noted.
         rounds: of training.
         cohort: who takes part; the federation's own choice where None.
+        uploads_alone: whether it ends once the uploads of the last round have come, and nothing is made of them.
 
     Returns:
         what the server saw, and the federation, of which only scoring may look at what clients hold.
@@ -144,7 +156,7 @@ def watch(scene: Scene, clients: Tensor, rounds: int, cohort: Tensor | None = No
     federation = scene.federation()
     if cohort is not None:
         federation.terms = expecting(federation.terms, len(cohort))
-    server = CuriousServer(federation.terms, clients, cohort)
+    server = CuriousServer(federation.terms, clients, cohort, rounds if uploads_alone else 0)
     federation.server = server
     for number in range(1, rounds + 1):
         federation.round(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol as Interface
 
@@ -60,10 +61,31 @@ class Ranker:
 
     def rank(self, scorer: Scorer) -> Standing:
         """Where the right answers stand."""
-        counted = [
-            self._rank_all(scorer, part) if self.sampled is None else self._rank_sampled(scorer, part)
-            for part in torch.split(torch.arange(len(self.users), device=self.device), self.block)
-        ]
+        return self._standing(
+            [
+                self._rank_all(*self._shown(scorer, self.users[part]), part)
+                if self.sampled is None
+                else self._rank_sampled(scorer, part)
+                for part in self._parts()
+            ]
+        )
+
+    def rank_and_top(self, scorer: Scorer, k: int) -> tuple[Standing, npt.NDArray[np.int64]]:
+        """`rank` and `top`; where both look at all items, everybody is scored once for both."""
+        if self.sampled is not None:
+            return self.rank(scorer), self.top(scorer, k)
+        counted, listed = [], []
+        for part in self._parts():
+            scores, shown = self._shown(scorer, self.users[part])
+            listed.append(_best(shown, k))  # before the right answers are shown again
+            counted.append(self._rank_all(scores, shown, part))
+        return self._standing(counted), _padded(listed, k)[0]
+
+    def _parts(self) -> tuple[Tensor, ...]:
+        """Places among `users` that are looked at together."""
+        return torch.split(torch.arange(len(self.users), device=self.device), self.block)
+
+    def _standing(self, counted: Sequence[tuple[Tensor, Tensor, Tensor]]) -> Standing:
         better, tied, total = (torch.cat(column).cpu().numpy() for column in zip(*counted, strict=True))
         lengths = self.relevant.lengths.cpu().numpy()
         answers = None if (lengths == 1).all() else lengths
@@ -97,23 +119,20 @@ class Ranker:
 
     def best(self, scorer: Scorer, k: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
         """The same, and [users, k] their scores, minus infinity at empty places."""
-        lists, values = [], []
-        for part in torch.split(self.users, self.block):
-            best, items = _best(self._hide(scorer.scores(part, None), part), k)
-            lists.append(torch.where(torch.isfinite(best), items, NONE))
-            values.append(best)
-        found, scores = torch.cat(lists), torch.cat(values)
-        wide = (0, k - found.shape[1])
-        padded = torch.nn.functional.pad(found, wide, value=NONE).cpu().numpy()
-        return padded, torch.nn.functional.pad(scores, wide, value=-torch.inf).double().cpu().numpy()
+        parts = torch.split(self.users, self.block)
+        return _padded([_best(self._shown(scorer, part)[1], k) for part in parts], k)
 
-    def _rank_all(self, scorer: Scorer, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        scores = scorer.scores(self.users[part], None)
+    def _shown(self, scorer: Scorer, users: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores [B, m] of all items, and the same with hidden ones at minus infinity."""
+        scores = scorer.scores(users, None)
+        return scores, self._hide(scores, users)
+
+    def _rank_all(self, scores: Tensor, shown: Tensor, part: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Among all items; right answers are written into `shown`."""
         right, real = self.relevant.padded(part)
         met = real & (right < self.num_items)
         right = torch.where(met, right, 0)
         mine = scores.gather(1, right)
-        shown = self._hide(scores, self.users[part])
         # A protocol that keeps repeats may hold out an item that is also trained on and hence hidden.
         row = torch.arange(len(part), device=self.device)[:, None].expand_as(right)
         shown[row[met], right[met]] = mine[met]
@@ -218,6 +237,15 @@ def _require_enough(keys: Tensor, users: Tensor, count: int, split: Split) -> No
             f"{split.data.name}: user {split.data.users[int(users[worst])]} leaves {int(free[worst])} of "
             f"{split.num_items} items as candidates; expected at least {count}: use a protocol with fewer candidates"
         )
+
+
+def _padded(best: Sequence[tuple[Tensor, Tensor]], k: int) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    """[users, k] items of highest scores, `NONE` at empty places, and their scores, minus infinity there."""
+    scores = torch.cat([values for values, _ in best])
+    found = torch.where(torch.isfinite(scores), torch.cat([items for _, items in best]), NONE)
+    wide = (0, k - found.shape[1])
+    padded = torch.nn.functional.pad(found, wide, value=NONE).cpu().numpy()
+    return padded, torch.nn.functional.pad(scores, wide, value=-torch.inf).double().cpu().numpy()
 
 
 def _best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:

@@ -92,10 +92,11 @@ class FullForm(NextForm):
         """Add up, and solve in the run's precision; EASE^R in float64."""
         given = self.given
         new = {name: values[name] + sums[name] for name in sums if name != "pairs"}
-        new["next"] = _ridge(new["pasts"], new["follows"], len(given.scales), given.regularization)
+        # Solved by column; scores read rows, which must then lie in one piece.
+        new["next"] = _ridge(new["pasts"], new["follows"], len(given.scales), given.regularization).contiguous()
         if self.clock:
             new["pairs"] = values["pairs"] + sums["pairs"]
-            new["across"] = _ridge(new["before"], new["after"], 1, given.across_regularization)
+            new["across"] = _ridge(new["before"], new["after"], 1, given.across_regularization).contiguous()
             new["ease"] = ease_weights(new["pairs"], given.ease_regularization)
         return new
 

@@ -26,6 +26,9 @@ from ownview.runs.tried import as_result, tried
 from ownview.runs.watching import Watch
 from ownview.seam.protection import Protection
 
+_LISTED = 10
+"""Items that a finished run keeps of everybody's list."""
+
 _TRAFFIC = ("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client")
 
 
@@ -52,11 +55,13 @@ class Finishing:
         if best.round != self.experiment.rounds:  # of the last round it has the values already
             self.trainer.unpack(best.packed)
         scorer = self.trainer.asked(self.ranker.question)
-        standing = self.ranker.rank(scorer) if self.experiment.protocol.measured else None
+        if self.experiment.protocol.measured:
+            standing, lists = self.ranker.rank_and_top(scorer, _LISTED)
+        else:
+            standing, lists = None, self.ranker.top(scorer, _LISTED)
         folder.write_tensors("model", best.packed, {"round": best.round})
         if standing is not None:
             folder.write_users(self._users(standing))
-        lists = self.ranker.top(scorer, 10)
         watched = () if self.watch is None else self.watch.positions
         folder.write_tensors("recommended", *recommended(self.split, self.ranker.question, lists, watched))
         if self.watch is not None:
