@@ -19,6 +19,7 @@ from tests.apart import PATIENCE
 from tests.outcome import Outcome, signalled
 
 from ownview.base.version import __version__
+from ownview.cli.main import side_by_side
 from ownview.runs import batch
 from ownview.runs.folder import RunFolder
 
@@ -188,6 +189,28 @@ def test_compare_methods_protocols_and_seeds_side_by_side(world: Path, ownview: 
     other = ownview("compare", "pfedrec", "--data", world, "--rounds", "3", "--out", "all", "--resume")
     assert other.code == 2
     assert "this run has rounds=2, not 3" in other.err
+
+
+def test_compare_measures_as_often_as_it_is_asked_to(world: Path, ownview: Callable[..., Outcome]) -> None:
+    arguments = ("compare", "fedmf", "--data", world, "--rounds", "3", "--measure-every", "2", "--out", "all")
+    assert ownview(*arguments).code == 0
+    lines = Path("all/fedmf-honest-seed0/rounds.jsonl").read_text().splitlines()
+    assert ["validation" in json.loads(line) for line in lines] == [False, True, True]
+
+
+@pytest.mark.parametrize(
+    ("words", "several"),
+    [
+        (["fedmf", "--jobs", "2"], True),
+        (["--jobs=12", "fedmf"], True),
+        (["fedmf", "--jobs", "1"], False),
+        (["fedmf", "--jobs"], False),
+        (["--jobs", "many"], False),
+        (["fedmf", "--rounds", "2"], False),
+    ],
+)
+def test_runs_side_by_side_are_seen_before_anything_is_loaded(words: list[str], several: bool) -> None:
+    assert side_by_side(words) is several
 
 
 def test_error_in_one_of_several_processes_is_one_line(world: Path, ownview: Callable[..., Outcome]) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ownview.base.errors import DataError
 from ownview.base.randomness import derive
+from ownview.data import negatives as module
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 
@@ -150,10 +151,22 @@ def test_too_few_items_left_is_an_error_that_names_user_and_counts() -> None:
     assert NegativeSampler(ragged([{0}, {0, 2, 4}]), 5, 2).draw(0, torch.tensor([1]), 1).shape == (1, 1, 2)
 
 
-def test_a_block_looks_at_nobody_elses_list(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("num_items", [40, 2**15, 2**15 + 1])
+def test_listed_items_are_those_that_a_search_finds(monkeypatch: pytest.MonkeyPatch, num_items: int) -> None:
+    lists = ragged([{0, 1, 7, 39}, set(), {num_items - 1, 3}])
+    users = torch.tensor([2, 0, 1, 2])
+    listed = NegativeSampler(lists, num_items, 4).draw(5, users, 6)
+    monkeypatch.setattr(module, "_LISTED_BYTES", 0)
+    assert torch.equal(listed, NegativeSampler(lists, num_items, 4).draw(5, users, 6))
+
+
+@pytest.mark.parametrize("room", [0, 10**6])
+def test_a_block_looks_at_nobody_elses_list(monkeypatch: pytest.MonkeyPatch, room: int) -> None:
     """Else the cost of a client grows with the number of all."""
+    monkeypatch.setattr(module, "_LISTED_BYTES", room)
     lists = Ragged(torch.tensor([0, 2, 2, 5]), torch.tensor([1, 4, 0, 3, 5]))
     users, sampler = torch.tensor([2, 0]), NegativeSampler(lists, 9, 2)
+    sampler.draw(derive(0, "negatives"), users, 1)  # what is listed once for all
     assert lists.lengths_of(users).tolist() == lists.lengths[users].tolist() == [3, 2]
     monkeypatch.setattr(Ragged, "lengths", property(lambda _: pytest.fail("all lists are measured for a block")))
     values, real = lists.padded(users)

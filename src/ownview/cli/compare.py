@@ -36,6 +36,7 @@ def command(
         typer.Option("--protocol", help="honest (if not given), paper, or a .toml file; may be repeated."),
     ] = None,
     rounds: options.Rounds = 100,
+    measure_every: options.MeasureEvery = 1,
     seeds: Annotated[
         int, typer.Option("--seeds", help="Runs of each method, with seeds 0, 1, ...", min=1, max=MOST_SEEDS)
     ] = 1,
@@ -60,8 +61,9 @@ def command(
         raise OutputError(f"{out}: already exists; choose another --out, or go on with it by adding --resume")
     folder = out or new_folder(RUNS / f"compare-{Path(data).stem}")
     base = Experiment(
-        method="", data=data, columns=parse_columns(columns) or {}, rounds=rounds, engine=engine, device=device
-    )
+        method="", data=data, columns=parse_columns(columns) or {}, rounds=rounds, measure_every=measure_every,
+        engine=engine, device=device,
+    )  # fmt: skip
     protocols = list(dict.fromkeys(protocol or ["honest"]))
     tasks = _tasks(base, methods, protocols, seeds, with_privacy(sets, privacy), folder)
     total = sum(experiment.rounds_needed for experiment, _ in tasks)

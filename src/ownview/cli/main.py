@@ -10,8 +10,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from types import FrameType
 from typing import Annotated, Any, NamedTuple
 
@@ -24,6 +25,7 @@ from ownview.base.trust import afresh
 from ownview.base.version import __version__
 from ownview.cli.terminal import flush, give_up_output, settle_streams
 from ownview.cli.trusting import asking
+from ownview.runs.parents import begin_loading
 
 
 class Command(NamedTuple):
@@ -104,6 +106,8 @@ class _LoadedWhenCalled(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command itself instead of the name that stands for it."""
         name, placeholder, rest = super().resolve_command(ctx, args)
+        if side_by_side(rest):
+            begin_loading()
         return name, None if placeholder is None or name is None else _loaded(name), rest
 
 
@@ -113,6 +117,13 @@ app = typer.Typer(
     help="Personalised federated recommendation: one user is one client, measured honestly.",
     **{**_STYLE, "add_completion": True},
 )
+
+
+def side_by_side(args: Sequence[str]) -> bool:
+    """Whether a command's words ask for several runs at once."""
+    asked = [after for word, after in pairwise(args) if word == "--jobs"]
+    asked += [word.removeprefix("--jobs=") for word in args if word.startswith("--jobs=")]
+    return any(number.isdecimal() and int(number) > 1 for number in asked)
 
 
 def _loaded(name: str) -> Any:

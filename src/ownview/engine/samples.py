@@ -11,7 +11,8 @@ from ownview.base.randomness import bits, sort_keys
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 
-_PLACES = 1 << 31
+_PLACE_BITS = 31
+_PLACES = 1 << _PLACE_BITS
 """More samples than any client has; packs an item and a place into one sortable integer."""
 
 _CHANGING = ("identities", "sizes", "rows", "labels", "partners")
@@ -207,9 +208,9 @@ def touched(
     if sampled.device.type != "cpu" and num_items <= _SPARSE * sampled.shape[1]:
         return marked(sampled, present, num_items, width)
     place = torch.arange(sampled.shape[1], device=sampled.device)
-    keys = torch.where(present, sampled, _PLACES) * _PLACES + place
+    keys = torch.where(present, sampled, _PLACES) << _PLACE_BITS | place
     keys = sort_keys(keys)
-    item, place = keys // _PLACES, keys % _PLACES
+    item, place = keys >> _PLACE_BITS, keys & (_PLACES - 1)
     real = item < _PLACES
     fresh = real.clone()
     fresh[:, 1:] &= item[:, 1:] != item[:, :-1]

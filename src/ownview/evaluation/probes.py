@@ -20,7 +20,7 @@ from ownview.evaluation.statistics import mean_interval
 from ownview.evaluation.time_probes import time_probes
 
 _NEGATIVES = 4
-_BLOCK = 64
+_BLOCK = 128
 _SCORE_BYTES = 256 * 10**6
 
 ROUNDS = 100

@@ -22,7 +22,7 @@ import torch
 from ownview.base.errors import DeviceError, OutputError, OwnviewError
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
-from ownview.runs.parents import end_with_parent
+from ownview.runs.parents import end_with_parent, runs_forked
 from ownview.runs.run import OnRound, Run, open_run, resume, run
 from ownview.runs.signals import Signals
 from ownview.runs.training import InterruptedRunError
@@ -167,11 +167,7 @@ class _Batch:
 
     def side_by_side(self, jobs: int, threads: int) -> None:
         """On a signal or an error in one run the others checkpoint after the round in progress and stop."""
-        # One process loads everything, PyTorch takes seconds, and does nothing else; those of the runs are forked from
-        # it. It has no threads and has not touched a GPU, so they can be.
-        forked = "forkserver" in multiprocessing.get_all_start_methods()
-        processes = multiprocessing.get_context("forkserver" if forked else "spawn")
-        processes.set_forkserver_preload(["ownview.runs.run"])
+        processes = runs_forked()
         failures: list[_Failure] = []
         manager = SyncManager(ctx=multiprocessing.get_context("spawn"))
         manager.start(end_with_parent)

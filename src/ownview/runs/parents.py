@@ -1,10 +1,29 @@
-"""Processes that end with their parent. Apart from everything else, so that a process which waits loads nothing."""
+"""Where processes come from and when they end. Apart from all else, so that a process which waits loads nothing."""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+from multiprocessing import forkserver
+from multiprocessing.context import BaseContext
 from threading import Thread
+
+
+def runs_forked() -> BaseContext:
+    """Processes for runs, forked from one that loads everything, PyTorch takes seconds, and does nothing else.
+
+    That one has no threads and has not touched a GPU, so they can be. Where nobody can fork, each process starts anew.
+    """
+    forked = "forkserver" in multiprocessing.get_all_start_methods()
+    context = multiprocessing.get_context("forkserver" if forked else "spawn")
+    context.set_forkserver_preload(["ownview.runs.run"])
+    return context
+
+
+def begin_loading() -> None:
+    """Let the process that runs are forked from load while this one does; it ends with this one."""
+    if runs_forked().get_start_method() == "forkserver":
+        forkserver.ensure_running()
 
 
 def end_with_parent() -> None:

@@ -68,9 +68,12 @@ class Term:
 
     def _sparse(self, weights: SparseRows, latest: Tensor, counts: Tensor) -> Tensor:
         found = torch.zeros(len(weights.offsets) - 1, dtype=torch.float64)
-        for item, count in zip(latest.tolist(), counts.tolist(), strict=True):
-            here = slice(int(weights.offsets[item]), int(weights.offsets[item + 1]))
-            found.index_add_(0, weights.columns[here].long(), count * weights.values[here].double())
+        offsets = weights.offsets.long()
+        starts, lengths = offsets[latest], offsets[latest + 1] - offsets[latest]
+        ends = lengths.cumsum(0)
+        cells = torch.arange(int(lengths.sum())) + torch.repeat_interleave(starts - (ends - lengths), lengths)
+        weighed = torch.repeat_interleave(counts, lengths) * weights.values[cells].double()
+        found.index_add_(0, weights.columns[cells].long(), weighed)
         return found
 
 
