@@ -249,6 +249,8 @@ def test_cost_is_what_is_declared_and_held(name: str) -> None:
     report = one.round(1)
     cost = cost_of(one, 1, [LINE])
     assert cost.declared["bytes_up_per_client"] == report.bytes_up
+    weighed = {**LINE, "round": 1, "clients": report.clients, "bytes_up_per_client": report.bytes_up}
+    assert cost_of(one, 1, [weighed]).declared == cost.declared
     headers = sum(4 + 4 * value.dim() for value in one.server.shared.values())
     assert cost.declared["bytes_down_per_client"] + headers == report.bytes_dense
     assert 0 < report.bytes_down <= message_size(dict.fromkeys(one.server.shared, 0)) + report.bytes_dense

@@ -54,14 +54,15 @@ def cost_of(federation: Federation, number: int, rounds: Sequence[Mapping[str, A
         number: of the round whose work is repeated.
         rounds: lines of rounds.jsonl.
     """
-    return Cost(declared_by(federation), _measured(federation, number, rounds))
+    return Cost(declared_by(federation, _weighed(federation, rounds)), _measured(federation, number, rounds))
 
 
-def declared_by(federation: Federation) -> dict[str, Any]:
-    """Cost by what the method declares, on the federation's data."""
+def declared_by(federation: Federation, first_upload: int | None = None) -> dict[str, Any]:
+    """Cost by what the method declares, on the federation's data; the first upload is made and weighed where None."""
     client, world, width = federation.client, federation.world, federation.machine.bytes_per_value
     if isinstance(client.work, Reporting):
-        return declared_cost(client, world, width, first_upload=_first_upload(federation))
+        weighed = _first_upload(federation) if first_upload is None else first_upload
+        return declared_cost(client, world, width, first_upload=weighed)
     return declared_cost(client, world, width, names_moved(client))
 
 
@@ -144,6 +145,13 @@ def _measured(federation: Federation, number: int, rounds: Sequence[Mapping[str,
             "round": round(min(alone) + server, 6),
         },
     }
+
+
+def _weighed(federation: Federation, rounds: Sequence[Mapping[str, Any]]) -> int | None:
+    """What `_first_upload` would find, where the first round has weighed it: everybody took part, and nothing else."""
+    first = rounds[0]
+    everybody = (first.get("round"), first.get("clients")) == (1, federation.world.num_clients)
+    return int(first["bytes_up_per_client"]) if everybody and federation.terms.masked is None else None
 
 
 def _first_upload(federation: Federation) -> int:
