@@ -14,9 +14,10 @@ from ownview.config.settings import Settings, setting
 class Blend(Settings):
     """score = sum over parts k of w_k (s_k - mean(s_k)) / standard deviation(s_k), over all items of one user.
 
-    The weights w are the point of a lattice on the simplex (w_k >= 0, sum 1) with the highest sum over clients of
-    NDCG@10 on validation: every client sends one number a point, and the server sums. Clients whose last item lies more
-    than a pause behind them choose apart from the others, where there are enough of both.
+    The weights w (w_k >= 0, sum 1) have the highest sum over clients of NDCG@10 on validation among the points of a
+    lattice and of the ever smaller moves from there: every client sends one number a point, and the server sums.
+    Clients whose last item lies more than a pause behind them choose apart from the others, where there are enough of
+    both.
     """
 
     name: ClassVar[str] = "blend"
@@ -27,7 +28,8 @@ class Blend(Settings):
     """As federated as its parts: what it adds is a sum over clients."""
 
     parts: tuple[str, ...] = setting(
-        ("fedease", "fednext"), "what is blended: methods, each with its settings, as in 'fednext rank=512'"
+        ("fedease", "fednext", "fedease nearness=inf recency=inf"),
+        "what is blended: methods, each with its settings, as in 'fednext rank=512'",
     )
     own: float = setting(
         0.0, "weight of a client's own wins beside the mean of all, in choosing its weights; 0 for the same for all",
