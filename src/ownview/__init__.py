@@ -12,12 +12,18 @@ to load, and `ownview --help` does without it.
 """
 
 import importlib
+import os
 from typing import TYPE_CHECKING
 
 from ownview.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from ownview.public import *  # noqa: F403
+
+# PyTorch's builds for ARM bring an allocator of their own, mimalloc, which gives memory back to the operating system
+# ten milliseconds after it was freed and asks for it again in the next step: 5 to 15 % of a round. Ten seconds are
+# better. It looks once, when PyTorch is loaded; what glibc does with memory is settled in `engine.machine`.
+os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
 
 _MOVED = {
     "Gathering": "ReportingMethod, whose `params` say by role what clients and server have",

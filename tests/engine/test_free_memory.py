@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -64,3 +66,15 @@ def test_runs_side_by_side_share_what_one_alone_would_have(monkeypatch: pytest.M
     assert parse_bytes(share("cpu", "auto", 3)) == 4000
     assert share("cpu", "auto", 1) == "auto"
     assert share("cpu", "2GB", 3) == "2GB"
+
+
+@pytest.mark.parametrize(("wish", "found"), [(None, "10000"), ("0", "0")])
+def test_how_long_freed_memory_stays_is_settled_before_pytorch_looks(
+    wish: str | None, found: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MIMALLOC_PURGE_DELAY", raising=False)
+    if wish is not None:
+        monkeypatch.setenv("MIMALLOC_PURGE_DELAY", wish)
+    code = "import os, sys, ownview; print(os.environ['MIMALLOC_PURGE_DELAY'], 'torch' in sys.modules)"
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.split() == [found, "False"], "whoever has set it decides"
