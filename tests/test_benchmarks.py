@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from benchmarks import next_rank
 from benchmarks.floor import bytes_of_a_round
 from benchmarks.measuring import RESEARCH, Case, Measured, measured
 from benchmarks.methods import PAGES, RESULTS, WORLD, about, cases, everything, kept
@@ -127,3 +129,17 @@ def test_a_crowd_in_sittings_has_the_same_items_in_another_order_with_pauses() -
     gaps = timed.timeline.times.values.reshape(30, 10).diff(dim=1)
     assert set(gaps.unique().tolist()) == {60, 3 * 86_400}
     assert (timed.timeline.now - timed.timeline.last == 60).all()
+
+
+def test_growth_is_a_line_through_the_smallest_and_the_largest_world_of_as_many_items() -> None:
+    def found(clients: int, items: int, seconds: float) -> tuple[next_rank.Case, next_rank.Cost]:
+        return next_rank.Case(clients, items, 10, 4, 1), next_rank.Cost(1.0, seconds - 1, 0.0, 0, 0)
+
+    worlds = [found(500, 90, 4.0), found(1_000, 100, 3.0), found(3_000, 100, 6.0), found(11_000, 100, 13.0)]
+    assert next_rank.growth(worlds) == ["100 items: 2 CPU-seconds and 100 us an interaction"]
+
+
+@pytest.mark.parametrize("text", ["10x20", "0x20x5", "10x9x5", "axbxc"])
+def test_a_world_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="expected"):
+        next_rank.world(text)
