@@ -13,7 +13,8 @@ import pytest
 from ownview.cli.render import NOISE_PAGES
 from ownview.evaluation.protocol import pooled
 from ownview.runs.experiment import Experiment
-from ownview.studies.bench.results import page, read_all, tables, with_tables, write_document
+from ownview.studies.bench.page import page, with_tables
+from ownview.studies.bench.results import read_all, tables, write_document
 from ownview.studies.bench.suite import load_suite, plan
 from ownview.studies.ledger.lines import names
 from ownview.studies.ledger.record import read_record, together

@@ -7,6 +7,7 @@ import json
 import os
 import pty
 import re
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -232,7 +233,24 @@ def test_a_run_that_fails_is_told_and_the_others_stand(ownview: Callable[..., Ou
     found = results("runs/bench/tiny")
     assert (len(found["runs"]), len(found["failures"])) == (6, 2)
     assert "expected at least 99" in found["failures"][0]["reason"]
-    assert "failed: popularity, ml-1m, paper, seed 0" in outcome.words
+    (told,) = [line for line in Path("runs/bench/tiny/results.md").read_text().splitlines() if "failed:" in line]
+    assert told.startswith("- failed: popularity, fedmf (small), ml-1m, paper, seed 0: "), "one line a reason"
+    assert "failed: popularity, fedmf (small), ml-1m, paper, seed 0" in outcome.words
+
+
+def test_a_record_tells_of_runs_that_failed_until_they_are_made(ownview: Callable[..., Outcome]) -> None:
+    store_world(Path("store"), "ml-1m", items=40)
+    Path("tiny.toml").write_text(TINY.replace('["ml-100k"]', '["ml-100k", "ml-1m"]').replace("seeds = 2", "seeds = 1"))
+    small = (*BENCH, "--jobs", "1", "--method", "popularity", "--record", "kept")
+    assert ownview(*small, "--data", "ml-1m").code == 3
+    assert ownview(*small, "--data", "ml-100k").code == 0
+    first = json.loads(Path("kept/tiny.json").read_text())
+    assert ([one["data"] for one in first["failures"]], len(first["runs"])) == (["ml-1m"], 3)
+    shutil.rmtree("store/ml-1m")
+    store_world(Path("store"), "ml-1m", items=140)
+    assert ownview(*small, "--data", "ml-1m").code == 0
+    second = json.loads(Path("kept/tiny.json").read_text())
+    assert (second["failures"], len(second["runs"])) == ([], 4)
 
 
 def test_records_are_gathered_in_parts(ownview: Callable[..., Outcome]) -> None:

@@ -23,6 +23,7 @@ from ownview import (
     shared,
 )
 from ownview.base.errors import SettingError
+from ownview.federation import terms
 from ownview.federation.aggregation import MeanPartial
 from ownview.federation.messages import Upload
 from ownview.federation.round import Federation
@@ -230,6 +231,21 @@ def test_neither_blocks_nor_the_engine_matter(method: Federated, protection: str
         found.append(one.server.shared["items"])
     assert float((found[0] - found[1]).abs().max()) < 1e-12
     assert float((found[0] - found[2]).abs().max()) < 1e-12
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_noise_that_is_drawn_for_few_clients_at_a_time_is_the_same(
+    method: Federated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together, apart = (_federation(method, LAPLACE) for _ in range(2))
+    together.round(1)
+    spy = Spy(monkeypatch)
+    monkeypatch.setattr(terms, "_NOISE_TOGETHER", 2 * ITEMS * 3 + 10)
+    apart.round(1)
+    assert {len(upload.clients) for upload in spy.uploads} <= {1, 2}
+    assert len(spy.uploads) > 2
+    for name, value in together.pack().items():
+        assert torch.allclose(value, apart.pack()[name]), name
 
 
 def test_every_round_draws_anew(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ import torch
 
 from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend, Part
-from ownview.blends.weights import after_pause, chosen, lattice, own_choice
+from ownview.blends.weights import after_pause, chosen, lattice, moved, own_choice, searched
 from ownview.data.interactions import Interactions
 from ownview.evaluation.protocol import protocol
 from ownview.parts.transitions import standardised
@@ -72,6 +72,34 @@ def test_those_behind_a_pause_choose_apart_where_there_are_enough() -> None:
     own = own_choice(won, np.zeros(180, dtype=bool), points, own=10.0)
     assert own[0].tolist() == [1, 0]
     assert own[-1].tolist() == [0, 1]
+
+
+def test_moves_are_finer_than_the_lattice_and_stay_on_the_simplex() -> None:
+    found = moved(np.array([[0.5, 0.5, 0.0], [0.5, 0.5, 0.0]]), 0.1)
+    assert found.tolist() == pytest.approx(
+        np.array([[0.5, 0.5, 0], [0.4, 0.6, 0], [0.4, 0.5, 0.1], [0.6, 0.4, 0], [0.5, 0.4, 0.1]])
+    )
+    scarce = moved(np.array([[0.05, 0.95]]), 0.1)
+    assert scarce.tolist() == pytest.approx(np.array([[0.05, 0.95], [0, 1], [0.15, 0.85]]))
+
+
+@pytest.mark.parametrize("best", [(0.31, 0.12, 0.57), (0.02, 0.98, 0.0), (1.0, 0.0, 0.0)])
+def test_the_search_ends_nearer_than_the_lattice_lets_it(best: tuple[float, ...]) -> None:
+    """Wins fall off with the square of the distance, and both groups want something else."""
+    late = np.arange(120) >= 60
+    wanted = np.where(late[:, None], np.array(best[::-1]), np.array(best))
+    asked = []
+
+    def ask(points: np.ndarray) -> np.ndarray:
+        asked.append(len(points))
+        return np.asarray(1 - ((wanted[:, None, :] - points) ** 2).sum(axis=2))
+
+    found = searched(ask, late, 3)
+    assert np.abs(found - np.array([best, best[::-1]])).max() <= 1 / 40
+    assert np.allclose(found.sum(axis=1), 1)
+    assert found.min() >= 0
+    assert max(asked) <= 66, "no question is longer than the lattice"
+    assert len(asked) <= 1 + 2 * 3
 
 
 def test_a_blend_trains_its_parts_and_finds_the_best_weights(world: Interactions) -> None:

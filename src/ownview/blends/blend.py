@@ -14,9 +14,10 @@ from ownview.config.settings import Settings, setting
 class Blend(Settings):
     """score = sum over parts k of w_k (s_k - mean(s_k)) / standard deviation(s_k), over all items of one user.
 
-    The weights w are the point of a lattice on the simplex (w_k >= 0, sum 1) with the highest sum over clients of
-    NDCG@10 on validation: every client sends one number a point, and the server sums. Clients whose last item lies more
-    than a pause behind them choose apart from the others, where there are enough of both.
+    The weights w (w_k >= 0, sum 1) have the highest sum over clients of NDCG@10 on validation among the points of a
+    lattice and of the ever smaller moves from there: every client sends one number a point, and the server sums.
+    Clients whose last item lies more than a pause behind them choose apart from the others, where there are enough of
+    both.
     """
 
     name: ClassVar[str] = "blend"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Protocol as Interface
 
 import numpy as np
@@ -20,10 +21,23 @@ from ownview.evaluation.ranking import Ranker
 _STEPS = {2: 20, 3: 10, 4: 7, 5: 5, 6: 4}
 """By number of parts: steps of the lattice from 0 to 1. Some two hundred points at most."""
 
+_FINEST = 1 / 60
+"""Weight below which nothing more is moved from part to part."""
+
+_MOVES = 3
+"""Of one size, one after another, before the next size is tried."""
+
+_NOTHING = 1e-9
+"""Weight that is left by rounding alone."""
+
 _FEWEST = 50
 """Clients behind a pause, and not, from which on both choose for themselves."""
 
 _K = 10
+
+
+Ask = Callable[[FloatArray], FloatArray]
+"""[G, P] weights to [k, G] what every asked user wins with them."""
 
 
 class Standardised(Interface):
@@ -74,6 +88,44 @@ def chosen(won: FloatArray, late: npt.NDArray[np.bool_], points: FloatArray) -> 
     apart = all(int(one.sum()) >= _FEWEST for one in groups)
     means = [(won[one] if apart else won).mean(axis=0) for one in groups]
     return np.stack([points[int(mean.argmax())] for mean in means])
+
+
+def searched(ask: Ask, late: npt.NDArray[np.bool_], parts: int) -> FloatArray:
+    """[2, P] the best weights of both groups: the lattice first, then ever smaller moves from part to part.
+
+    From the best point found so far all moves of one size are asked about at once, and the best of them is made, as
+    long as one is better; then moves of half the size. Every time clients send one number a point.
+    """
+    points = lattice(parts)
+    found = chosen(ask(points), late, points)
+    size = 1 / _STEPS[parts] / 2
+    while size >= _FINEST:
+        for _ in range(_MOVES):
+            points = moved(found, size)
+            better = chosen(ask(points), late, points)
+            if np.array_equal(better, found):
+                break
+            found = better
+        size /= 2
+    return found
+
+
+def moved(found: FloatArray, size: float) -> FloatArray:
+    """[G, P] these weights, and each with `size`, or what is left, moved from one part to another.
+
+    Args:
+        found: [K, P].
+        size: of a move.
+    """
+    points = list(np.unique(found, axis=0))
+    for weights in list(points):
+        for giver, taker in permutations(range(len(weights)), 2):
+            amount = min(size, float(weights[giver]))
+            if amount > _NOTHING:
+                one = weights.copy()
+                one[giver], one[taker] = weights[giver] - amount, weights[taker] + amount
+                points.append(one)
+    return np.stack(points)
 
 
 def own_choice(won: FloatArray, late: npt.NDArray[np.bool_], points: FloatArray, own: float) -> FloatArray:

@@ -13,7 +13,8 @@ from ownview.base.files import write_text
 from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS
 from ownview.report.ledger_picture import here_against_honest, published_against_here
-from ownview.studies.bench.results import LEDGER, UPLOADS, document_text, page, read_all, with_tables
+from ownview.studies.bench.page import page, with_tables
+from ownview.studies.bench.results import LEDGER, UPLOADS, document_text, read_all
 from ownview.studies.ledger.lines import Line, lines, unseen_lines
 from ownview.studies.ledger.noise_page import noise_lines, with_noise_tables
 from ownview.studies.ledger.page import page as ledger_page

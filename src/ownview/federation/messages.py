@@ -6,6 +6,7 @@ written out; `federation.wire` turns one client's into bytes and back.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 
@@ -92,6 +93,11 @@ class Upload:
         """With every table whole."""
         spread = {name: self._spread(change, num_items) for name, change in self.rows.items()}
         return replace(self, rows={}, whole={**self.whole, **spread})
+
+    def numbers_filled(self, num_items: int) -> int:
+        """Of one client, where every table is whole; without summands."""
+        of_rows = sum(num_items * math.prod(change.shape[2:]) for change in self.rows.values())
+        return of_rows + sum(math.prod(change.shape[1:]) for change in self.whole.values())
 
     def written_out(self) -> Params:
         """Summands by name, [B, ...]; products are multiplied out, patches put in their places."""

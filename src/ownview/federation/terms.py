@@ -41,6 +41,9 @@ _HEEDED_BY_SUMS = ("clients", "privacy")
 _WORDS_TOGETHER = 2**22
 """Whole numbers that are made at once."""
 
+_NOISE_TOGETHER = 2**24
+"""Numbers that get their noise at once; a stack of all clients would take many times its own memory for it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Terms:
@@ -181,14 +184,15 @@ class Terms:
     def in_parts(self, upload: Upload) -> list[Upload]:
         """Some clients at a time, as `sent` needs them.
 
-        Noise writes summands out, which may be items by items: one client at a time then. Whole numbers take 8 bytes
-        while they are made.
+        Noise writes summands out, which may be items by items: one client at a time then. Tables it fills, and a number
+        takes some 50 bytes while its noise is drawn. Whole numbers take 8 bytes while they are made.
         """
         clients, together = len(upload.clients), len(upload.clients)
         if self.masked is not None:
             together = max(1, _WORDS_TOGETHER // self.masked.layout.size)
-        elif self.transform is not None and self.transform.writes_out and isinstance(self.server.combine, Sums):
-            together = 1
+        elif self.transform is not None and self.transform.writes_out:
+            summed = isinstance(self.server.combine, Sums)
+            together = 1 if summed else max(1, _NOISE_TOGETHER // max(1, upload.numbers_filled(self.world.num_items)))
         if together >= clients:
             return [upload]
         return [upload.chosen(slice(start, start + together)) for start in range(0, clients, together)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend
-from ownview.blends.weights import after_pause, at_once, chosen, lattice, own_choice, wins
+from ownview.blends.weights import after_pause, at_once, lattice, own_choice, searched, wins
 from ownview.data.questions import Question
 from ownview.evaluation.ranking import Ranker, Scorer
 from ownview.federation.round import RoundReport
@@ -80,15 +81,15 @@ class BlendTrainer:
 
     def _chosen(self) -> Tensor:
         """[2, P] by group, or [n, P] where clients choose their own."""
-        question, points = self.ranker.question, lattice(len(self.members))
+        question = self.ranker.question
         scorer = BlendScorer([part.asked(question) for part in self.members], torch.zeros(0))
-        won = wins(scorer, self.ranker, points)
+        ask = partial(wins, scorer, self.ranker)
         late = after_pause(question, self.model.pause_days)
-        found = chosen(won, late[question.users], points)
+        found = searched(ask, late[question.users], len(self.members))
         if not self.model.own or question.strangers is not None:
             return torch.from_numpy(found)
-        everybody = found[late.astype(int)]
-        everybody[question.users] = own_choice(won, late[question.users], points, self.model.own)
+        everybody, points = found[late.astype(int)], lattice(len(self.members))
+        everybody[question.users] = own_choice(ask(points), late[question.users], points, self.model.own)
         return torch.from_numpy(everybody)
 
     def notes(self) -> tuple[str, ...]:
