@@ -44,21 +44,18 @@ def cases(methods: Sequence[str], growth: Sequence[int]) -> list[Case]:
     return found + [Case(GROWING, "vector", str(count)) for count in growth]
 
 
-def about() -> dict[str, Any]:
-    """The class of the machine, and nothing that tells one machine from another; how is measured."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+def about(path: Path | None) -> dict[str, Any]:
+    """The class of the machine, which is the file's name, and nothing that tells one of them from another; and how."""
     return {
-        "machine": f"{platform.machine()} {model}".strip(), "cores": os.cpu_count(), "torch": torch.__version__,
-        "world": WORLD, "measured": "CPU-seconds of one thread, every case in a process of its own",
+        "machine": "this machine" if path is None else path.stem, "processor": platform.machine(),
+        "cores": os.cpu_count(), "torch": torch.__version__, "world": WORLD,
+        "measured": "CPU-seconds of one thread, every case in a process of its own",
     }  # fmt: skip
 
 
-def kept(path: Path | None, this: dict[str, Any]) -> dict[str, Any]:
+def kept(path: Path | None) -> dict[str, Any]:
     """What a file has of this machine already; refuses one of another."""
+    this = about(path)
     if path is None or not path.exists():
         return {"about": this, "cases": []}
     try:
@@ -75,7 +72,7 @@ def kept(path: Path | None, this: dict[str, Any]) -> dict[str, Any]:
 
 def everything(wanted: Sequence[Case], path: Path | None, *, again: bool) -> None:
     """Measure what is not there yet, and write it down case by case."""
-    document = kept(path, about())
+    document = kept(path)
     there = [Case(**one["case"]) for one in document["cases"]]
     if "copy_bytes_per_second" not in document["about"]:
         document["about"]["copy_bytes_per_second"] = apart(bandwidth)

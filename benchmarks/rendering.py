@@ -8,6 +8,10 @@ from typing import Any
 Document = Mapping[str, Any]
 
 _MARKS = ("<!-- speed -->\n", "<!-- end of speed -->")
+_FIRST = (
+    "(1): the first round, because the method has no other or because it took long; else the middle one of up to three "
+    "after it.\n"
+)
 _SHORT = ("fedmf", "pfedrec", "fedrap", "fedem", "fedsasrec", "fedease", "fednext")
 
 
@@ -30,17 +34,16 @@ def _between(page: str, text: str) -> str:
 
 
 def _tables(document: Document) -> str:
-    about, loads = document["about"], [one["load"] for one in document["cases"]]
+    about = document["about"]
     speed = about["copy_bytes_per_second"]
     return (
-        f"\n**{about['machine']}**, one of {about['cores']} cores, {about['measured']}; {about['world']}, "
-        f"PyTorch {about['torch']}.\nIt copies {speed / 1e9:.1f} GB a second. Load of the machine meanwhile "
-        f"{min(loads)} to {max(loads)}. Seconds a round:\n\n"
+        f"\n**{about['machine']}** ({about['processor']}), one of {about['cores']} cores: {about['measured']}; "
+        f"{about['world']}, PyTorch {about['torch']}.\nIt copies {speed / 1e9:.1f} GB a second. {_load(document)}. "
+        "Seconds a round:\n\n"
         "| method | sample | train | server | all | floor | loop engine | research style | peak memory |\n"
         "| --- | --- | --- | --- | --- | --- | --- | --- | --- |\n"
         + "".join(_row(one, document, speed) for one in _of(document, "vector"))
-        + "\n(1): the first round, because the method has no other or because it took long; else the middle one of up "
-        "to three after it.\n"
+        + f"\n{_FIRST}"
         + "".join(_sampled(document, engine) for engine in ("loop", "research"))
         + _growth(document)
     )
@@ -67,9 +70,15 @@ def _short(document: Document) -> str:
         "| method | CPU-seconds a round | one client after the other | research style | peak memory |\n"
         "| --- | --- | --- | --- | --- |\n"
         + "".join(lines)
-        + f"\nOne core ({about['machine']}), a generated world of {about['world'].removesuffix('-sized')}'s size.\n"
-        + _growth(document)
+        + f"\nOne core of {about['machine']}, a generated world of {about['world'].removesuffix('-sized')}'s size; in "
+        f"brackets, how many times as long. {_load(document)}.\n{_FIRST}" + _growth(document)
     )
+
+
+def _load(document: Document) -> str:
+    """CPU-seconds are dearer where others are at work, so it is said how many were."""
+    loads = [one["load"] for one in document["cases"]]
+    return f"Load of its {document['about']['cores']} cores meanwhile {min(loads)} to {max(loads)}"
 
 
 def _of(document: Document, engine: str) -> list[Mapping[str, Any]]:
@@ -111,4 +120,8 @@ def _growth(document: Document) -> str:
         (one for one in document["cases"] if not _at_home(one, document)), key=lambda one: int(one["clients"])
     )
     each = "; ".join(f"{one['clients']:,} clients {1e3 * one['total'] / one['clients']:.2f} ms" for one in grown)
-    return f"\nFedMF by number of clients, a client and round (40 items each, 2,000 in all): {each}.\n" if grown else ""
+    return (
+        f"\nFedMF by number of clients, a client and round (40 interactions each, 2,000 items): {each}.\n"
+        if grown
+        else ""
+    )

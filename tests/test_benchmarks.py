@@ -27,6 +27,7 @@ from ownview.registry import METHODS
 from ownview.seam.method import Federated
 
 ROOT = Path(__file__).resolve().parents[1]
+MACHINE = Path("machine.json")
 
 
 def _federation(method: Federated) -> Federation:
@@ -56,7 +57,7 @@ def test_pages_show_what_is_committed(page: Path) -> None:
 
 
 def _document(*found: Measured) -> dict[str, Any]:
-    return {"about": about() | {"copy_bytes_per_second": 1e10}, "cases": [asdict(one) for one in found]}
+    return {"about": about(MACHINE) | {"copy_bytes_per_second": 1e10}, "cases": [asdict(one) for one in found]}
 
 
 def _found(engine: str, world: str = WORLD, *, total: float = 2.0) -> Measured:
@@ -80,7 +81,7 @@ def test_a_measured_method_has_its_row_and_a_page_without_markers_is_refused() -
 
 
 def test_what_is_measured_is_kept(tmp_path: Path) -> None:
-    path = tmp_path / "machine.json"
+    path = tmp_path / MACHINE
     path.write_text(json.dumps(_document(_found("vector"))), "utf-8")
     before = path.read_bytes()
     everything([Case("fedmf", "vector", WORLD)], path, again=False)
@@ -92,14 +93,14 @@ def test_what_is_measured_is_kept(tmp_path: Path) -> None:
     [
         ("{", "expected a file that this benchmark wrote"),
         ("[]", "expected a file that this benchmark wrote"),
-        (json.dumps({"about": about() | {"torch": "0.1"}, "cases": []}), "measured with torch '0.1'"),
+        (json.dumps({"about": about(MACHINE) | {"torch": "0.1"}, "cases": []}), "measured with torch '0.1'"),
     ],
 )
 def test_a_file_of_another_machine_is_not_gone_on_with(tmp_path: Path, text: str, said: str) -> None:
-    path = tmp_path / "machine.json"
+    path = tmp_path / MACHINE
     path.write_text(text, "utf-8")
     with pytest.raises(SystemExit, match=said):
-        kept(path, about())
+        kept(path)
 
 
 def test_every_method_is_measured_and_slow_engines_where_clients_train() -> None:
