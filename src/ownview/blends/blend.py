@@ -28,7 +28,8 @@ class Blend(Settings):
     """As federated as its parts: what it adds is a sum over clients."""
 
     parts: tuple[str, ...] = setting(
-        ("fedease", "fednext"), "what is blended: methods, each with its settings, as in 'fednext rank=512'"
+        ("fedease", "fednext", "fedease nearness=inf recency=inf"),
+        "what is blended: methods, each with its settings, as in 'fednext rank=512'",
     )
     own: float = setting(
         0.0, "weight of a client's own wins beside the mean of all, in choosing its weights; 0 for the same for all",
