@@ -1,147 +1,117 @@
-"""Every federated method beside what the machine cannot go below, in one run.
+"""Every federated method beside what the machine cannot go below.
 
-    python -m benchmarks.methods --out results/speed/NAME-OF-MACHINE.json   # an hour on one idle core
-    python -m benchmarks.methods --methods fedmf pfedrec --clients 1000     # a few minutes, nothing written
-    python -m benchmarks.methods --render                                   # committed results into docs/speed.md
+    python -m benchmarks.methods --out results/speed/NAME-OF-MACHINE.json   # 20 CPU-minutes; goes on where it stopped
+    python -m benchmarks.methods --methods fedmf pfedrec --clients 1000     # a minute, nothing written
+    python -m benchmarks.methods --render                                   # committed results into the pages
 
-Every case runs in a process of its own with one thread and counts CPU-seconds, so that other work on the machine counts
-little; compare within one run. The world is generated, of ml-100k's size and shape, so that any machine can run it.
+Every case runs in a process of its own with one thread and counts CPU-seconds, so that waiting for others does not
+count; caches and memory are shared all the same, so compare within one file. What is measured is written at once and
+kept: to measure it again, name it with `--again`. Worlds are generated, so that any machine can run it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import platform
-import statistics
-import time
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks.engine import Case, measure, peak_memory
-from benchmarks.floor import bandwidth, bytes_of_a_round
-from benchmarks.rendering import rendered
-from benchmarks.worlds import generated, of_clients
-from ownview.base.files import write_text
-from ownview.data.interactions import Interactions
-from ownview.data.splits import leave_one_out
-from ownview.engine.machine import machine
-from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
+from benchmarks.floor import bandwidth
+from benchmarks.measuring import RESEARCH, Case, Measured, apart, measured
+from benchmarks.rendering import in_short, rendered
+from ownview.base.files import write_json, write_text
 from ownview.registry import METHODS
+from ownview.seam.method import Method
 
 WORLD = "ml-100k-sized"
-RESEARCH = ("fedmf", "pfedrec")
-PAGE = Path("docs/speed.md")
+GROWING = "fedmf"
 RESULTS = Path("results/speed")
+PAGES = {Path("docs/speed.md"): rendered, Path("README.md"): in_short}
+"""What is made of all results together, by page."""
 
 
-@dataclass(frozen=True)
-class Measured:
-    """One method on one world.
-
-    Args:
-        method: by its registered name.
-        clients: in the world.
-        seconds: of CPU a round, by part; the median of the rounds after the first.
-        total: all parts together.
-        peak_memory_bytes: of the process.
-        floor_bytes: that optimisers must move in a round; None where clients do not train.
-    """
-
-    method: str
-    clients: int
-    seconds: dict[str, float]
-    total: float
-    peak_memory_bytes: int
-    floor_bytes: int | None
+def cases(methods: Sequence[str], growth: Sequence[int]) -> list[Case]:
+    """What is measured: every method, slower ways to train where clients train, and growth with the clients."""
+    found = [Case(name, "vector", WORLD) for name in methods]
+    found += [Case(name, "loop", WORLD) for name in methods if issubclass(METHODS[name], Method)]
+    found += [Case(name, "research", WORLD) for name in methods if name in RESEARCH]
+    return found + [Case(GROWING, "vector", str(count)) for count in growth]
 
 
-def one_method(method: str, clients: int | None, rounds: int) -> Measured:
-    """Rounds of one method; meant for a fresh process."""
-    torch.set_num_threads(1)
-    data: Interactions = generated(WORLD) if clients is None else of_clients(clients)
-    split = leave_one_out(data, ties="file", untimed="appearance", seed=0)
-    one = Federation(METHODS[method](), split, split.known_items(), FederationOptions(), 0, machine("cpu", "8GB"))
-    floor, found = bytes_of_a_round(one, 1), []
-    for number in range(1, rounds + 2):
-        start, wall = time.process_time(), time.perf_counter()
-        report = one.round(number)
-        took = time.process_time() - start
-        # The parts are told in seconds of the clock; each has its share of the CPU's.
-        share = took / (time.perf_counter() - wall)
-        found.append({part: value * share for part, value in report.seconds.items()} | {"all": took})
-    kept = found[1:]
-    seconds = {part: statistics.median(line[part] for line in kept) for part in kept[0]}
-    total = seconds.pop("all")
-    return Measured(method, split.num_users, seconds, total, peak_memory("cpu"), floor)
-
-
-def everything(methods: list[str], growth: list[int], rounds: int) -> dict[str, Any]:
-    """All of it, as it is written down."""
-    start = os.getloadavg()[0]
-    measured = [_apart(one_method, name, None, rounds) for name in methods]
-    for one in measured:
-        print(f"{one.method:12} {one.total:8.2f} s a round, {one.peak_memory_bytes / 1e6:,.0f} MB", flush=True)
-    engines = []
-    for name in (one for one in methods if one in RESEARCH):
-        for engine, every in (("vector", 1), ("loop", 10), ("research", 40)):
-            timing = _apart(measure, Case(WORLD, name, engine, "cpu", every, 1))
-            engines.append({"method": name, "engine": engine, "seconds": timing.seconds_per_round})
-            print(f"{name:12} {timing.seconds_per_round:8.2f} s a round, {engine}", flush=True)
-    grown = [_apart(one_method, "fedmf", count, rounds) for count in growth]
-    for one in grown:
-        print(f"{one.clients:12,} clients: {1e3 * one.total / one.clients:.3f} ms a client", flush=True)
-    about = {"machine": _machine(), "cores": os.cpu_count(), "threads": 1, "torch": torch.__version__}
-    busy = {"load_before": round(start, 1), "load_after": round(os.getloadavg()[0], 1)}
+def about(path: Path | None) -> dict[str, Any]:
+    """The class of the machine, which is the file's name, and nothing that tells one of them from another; and how."""
     return {
-        "about": {**about, **busy, "world": WORLD, "copy_bytes_per_second": _apart(bandwidth)},
-        "methods": [asdict(one) for one in measured],
-        "engines": engines,
-        "growth": [asdict(one) for one in grown],
-    }
+        "machine": "this machine" if path is None else path.stem, "processor": platform.machine(),
+        "cores": os.cpu_count(), "torch": torch.__version__, "world": WORLD,
+        "measured": "CPU-seconds of one thread, every case in a process of its own",
+    }  # fmt: skip
 
 
-def _apart(work: Any, *given: Any) -> Any:
-    with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.apply(work, given)
-
-
-def _machine() -> str:
-    """The class of the machine: its processor, and nothing that tells one machine from another."""
+def kept(path: Path | None) -> dict[str, Any]:
+    """What a file has of this machine already; refuses one of another."""
+    this = about(path)
+    if path is None or not path.exists():
+        return {"about": this, "cases": []}
     try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    model = next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-    return f"{platform.machine()} {model}".strip()
+        document: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        there = {name: document["about"][name] for name in this}
+        document["cases"] = list(document["cases"])
+    except (ValueError, KeyError, TypeError):
+        raise SystemExit(f"{path}: expected a file that this benchmark wrote; move it away") from None
+    for name, value in this.items():
+        if there[name] != value:
+            raise SystemExit(f"{path}: measured with {name} {there[name]!r}, here it is {value!r}; name another file")
+    return document
 
 
-def main() -> None:
-    """Measure and write, or put what is written into the page."""
-    parser = argparse.ArgumentParser(description="Speed of every federated method, in one run.")
+def everything(wanted: Sequence[Case], path: Path | None, *, again: bool) -> None:
+    """Measure what is not there yet, and write it down case by case."""
+    document = kept(path)
+    there = [Case(**one["case"]) for one in document["cases"]]
+    if "copy_bytes_per_second" not in document["about"]:
+        document["about"]["copy_bytes_per_second"] = apart(bandwidth)
+    for case in wanted:
+        if case in there and not again:
+            continue
+        found = apart(measured, case)
+        print(line(found), flush=True)
+        document["cases"] = [one for one in document["cases"] if one["case"] != asdict(case)] + [asdict(found)]
+        if path is not None:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(path, document)
+
+
+def line(one: Measured) -> str:
+    """What a case has come to."""
+    parts = " / ".join(f"{one.seconds.get(part, 0.0):.2f}" for part in ("sample", "train", "server"))
+    said = f"{one.case.method:12} {one.case.engine:9} {one.clients:8,} clients {one.total:9.2f} s a round ({parts})"
+    return f"{said}, {one.rounds} rounds, {one.peak_memory_bytes / 1e6:,.0f} MB, load {one.load}"
+
+
+def main(given: Sequence[str] | None = None) -> None:
+    """Measure and write, or put what is written into the pages."""
+    parser = argparse.ArgumentParser(description="Speed of every federated method.")
     parser.add_argument("--methods", nargs="+", choices=sorted(METHODS), default=sorted(METHODS))
     parser.add_argument("--clients", nargs="*", type=int, default=[1_000, 10_000, 100_000], help="growth of FedMF")
-    parser.add_argument("--rounds", type=int, default=2, help="measured, after one that is not")
-    parser.add_argument("--out", type=Path, help="JSON; nothing is written without")
+    parser.add_argument("--out", type=Path, help="JSON, kept up to date; nothing is written without")
+    parser.add_argument("--again", action="store_true", help="measure also what is in the file")
     parser.add_argument("--floor", action="store_true", help="the machine's bandwidth alone")
-    parser.add_argument("--render", action="store_true", help=f"{RESULTS}/*.json into {PAGE}, and nothing else")
-    asked = parser.parse_args()
+    parser.add_argument("--render", action="store_true", help=f"{RESULTS}/*.json into the pages, and nothing else")
+    asked = parser.parse_args(given)
     if asked.floor:
-        print(f"{_apart(bandwidth) / 1e9:.1f} GB a second read and written by one core")
+        print(f"{apart(bandwidth) / 1e9:.1f} GB a second read and written by one core")
     elif asked.render:
         documents = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RESULTS.glob("*.json"))]
-        write_text(PAGE, rendered(PAGE.read_text(encoding="utf-8"), documents))
+        for page, made in PAGES.items():
+            write_text(page, made(page.read_text(encoding="utf-8"), documents))
     else:
-        found = everything(asked.methods, asked.clients, asked.rounds)
-        if asked.out:
-            asked.out.parent.mkdir(parents=True, exist_ok=True)
-            write_text(asked.out, json.dumps(found, indent=2) + "\n")
+        everything(cases(asked.methods, asked.clients), asked.out, again=asked.again)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 import torch
@@ -46,6 +48,9 @@ def _world(name: str, users: int, items: int, rows: int, fewest: int, seed: int)
 _DRAWN_TOGETHER = 20_000
 """Clients whose items are drawn at once."""
 
+_PAUSES = 0.1
+"""Share of the gaps between two items that are pauses."""
+
 
 def crowd(clients: int, items: int, each: int, seed: int = 0) -> Split:
     """A world in which every client has `each` distinct items by Zipf-like popularity, in a row, and all of them train.
@@ -73,6 +78,26 @@ def crowd(clients: int, items: int, each: int, seed: int = 0) -> Split:
     nothing = Ragged(torch.zeros(clients + 1, dtype=torch.long), torch.zeros(0, dtype=torch.long))
     question = Question(nothing, Timeline(lists), lists, open=True)
     return Split(data, lists, Timeline(lists), question, question, "rows")
+
+
+def in_sittings(split: Split, seed: int = 0) -> Split:
+    """A crowd whose clients take their items in an order and at times that are drawn.
+
+    Items come a minute apart, and one gap in ten is a pause of three days. Everybody is asked within a sitting, a
+    minute after the last item.
+
+    Args:
+        split: where all clients have equally many items.
+        seed: of the draw.
+    """
+    clients, random = split.num_users, np.random.default_rng(seed)
+    ordered = torch.from_numpy(random.permuted(split.train.values.reshape(clients, -1).numpy(), axis=1))
+    gaps = np.where(random.random(ordered.shape) < _PAUSES, 3 * 86_400, 60)
+    times = torch.from_numpy(gaps.cumsum(axis=1))
+    lists = Ragged(split.train.offsets, ordered.reshape(-1))
+    line = Timeline(lists, Ragged(lists.offsets, times.reshape(-1)), times[:, -1] + 60)
+    question = replace(split.test, known=line)
+    return Split(split.data, lists, line, question, question, "times")
 
 
 def _distinct(count: int, each: int, shares: npt.NDArray[np.float64], random: np.random.Generator) -> IntArray:

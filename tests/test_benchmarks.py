@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from benchmarks import next_rank
 from benchmarks.floor import bytes_of_a_round
-from benchmarks.rendering import rendered
-from benchmarks.worlds import of_clients
+from benchmarks.measuring import RESEARCH, Case, Measured, measured
+from benchmarks.methods import PAGES, RESULTS, WORLD, about, cases, everything, kept
+from benchmarks.rendering import in_short, rendered
+from benchmarks.worlds import crowd, in_sittings, of_clients
 
 from ownview.data.splits import leave_one_out
 from ownview.engine.machine import Machine
@@ -17,9 +23,11 @@ from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.methods.fedease import FedEASE
 from ownview.methods.fedmf import FedMF
+from ownview.registry import METHODS
 from ownview.seam.method import Federated
 
 ROOT = Path(__file__).resolve().parents[1]
+MACHINE = Path("machine.json")
 
 
 def _federation(method: Federated) -> Federation:
@@ -41,25 +49,98 @@ def test_clients_that_report_have_no_such_floor() -> None:
     assert bytes_of_a_round(_federation(FedEASE()), 1) is None
 
 
-def test_the_page_shows_what_is_committed() -> None:
-    documents = [json.loads(path.read_text("utf-8")) for path in sorted((ROOT / "results" / "speed").glob("*.json"))]
-    page = (ROOT / "docs" / "speed.md").read_text("utf-8")
-    assert rendered(page, documents) == page, "run: python -m benchmarks.methods --render"
+@pytest.mark.parametrize("page", PAGES, ids=str)
+def test_pages_show_what_is_committed(page: Path) -> None:
+    documents = [json.loads(path.read_text("utf-8")) for path in sorted((ROOT / RESULTS).glob("*.json"))]
+    text = (ROOT / page).read_text("utf-8")
+    assert PAGES[page](text, documents) == text, "run: python -m benchmarks.methods --render"
+
+
+def _document(*found: Measured) -> dict[str, Any]:
+    return {"about": about(MACHINE) | {"copy_bytes_per_second": 1e10}, "cases": [asdict(one) for one in found]}
+
+
+def _found(engine: str, world: str = WORLD, *, total: float = 2.0) -> Measured:
+    case, every = Case("fedmf", engine, world), 1 if engine == "vector" else 20
+    seconds = {"sample": 0.5, "train": 1.0}
+    return Measured(case, 1000, every, 3, False, seconds, total, 10**8, 10**9, 1.5)
 
 
 def test_a_measured_method_has_its_row_and_a_page_without_markers_is_refused() -> None:
-    method = {
-        "method": "fedmf",
-        "seconds": {"train": 1.0},
-        "total": 1.5,
-        "floor_bytes": 10**9,
-        "peak_memory_bytes": 10**8,
-    }
-    about = {"machine": "m", "cores": 2, "world": "w", "copy_bytes_per_second": 1e10, "load_before": 0, "load_after": 0}
-    document = {"about": about, "methods": [method], "engines": [], "growth": [{"clients": 1000, "total": 2.0}]}
+    document = _document(_found("vector"), _found("loop", total=12.0), _found("vector", "1000"))
     page = rendered("a\n<!-- speed -->\nold\n<!-- end of speed -->\nz\n", [document])
-    assert "| fedmf | 0.00 | 1.00 | 0.00 | 1.50 | 0.10 | 100 MB |" in page
-    assert "1,000: 2.00 ms" in page
+    assert "| fedmf | 0.50 | 1.00 | 0.00 | 2.00 | 0.10 | 12.0 (8.0 x) |  | 100 MB |" in page
+    assert "Loop engine: every 20th client" in page
+    assert "Research style" not in page
+    assert "1,000 clients 2.00 ms" in page
     assert "old" not in page
+    short = in_short("<!-- speed -->\n<!-- end of speed -->", [document, {}])
+    assert "| fedmf | 2.00 | 12.0 (8.0 x) |  | 100 MB |" in short
     with pytest.raises(SystemExit, match="expected the lines"):
         rendered("no markers", [])
+
+
+def test_what_is_measured_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / MACHINE
+    path.write_text(json.dumps(_document(_found("vector"))), "utf-8")
+    before = path.read_bytes()
+    everything([Case("fedmf", "vector", WORLD)], path, again=False)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "expected a file that this benchmark wrote"),
+        ("[]", "expected a file that this benchmark wrote"),
+        (json.dumps({"about": about(MACHINE) | {"torch": "0.1"}, "cases": []}), "measured with torch '0.1'"),
+    ],
+)
+def test_a_file_of_another_machine_is_not_gone_on_with(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / MACHINE
+    path.write_text(text, "utf-8")
+    with pytest.raises(SystemExit, match=said):
+        kept(path)
+
+
+def test_every_method_is_measured_and_slow_engines_where_clients_train() -> None:
+    named = {(case.method, case.engine) for case in cases(sorted(METHODS), [10])}
+    assert {name for name, engine in named if engine == "vector"} == set(METHODS)
+    assert ("pfedrec", "loop") in named
+    assert ("fedease", "loop") not in named
+    assert {name for name, engine in named if engine == "research"} == set(RESEARCH)
+
+
+def test_seconds_of_sampled_clients_are_scaled_to_all() -> None:
+    found = measured(Case("fedmf", "loop", "40"))
+    assert (found.every, found.rounds, found.first) == (20, 3, False)
+    assert found.floor_bytes is None
+    assert "server" not in found.seconds
+    assert found.total > found.seconds["train"] > 0
+
+
+def test_a_crowd_in_sittings_has_the_same_items_in_another_order_with_pauses() -> None:
+    plain = crowd(30, 100, 10)
+    timed = in_sittings(plain)
+    assert timed.order == "times"
+    assert timed.timeline.times is not None
+    assert timed.timeline.now is not None
+    for client in range(30):
+        assert sorted(timed.train.of(client).tolist()) == plain.train.of(client).tolist()
+    gaps = timed.timeline.times.values.reshape(30, 10).diff(dim=1)
+    assert set(gaps.unique().tolist()) == {60, 3 * 86_400}
+    assert (timed.timeline.now - timed.timeline.last == 60).all()
+
+
+def test_growth_is_a_line_through_the_smallest_and_the_largest_world_of_as_many_items() -> None:
+    def found(clients: int, items: int, seconds: float) -> tuple[next_rank.Case, next_rank.Cost]:
+        return next_rank.Case(clients, items, 10, 4, 1), next_rank.Cost(1.0, seconds - 1, 0.0, 0, 0)
+
+    worlds = [found(500, 90, 4.0), found(1_000, 100, 3.0), found(3_000, 100, 6.0), found(11_000, 100, 13.0)]
+    assert next_rank.growth(worlds) == ["100 items: 2 CPU-seconds and 100 us an interaction"]
+
+
+@pytest.mark.parametrize("text", ["10x20", "0x20x5", "10x9x5", "axbxc"])
+def test_a_world_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError, match="expected"):
+        next_rank.world(text)

@@ -69,6 +69,17 @@ def test_a_sum_of_products_is_the_sum_of_written_out_products() -> None:
     assert torch.allclose(total.sums["y"], left[:, 0].sum(0))
 
 
+@pytest.mark.parametrize("size", [1, 256, 700])
+def test_a_symmetric_sum_is_made_of_one_half(size: int) -> None:
+    random = torch.Generator().manual_seed(size)
+    sides = torch.randn(3, 2, size, generator=random, dtype=torch.float64)
+    weights = torch.rand(3, 1, 1, generator=random, dtype=torch.float64)
+    total = SumPartial({"x": Summand((size, size), "x", symmetric=True)}, torch.empty(0, dtype=torch.float64))
+    for block in (torch.arange(1), torch.arange(1, 3)):
+        total.add(_summands({"x": Product((sides * weights)[block], sides[block])}, len(block)))
+    assert torch.allclose(total.sums["x"], ((sides * weights).mT @ sides).sum(0), rtol=1e-12, atol=1e-12)
+
+
 def test_all_summands_of_a_client_are_clipped_together() -> None:
     chosen = transforms("gaussian:clip=2,noise=1e-9")
     assert chosen is not None

@@ -11,7 +11,7 @@ import torch
 
 from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend, Part
-from ownview.blends.weights import after_pause, chosen, lattice, moved, own_choice, searched
+from ownview.blends.weights import Remembered, after_pause, chosen, lattice, moved, own_choice, searched
 from ownview.data.interactions import Interactions
 from ownview.evaluation.protocol import protocol
 from ownview.parts.transitions import standardised
@@ -100,6 +100,23 @@ def test_the_search_ends_nearer_than_the_lattice_lets_it(best: tuple[float, ...]
     assert found.min() >= 0
     assert max(asked) <= 66, "no question is longer than the lattice"
     assert len(asked) <= 1 + 2 * 3
+
+
+@pytest.mark.parametrize("fits", [True, False])
+def test_scores_are_made_once_where_they_can_be_kept(fits: bool) -> None:
+    asked: list[list[int]] = []
+
+    class Scorer:
+        def parts(self, users: torch.Tensor) -> torch.Tensor:
+            asked.append(users.tolist())
+            return users.double()[None, :, None].expand(2, -1, 3)
+
+    scorer = Remembered(Scorer(), 2 * 4 * 3 if fits else 2**40)
+    for _ in range(3):
+        for users in (torch.tensor([0, 2]), torch.tensor([3, 7])):
+            assert torch.equal(scorer.parts(users), Scorer().parts(users))
+            asked.pop()
+    assert len(asked) == (2 if fits else 6)
 
 
 def test_a_blend_trains_its_parts_and_finds_the_best_weights(world: Interactions) -> None:

@@ -27,6 +27,9 @@ _FINEST = 1 / 60
 _MOVES = 3
 """Of one size, one after another, before the next size is tried."""
 
+_KEPT = 2**28
+"""Scores that are kept during the search, a gigabyte in single precision; more are made anew for every question."""
+
 _NOTHING = 1e-9
 """Weight that is left by rounding alone."""
 
@@ -45,6 +48,28 @@ class Standardised(Interface):
 
     def parts(self, users: Tensor) -> Tensor:
         """[P, B, m] each part's scores, standardised over the items of each user."""
+
+
+class Remembered:
+    """Scores that are asked for again and again, kept where they fit.
+
+    Args:
+        scorer: makes them.
+        numbers: that all of them are.
+    """
+
+    def __init__(self, scorer: Standardised, numbers: int) -> None:
+        self.scorer = scorer
+        self.kept: dict[tuple[int, ...], Tensor] | None = {} if numbers <= _KEPT else None
+
+    def parts(self, users: Tensor) -> Tensor:
+        """[P, B, m] as the scorer has them; the same users must come together every time."""
+        if self.kept is None:
+            return self.scorer.parts(users)
+        who = tuple(users.tolist())
+        if who not in self.kept:
+            self.kept[who] = self.scorer.parts(users)
+        return self.kept[who]
 
 
 def lattice(parts: int) -> FloatArray:

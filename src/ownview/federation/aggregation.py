@@ -20,6 +20,9 @@ from ownview.seam.client import Patch, Product, Summand
 from ownview.seam.server import RowWeights
 from ownview.seam.training import Params
 
+_BAND = 256
+"""Rows of a symmetric sum that are multiplied at once: enough for a fast product, few beside 1,536 of them."""
+
 
 class Partial(ABC):
     """What has arrived so far of a round.
@@ -178,8 +181,8 @@ class SumPartial(Partial):
             self.add_words(upload.words)
         for name, one in upload.sums.items():
             if isinstance(one, Product):
-                left, right = (side.reshape(-1, side.shape[-1]) for side in one)
-                self.sums[name] += (left.T @ right).reshape(self.sums[name].shape)
+                total = self.sums[name].view(one.left.shape[-1], one.right.shape[-1])
+                add_product(total, one, symmetric=self.declared[name].symmetric)
             elif isinstance(one, Patch):
                 add_cells(self.sums[name].view(len(self.sums[name]), -1), one)
             else:
@@ -231,6 +234,28 @@ def _touched(upload: Upload, like: Tensor) -> Tensor:
 
 def _weighted(change: Tensor, weights: Tensor) -> Tensor:
     return change * wide(weights, change).to(change.dtype)
+
+
+def add_product(total: Tensor, stacked: Product, *, symmetric: bool = False) -> None:
+    """total [a, b] += sum over clients of left^T right; of symmetric sums what is below the diagonal is mirrored.
+
+    A band of the rows is multiplied with what stands on and right of the diagonal: with many bands that is half the
+    work. Every client's product must then be symmetric by itself, to rounding.
+
+    Args:
+        total: contiguous.
+        stacked: left [B, k, a] and right [B, k, b].
+        symmetric: whether one half is enough.
+    """
+    left, right = (side.reshape(-1, side.shape[-1]) for side in stacked)
+    if not symmetric:
+        total += left.T @ right
+        return
+    for start in range(0, len(total), _BAND):
+        end = min(start + _BAND, len(total))
+        upper = left[:, start:end].T @ right[:, start:]
+        total[start:end, start:] += upper
+        total[end:, start:end] += upper[:, end - start :].T
 
 
 def add_rows(table: Tensor, items: Tensor, rows: Tensor) -> None:

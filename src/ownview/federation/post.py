@@ -192,9 +192,11 @@ class Post:
     def _summand_size(self, name: str, one: Sent) -> Tensor | int:
         declared = self._sends()[name]
         if isinstance(one, Patch):
-            width, (up, across) = one.values.element_size(), ((one.values != 0).any(axis).sum(1) for axis in (2, 1))
+            width, there = one.values.element_size(), one.values != 0
+            up = there.any(2).sum(1)
             if one.of_rows:
                 return wire.rows_size(declared.shape, width, up)
+            across = there.any(1).sum(1)
             return wire.matrix_size(declared.shape, width, up, across, symmetric=declared.symmetric)
         if isinstance(one, Product):
             left, right = ((side != 0).any(1) for side in one)

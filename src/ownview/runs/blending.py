@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend
-from ownview.blends.weights import after_pause, at_once, lattice, own_choice, searched, wins
+from ownview.blends.weights import Remembered, after_pause, at_once, lattice, own_choice, searched, wins
 from ownview.data.questions import Question
 from ownview.evaluation.ranking import Ranker, Scorer
 from ownview.federation.round import RoundReport
@@ -83,7 +83,8 @@ class BlendTrainer:
         """[2, P] by group, or [n, P] where clients choose their own."""
         question = self.ranker.question
         scorer = BlendScorer([part.asked(question) for part in self.members], torch.zeros(0))
-        ask = partial(wins, scorer, self.ranker)
+        numbers = len(self.members) * len(self.ranker.users) * self.ranker.num_items
+        ask = partial(wins, Remembered(scorer, numbers), self.ranker)
         late = after_pause(question, self.model.pause_days)
         found = searched(ask, late[question.users], len(self.members))
         if not self.model.own or question.strangers is not None:
