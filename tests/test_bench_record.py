@@ -13,7 +13,7 @@ RESULTS = Path(__file__).resolve().parents[1] / "results"
 
 
 def _document(rows: dict[str, int], compared: list[str]) -> dict[str, Any]:
-    runs = [{"run": name, "data": name.split("-")[0], "value": value} for name, value in rows.items()]
+    runs = [{"run": name, "method": "any", "data": name.split("-")[0], "value": value} for name, value in rows.items()]
     return {"runs": runs, "comparison": [{"data": data, "method": "any"} for data in compared]}
 
 
@@ -28,6 +28,12 @@ def test_a_comparison_goes_where_a_run_was_made_elsewhere_or_anew() -> None:
     assert [one["data"] for one in _still(made, other["runs"])] == ["b"]
     anew = _document({"a-1": 9, "b-1": 3}, [])
     assert [one["data"] for one in _still(made, anew["runs"])] == ["b"]
+
+
+def test_a_comparison_stays_where_one_run_stands_behind_two_rows() -> None:
+    made = _document({"a-1": 1, "a-2": 2}, ["a"])
+    made["runs"].append({**made["runs"][0], "method": "the same by another name"})
+    assert _still(made, made["runs"]) == made["comparison"]
 
 
 def test_runs_from_before_a_setting_came_keep_their_place_in_the_record() -> None:

@@ -23,6 +23,12 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
+@pytest.fixture(autouse=True)
+def _nothing_but_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Data that a person has elsewhere is planned for too."""
+    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
+
+
 def planned(store: Path, **changes: object) -> list[Wanted]:
     return wanted(rows(), Wishes(store / "runs", data_dir=store, **changes), new=unseen())  # type: ignore[arg-type]
 

@@ -155,9 +155,10 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
 
 def _still(made: Document, runs: Sequence[Entry]) -> list[dict[str, Any]]:
     """Comparisons on data whose runs are all from the same document: others were not made of what stands there now."""
-    own = {one["run"]: one for one in made["runs"]}
+    own = {(one["run"], one["method"]): one for one in made["runs"]}  # one run may stand behind several rows
     data = dict.fromkeys(one["data"] for one in made["comparison"])
-    whole = {name for name in data if all(own.get(one["run"]) == one for one in runs if one["data"] == name)}
+    here = {name: [one for one in runs if one["data"] == name] for name in data}
+    whole = {name for name in data if all(own.get((one["run"], one["method"])) == one for one in here[name])}
     return [one for one in made["comparison"] if one["data"] in whole]
 
 
