@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 .PHONY: demo deploy-demo test rounding browser docs picture lint types check bench clean
 
 demo: .venv/.core  ## the main job: the flaw of published figures, what wins honestly, five books for one reader, a page for people
-	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper --rounds 20 --measure-every 5 \
+	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper --rounds 16 --measure-every 4 \
 		--set local_epochs=1 --set learning_rate=0.1 --jobs 2 --out runs/demo --resume
 	$(BIN)/ownview compare popularity markov ease fedease fednext --out runs/demo-honest --resume
 	$(BIN)/ownview recommend runs/demo-honest/fedease-honest-seed0 --user 58 -k 5
