@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import platform
 import re
 import sys
@@ -23,6 +22,7 @@ from pathlib import Path
 import torch
 
 from benchmarks.engine import peak_memory
+from benchmarks.measuring import apart
 from benchmarks.worlds import crowd, in_sittings
 from ownview.base.files import write_text
 from ownview.engine.machine import machine
@@ -136,8 +136,7 @@ def main(given: Sequence[str] | None = None) -> None:
     print(HEAD)
     for clients, items, each in asked.worlds:
         case = Case(clients, items, each, asked.rank, asked.threads)
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            found.append((case, pool.apply(measure, (case,))))
+        found.append((case, apart(measure, case)))
         print(line(*found[-1]), flush=True)
     for said in growth(found):
         print(said)
