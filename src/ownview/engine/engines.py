@@ -6,6 +6,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 import torch
 
@@ -16,6 +17,7 @@ from ownview.engine.local import Fit, Opened, Plan, Trained
 from ownview.engine.machine import Machine, keep_freed_memory
 from ownview.engine.replay import QUEUES, Pool, Recorder, queue
 from ownview.engine.samples import Samples
+from ownview.engine.threads import in_threads
 from ownview.seam.client import Client
 from ownview.seam.training import Context, Params
 
@@ -84,7 +86,8 @@ class Engine(ABC):
 class VectorEngine(Engine):
     """A stack at once, by `torch.vmap`; clients share no parameter, so their losses may be summed.
 
-    On a GPU several stacks are at work at once: the kernels of one fill the gaps between those of another.
+    Several stacks are at work at once: on a GPU the kernels of one fill the gaps between those of another, on a CPU
+    every core has one. PyTorch by itself shares a stack's operations out among the cores, one by one, which gains less.
     """
 
     held: dict[tuple[int, tuple[int, ...]], Fit]
@@ -108,9 +111,9 @@ class VectorEngine(Engine):
     def train_all(
         self, stacks: Sequence[Stack], context: Context, tables: frozenset[str], *, lasting: bool = False
     ) -> list[Trained]:
-        """At once on a GPU, in tensors that wait for the next round where that is wished."""
+        """At once; on a GPU in tensors that wait for the next round where that is wished."""
         if not self.at_once:
-            return super().train_all(stacks, context, tables)
+            return in_threads([partial(self.train, *stack, context, tables) for stack in stacks])
         fits = [self._fit(place, *stack, tables, lasting=lasting) for place, stack in enumerate(stacks)]
         with self._named(context, *(samples for _, samples in stacks)), self._aside(len(fits)) as streams:
             # The busiest stack, which takes longest, begins; they take turns, so that none has to wait for the host.

@@ -23,6 +23,9 @@ from ownview.federation.soundness import names_moved
 from ownview.federation.work import Household
 from ownview.seam.training import Context, Params
 
+_BLOCKS_A_THREAD = 4
+"""On a CPU, in a wave: so many that no thread waits long for another at its end."""
+
 
 class TrainingWork:
     """Clients that train, block by block."""
@@ -53,26 +56,28 @@ class TrainingWork:
         return found
 
     def waves(self, blocks: Sequence[Tensor]) -> Sequence[Sequence[Tensor]]:
-        """Blocks that are drawn and trained together: on a CPU one at a time, on a GPU what memory allows.
+        """Blocks that are drawn and trained together: on a CPU some for every thread, on a GPU what memory allows.
 
         Drawing makes the host wait for a GPU; drawn for many blocks at once, it waits once. Where all blocks are one
-        wave, what was recorded of it is kept for the next round.
+        wave, what a GPU recorded of it is kept for the next round.
         """
         machine = self.home.machine
-        if machine.device.type == "cpu":
-            return [[block] for block in blocks]
+        threads = torch.get_num_threads() if machine.engine == "vector" else 1
+        on_cpu = _BLOCKS_A_THREAD * threads if threads > 1 else 1
+        most = on_cpu if machine.device.type == "cpu" else len(blocks)
         waves: list[list[Tensor]] = []
         room = 0
         first = torch.stack([block[0] for block in blocks]).cpu() if len(blocks) else torch.arange(0)
         busiest = (self.home.train.host_lengths_of(first) * (1 + self.work.negatives)).tolist()
         for block, samples in zip(blocks, busiest, strict=True):
             needed = self.footprint.of(samples) * len(block)
-            if not waves or needed > room:
+            if not waves or needed > room or len(waves[-1]) == most:
                 waves.append([])
-                room = machine.block_bytes
+                room = machine.memory // 2
             waves[-1].append(block)
             room -= needed
-        self.lasting = len(waves) == 1
+        if machine.device.type != "cpu":  # where nothing is recorded
+            self.lasting = len(waves) == 1
         return waves
 
     def samples(self, number: int, block: Tensor) -> Samples:

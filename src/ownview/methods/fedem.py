@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from torch import Tensor
+from torch.nn.functional import embedding
 
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
@@ -134,7 +135,7 @@ class FedEM(Method):
         training_adapter = context.phase % 2 == 0 and bool(self.merging.params())
         if training_adapter and self.nesting != "batch" and 3 * len(batch.rows) <= 2 * len(p["items"]):
             # Tables stand still, so nothing flows back into rows: those of the batch are enough, which are few here.
-            few = {**p, "items": p["items"][batch.rows], "received": p["received"][batch.rows]}
+            few = {**p, **{name: embedding(batch.rows, p[name]) for name in ("items", "received")}}
             return cross_entropy(
                 self._scores(few, merged=True), batch._replace(counts=batch.mask, positives=batch.labels)
             )

@@ -1,0 +1,28 @@
+"""Independent pieces of work on a CPU, as many at once as PyTorch has threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import torch
+
+Result = TypeVar("Result")
+
+
+def in_threads(work: Sequence[Callable[[], Result]]) -> list[Result]:
+    """What every piece of work returns, in order; the last piece, which should be the longest, begins.
+
+    Each has one thread of PyTorch, so that what it returns does not hang on how many there are. A single piece runs
+    here, with all of them. Where one fails, those that have not begun are left out, and its error is raised.
+    """
+    threads = min(torch.get_num_threads(), len(work))
+    if threads < 2:
+        return [piece() for piece in work]
+    with ThreadPoolExecutor(threads, "ownview", initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        begun = [pool.submit(piece) for piece in reversed(work)]
+        try:
+            return [one.result() for one in reversed(begun)]
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
