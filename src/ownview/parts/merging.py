@@ -13,7 +13,6 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from ownview.parts.products import row_products
 from ownview.seam.initial import Constant, Uniform
 from ownview.seam.roles import Param, private
 from ownview.seam.training import Context, Params
@@ -66,11 +65,10 @@ class Merging:
         if self.kind == "em":
             # [q_g - q_l, q_l] times the first matrix, by the difference of its halves and not of the tables.
             upper, lower = p["adapter0"][: self.width], p["adapter0"][self.width :]
-            matrix, hidden = torch.cat([upper, lower - upper]), torch.cat([p[self.received], p[self.own]], -1)
-            for depth in range(len(self.layers)):
-                hidden = torch.relu(hidden @ matrix + p[f"adapter_bias{depth}"])
-                matrix = p[f"adapter{depth + 1}"]
-            return torch.sigmoid(row_products(hidden, matrix[:, 0]) + p[f"adapter_bias{len(self.layers)}"][0])
+            hidden = p[self.received] @ upper + (p[self.own] @ (lower - upper) + p["adapter_bias0"])
+            for depth in range(1, len(self.layers) + 1):
+                hidden = torch.relu(hidden) @ p[f"adapter{depth}"] + p[f"adapter_bias{depth}"]
+            return torch.sigmoid(hidden).squeeze(-1)
         if self.kind == "dm":
             return torch.sigmoid(p["adapter"]).expand(len(p[self.own]))
         return torch.full_like(p[self.own][:, 0], 1.0 if self.kind == "sr" else self.fixed)
