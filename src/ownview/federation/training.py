@@ -62,9 +62,8 @@ class TrainingWork:
         wave, what a GPU recorded of it is kept for the next round.
         """
         machine = self.home.machine
-        threads = torch.get_num_threads() if machine.engine == "vector" else 1
-        on_cpu = _BLOCKS_A_THREAD * threads if threads > 1 else 1
-        most = on_cpu if machine.device.type == "cpu" else len(blocks)
+        on_cpu = machine.device.type == "cpu"
+        most = self._on_cpu if on_cpu else len(blocks)
         waves: list[list[Tensor]] = []
         room = 0
         first = torch.stack([block[0] for block in blocks]).cpu() if len(blocks) else torch.arange(0)
@@ -76,9 +75,15 @@ class TrainingWork:
                 room = machine.memory // 2
             waves[-1].append(block)
             room -= needed
-        if machine.device.type != "cpu":  # where nothing is recorded
+        if not on_cpu:  # where nothing is recorded
             self.lasting = len(waves) == 1
         return waves
+
+    @property
+    def _on_cpu(self) -> int:
+        """How many blocks a wave has there at most."""
+        threads = torch.get_num_threads() if self.home.machine.engine == "vector" else 1
+        return _BLOCKS_A_THREAD * threads if threads > 1 else 1
 
     def samples(self, number: int, block: Tensor) -> Samples:
         """A round's training samples of some clients."""
