@@ -43,6 +43,13 @@ def test_the_diagonal_of_a_summand_lists_the_items() -> None:
     assert "no upload holds rows" in found["sign"].sentence
 
 
+def test_a_matrix_with_items_several_times_over_lists_them_too() -> None:
+    """FedNext without times sends nothing else: pairs of its items, once for every two scales."""
+    found = _findings("fednext")
+    assert found["diagonal"].values["precision"] == 1
+    assert found["diagonal"].values["recall"] >= 0.9, "the latest item of a history is no past of anything"
+
+
 @pytest.mark.parametrize("method", ["fcf", "fedials"])
 def test_sums_of_what_one_client_has_give_its_items_away(method: str) -> None:
     """FCF moves every row, own items further; FedIALS sends rows of own items alone, all to one side."""

@@ -38,7 +38,8 @@ class Evidence:
         listed: whether the message itself names rows; else `touched` was found by looking for changes.
         touched: [m] items whose rows the message is about.
         changes: by name [m, d], how far every item's row moved; 0 for rows that are not in the message.
-        counts: by name [m], one number an item: a summand of that shape, or the diagonal of one that is items by items.
+        counts: by name [m], one number an item: a summand of that shape, or the diagonal of one that is items by items,
+            summed where it has them several times over.
         told: by name [d], values that the client sent as they are.
         tables: by name [m, ...], personal tables as they arrived, to tell the next round's change by.
     """
@@ -158,24 +159,31 @@ def _rows(upload: Upload, num_items: int) -> dict[str, Tensor]:
 def _read_summand(
     name: str, one: Sent, upload: Upload, num_items: int, changes: dict[str, Tensor], counts: dict[str, Tensor]
 ) -> None:
-    """Put a summand of one row an item where it belongs; others say nothing of single items."""
+    """Put a summand of one row an item where it belongs; others say nothing of single items.
+
+    A square one may have items several times over, one time after the other.
+    """
     shape = upload.shapes[name]
-    if not shape or shape[0] != num_items:
+    if len(shape) == 2 and shape[0] == shape[1] and shape[0] % num_items == 0:
+        counts[name] = _diagonal(one, shape[0]).reshape(-1, num_items).sum(0)
         return
-    if shape == (num_items, num_items) and isinstance(one, Patch) and not one.of_rows:
-        counts[name] = _diagonal(one, num_items)
+    if not shape or shape[0] != num_items:
         return
     whole = replace(upload, sums={name: one}).written_out()[name][0]
     if len(shape) == 1:
         counts[name] = whole.reshape(num_items)
-    elif shape == (num_items, num_items):
-        counts[name] = whole.reshape(shape).diagonal().clone()
     else:
         changes[name] = whole.reshape(num_items, -1)
 
 
-def _diagonal(patch: Patch, num_items: int) -> Tensor:
-    """[m] of one client's patch, without writing out items by items."""
-    rows, columns, values = (part[0] for part in patch)
+def _diagonal(one: Sent, width: int) -> Tensor:
+    """[width] of one client's square summand, without writing out what is not."""
+    if isinstance(one, Product):
+        return (one.left[0] * one.right[0]).sum(0)
+    if not isinstance(one, Patch):
+        return one[0].reshape(width, width).diagonal().clone()
+    rows, columns, values = (part[0] for part in one)
+    if one.of_rows:
+        columns = torch.arange(width)
     up, across = torch.nonzero(rows[:, None] == columns[None], as_tuple=True)
-    return values.new_zeros(num_items).index_add_(0, rows[up], values[up, across])
+    return values.new_zeros(width).index_add_(0, rows[up], values[up, across])
