@@ -38,7 +38,8 @@ def _found_in(package: str, kind: type[Kind]) -> dict[str, type[Kind]]:
 METHODS = _found_in("ownview.methods", Federated)
 BASELINES = _found_in("ownview.baselines", Central)
 PLUGINS = _found_in("ownview.plugins", Plugin)
-MODELS: dict[str, type[Model]] = {**METHODS, **BASELINES, Blend.name: Blend}
+BLENDS = _found_in("ownview.blends", Blend)
+MODELS: dict[str, type[Model]] = {**METHODS, **BASELINES, **BLENDS}
 
 
 def find_model(name: str) -> type[Model]:

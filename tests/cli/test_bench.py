@@ -198,6 +198,8 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (("seeds = 2", "seeds = 0"), "", ["seeds = 0: expected a whole number from 1 to 1,000"]),
         (('"paper"', '"papper"'), "", ["unknown protocol 'papper'; did you mean 'paper'?"]),
         (('["ml-100k"]', '["ml-100k", "ml-1m"]'), "", ["data not found: ml-1m", "fetch ml-1m", "--data ml-100k"]),
+        (('["ml-100k"]', '["my-shop"]'), "", ["data not found: my-shop: neither a dataset of that name nor a file"]),
+        (('["ml-100k"]', '["sold/last.csv"]'), "", ["data not found: sold/last.csv: no such file"]),
         (('name = "fedmf (small)"', 'name = "popularity"'), "", ["two rows are called 'popularity'"]),
         (('method = "popularity"', "speed = 3"), "", ["a row has no setting 'speed'"]),
         (('method = "popularity"', 'method = "popularity"\nseeds = 3'), "", ["seeds = 3: expected 1 to 2"]),
@@ -215,6 +217,15 @@ def test_bad_suites_and_names(
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.count("\n") == 1
     assert all(fact in outcome.err for fact in facts), outcome.err
+    assert not Path("runs").exists()
+
+
+@pytest.mark.parametrize("part", [(), ("--data", "amazon-beauty")])
+def test_a_suite_without_its_data_says_how_to_get_it(part: tuple[str, ...], ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview("bench", "sequential", *part)
+    assert (outcome.code, outcome.out, outcome.err.count("\n")) == (2, "", 1)
+    assert "data not found: amazon-beauty: see https://" in outcome.err
+    assert "ownview data import FILE --name amazon-beauty" in outcome.err
     assert not Path("runs").exists()
 
 

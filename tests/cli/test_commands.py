@@ -20,6 +20,7 @@ from tests.outcome import Outcome, signalled
 
 from ownview.base.version import __version__
 from ownview.cli.main import side_by_side
+from ownview.registry import MODELS
 from ownview.runs import batch
 from ownview.runs.folder import RunFolder
 
@@ -282,6 +283,8 @@ def test_recommend_prints_titles_with_brackets_whole_and_finds_imported_data(
 
 def test_ls_methods_says_what_leaves_the_device(ownview: Callable[..., Outcome]) -> None:
     found = {one["name"]: one for one in object_of(ownview("ls", "methods", "--json"))["methods"]}
+    assert set(found) == set(MODELS)
+    assert "what its parts send" in found["blend"]["leaves_the_device"]
     assert found["local-only"]["leaves_the_device"] == "nothing"
     assert found["fedmf"]["leaves_the_device"] == "items"
     assert found["fedfast"]["leaves_the_device"] == "items, user (seen by the server)"

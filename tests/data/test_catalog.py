@@ -18,7 +18,7 @@ from ownview.data.storage import places, store
 
 NAMES = [
     *("goodbooks", "filmtrust", "ml-100k", "ml-1m", "hetrec2011", "lastfm-2k-tags", "lastfm-2k-artists"),
-    *("amazon-instant-video", "douban-book", "tafeng", "qb-article"),
+    *("amazon-instant-video", "amazon-beauty", "douban-book", "tafeng", "qb-article"),
 ]
 
 
@@ -54,6 +54,7 @@ def test_papers_filter() -> None:
         "goodbooks": None,
         "lastfm-2k-tags": 5,
         "amazon-instant-video": 5,
+        "amazon-beauty": 5,
         "douban-book": 5,
     }
     assert min_interactions("my-shop") is None

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ownview.base.errors import SettingError
-from ownview.blends.blend import Blend, Part
+from ownview.blends.blend import Blend, Part, names_of
 from ownview.blends.weights import Remembered, after_pause, chosen, lattice, moved, own_choice, searched
 from ownview.data.interactions import Interactions
 from ownview.evaluation.protocol import protocol
@@ -130,8 +130,17 @@ def test_a_blend_trains_its_parts_and_finds_the_best_weights(world: Interactions
     ]
     best = max(one["NDCG@10"] for one in single)
     assert finished.result["validation"]["NDCG@10"] >= best - 1e-6, "each part alone is a point of the lattice"
-    assert finished.result["notes"][-1].startswith("blend: weights of the 3 parts, chosen on validation:")
+    told = ", ".join(
+        f"{name} {one:.2f}" for name, one in zip(("popularity", "ease", "markov"), weights[0], strict=True)
+    )
+    assert finished.result["notes"][-1].startswith(f"blend: weights of the 3 parts, chosen on validation: {told}")
     assert len(finished.recommend(finished.folder.read_users()["user"][0], 3)) == 3
+
+
+def test_parts_of_one_method_are_told_apart_by_the_settings_that_differ() -> None:
+    parts = ("fedease nearness=8.0 recency=2.0 seen=1", "fednext rank=4", "fedease nearness=inf recency=2.0 seen=1 @x")
+    assert names_of(parts) == ["fedease (nearness=8.0)", "fednext", "fedease (nearness=inf)"]
+    assert names_of(("fedease", "fedease recency=inf")) == ["fedease", "fedease (recency=inf)"]
 
 
 def test_finished_runs_are_blended_without_training(world: Interactions, tmp_path: Path) -> None:

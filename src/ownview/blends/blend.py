@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -26,6 +26,9 @@ class Blend(Settings):
     paper: ClassVar[str] = "none"
     federated: ClassVar[bool] = True
     """As federated as its parts: what it adds is a sum over clients."""
+
+    leaves: ClassVar[str] = "what its parts send; validation wins by weights"
+    """The device, in words: it has no client of its own whose roles could tell."""
 
     parts: tuple[str, ...] = setting(
         ("fedease", "fednext", "fedease nearness=inf recency=inf"),
@@ -87,6 +90,22 @@ class Part(NamedTuple):
     def __str__(self) -> str:
         given = (f"{name}={value.replace(',', '/')}" for name, value in self.settings.items())
         return " ".join([self.method, *given]) + (f" @{self.folder}" if self.folder else "")
+
+
+def names_of(parts: Sequence[str]) -> list[str]:
+    """What to call each part: its method, with those settings in brackets by which parts of one method differ."""
+    read = [Part.read(text) for text in parts]
+    names = []
+    for one in read:
+        others = [other.settings for other in read if other.method == one.method]
+        own = (
+            f"{name}={value}"
+            for name, value in one.settings.items()
+            if any(other.get(name) != value for other in others)
+        )
+        told = " ".join(own)
+        names.append(f"{one.method} ({told})" if told else one.method)
+    return names
 
 
 def _text(value: Any) -> str:

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from ownview.base.errors import OwnviewError
+from ownview.blends.blend import Blend
 from ownview.cli.data import list_datasets
 from ownview.cli.options import RUNS, AsJson, DataDir, print_json
 from ownview.cli.terminal import Console
@@ -19,7 +20,7 @@ from ownview.config.presets.loading import presets
 from ownview.config.settings import Rule, Settings, declared, plain
 from ownview.federation.options import FederationOptions
 from ownview.federation.soundness import names_moved
-from ownview.registry import BASELINES, METHODS, MODELS, PLUGINS, Model
+from ownview.registry import BASELINES, BLENDS, METHODS, MODELS, PLUGINS, Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.seam.client import Reporting
@@ -92,7 +93,7 @@ def _show_runs(rows: list[dict[str, Any]]) -> None:
 
 
 def _methods() -> list[dict[str, Any]]:
-    every: list[type[Model]] = [*METHODS.values(), *BASELINES.values()]
+    every: list[type[Model]] = [*METHODS.values(), *BLENDS.values(), *BASELINES.values()]
     return [
         {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper} for cls in every
     ]
@@ -107,6 +108,8 @@ def _settings(cls: type[Settings]) -> dict[str, dict[str, Any]]:
 
 
 def _leaves(cls: type[Model]) -> str:
+    if issubclass(cls, Blend):
+        return cls.leaves
     if not issubclass(cls, Federated):
         return "all data (not federated)"
     client = cls().client(ANY_WORLD)

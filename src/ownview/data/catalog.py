@@ -15,7 +15,7 @@ from ownview.data.interactions import Interactions
 from ownview.data.readers import read
 from ownview.data.storage import INTERACTIONS, ITEMS, embedded_dir, find, places, stored_names
 
-__all__ = ["Entry", "PaperCounts", "catalog", "entry_of", "find", "how_to_get", "load", "min_interactions"]
+__all__ = ["Entry", "PaperCounts", "catalog", "entry_of", "find", "how_to_get", "load", "min_interactions", "not_here"]
 
 
 @dataclass(frozen=True)
@@ -120,6 +120,17 @@ def load(
     if _looks_like_path(name_or_path) or _exists(path):
         return read(path, columns=columns)
     raise UnknownNameError("dataset", str(name_or_path), {*catalog(), *stored_names(data_dir)})
+
+
+def not_here(name: str, data_dir: Path | None) -> str | None:
+    """Why `load` would find nothing by that name, in half a sentence; None where something is there to be read."""
+    if find(name, data_dir) is not None:
+        return None
+    if name in catalog():
+        return how_to_get(catalog()[name])
+    if _exists(Path(name).expanduser()):
+        return None
+    return "no such file" if _looks_like_path(name) else "neither a dataset of that name nor a file"
 
 
 def require_data_dir(data_dir: Path | None) -> None:

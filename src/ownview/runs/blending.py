@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
-from ownview.blends.blend import Blend
+from ownview.blends.blend import Blend, names_of
 from ownview.blends.weights import Remembered, after_pause, at_once, lattice, own_choice, searched, wins
 from ownview.data.questions import Question
 from ownview.evaluation.ranking import Ranker, Scorer
@@ -97,8 +97,12 @@ class BlendTrainer:
         """Those of the parts, and the weights that were found."""
         told = [note for part in self.members for note in part.notes()]
         if self.weights is not None and len(self.weights) == 2:
-            short, late = (" ".join(f"{weight:.2f}" for weight in group) for group in self.weights.tolist())
-            after = "" if short == late else f", {late} after a pause"
+            names = names_of(self.model.parts)
+            short, late = (
+                ", ".join(f"{name} {weight:.2f}" for name, weight in zip(names, group, strict=True))
+                for group in self.weights.tolist()
+            )
+            after = "" if short == late else f"; after a pause: {late}"
             origin = "of another run" if self.model.weights else "chosen on validation"
             told.append(f"blend: weights of the {len(self.members)} parts, {origin}: {short}{after}")
         return tuple(dict.fromkeys(told))

@@ -35,8 +35,7 @@ from ownview.base.errors import DataError, SettingError, UnknownNameError
 from ownview.base.trust import named_by_file
 from ownview.blends.blend import Blend
 from ownview.config.layers import Layer, check, parse_toml, require_known, toml_text
-from ownview.data.catalog import catalog, how_to_get, require_data_dir
-from ownview.data.storage import find
+from ownview.data.catalog import not_here, require_data_dir
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.batch import MOST_SEEDS
 from ownview.runs.blended_runs import blend_beside
@@ -251,8 +250,8 @@ def require_data(planned: Sequence[Planned], data_dir: Path | None) -> None:
     """One error for all datasets that are not here."""
     require_data_dir(data_dir)
     names = dict.fromkeys(one.data for one in planned)
-    absent = [name for name in names if name in catalog() and find(name, data_dir) is None]
+    absent = {name: why for name in names if (why := not_here(name, data_dir)) is not None}
     if absent:
-        how = "; ".join(f"{name}: {how_to_get(catalog()[name])}" for name in absent)
+        how = "; ".join(f"{name}: {why}" for name, why in absent.items())
         present = " ".join(f"--data {name}" for name in names if name not in absent)
         raise DataError(f"data not found: {how}" + (f"; or run the rest with {present}" if present else ""))
