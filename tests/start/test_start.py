@@ -140,3 +140,20 @@ def test_what_suits_depends_on_times_and_on_the_number_of_items() -> None:
     untimed = suited(HONEST.prepare(replace(few, timestamp=None), None))
     assert [one.method for one in untimed.methods] == ["popularity", "ease", "fedease", "pfedrec"]
     assert any("no times" in line for line in untimed.left_out)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("shop.csv", "--method", "fedeas"), "unknown method 'fedeas'; did you mean 'fedease'?"),
+        (("folder",), "folder: is a folder; expected a file of interactions"),
+        (("shpo.csv",), "shpo.csv: no such file; did you mean 'shop.csv'?"),
+        (("shop.csv", "--titles", "shpo.csv"), "shpo.csv: no such file; did you mean 'shop.csv'?"),
+    ],
+)
+def test_a_slip_of_the_keyboard_leaves_nothing(
+    ownview: Callable[..., Outcome], arguments: tuple[str, ...], told: str
+) -> None:
+    Path("folder").mkdir()
+    assert ownview("start", *arguments) == Outcome(2, "", f"ownview: {told}\n")
+    assert not Path("runs").exists()

@@ -8,6 +8,8 @@ from __future__ import annotations
 import re
 import stat
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,19 +58,26 @@ class SourceText:
         return self.content.partition(b"\n")[0].decode()
 
 
+def require_source(path: Path, expected: str = "a file of interactions") -> None:
+    """Refuse what no rows can be read from: a folder, a device, or nothing at all; then the nearest name is told.
+
+    Args:
+        path: the file.
+        expected: what it should be, in words.
+    """
+    with _reading(path):
+        kind = path.stat().st_mode
+    if stat.S_ISDIR(kind):
+        raise DataError(f"{path}: is a folder; expected {expected}")
+    if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
+        raise DataError(f"{path}: is a device; expected {expected}")
+
+
 def read_bytes(path: Path) -> bytes:
     """Content of the file, unpacked when it is gzip (told by its first bytes, not by its name)."""
-    try:
-        kind = path.stat().st_mode
-        if stat.S_ISDIR(kind):
-            raise DataError(f"{path}: is a folder; expected a file of interactions")
-        if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
-            raise DataError(f"{path}: is a device; expected a file of interactions")
+    require_source(path)
+    with _reading(path):
         raw = path.read_bytes()
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file{_nearest_file(path)}") from None
-    except (OSError, ValueError) as error:  # a ValueError for names that no file can have
-        raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
     content = _unpacked(path, raw) if raw.startswith(GZIP_MAGIC) else raw
     if not content.strip():
         raise DataError(f"{path}: is empty; expected rows of user and item")
@@ -132,6 +141,17 @@ def _require_utf8(path: Path, content: bytes) -> None:
             f"{path}: line {line}: byte 0x{content[error.start]:02x} at offset {error.start} is not UTF-8; "
             "convert the file to UTF-8, for example: iconv -f ISO-8859-1 -t UTF-8"
         ) from None
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn what the operating system says about a file into an error that names it."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file{_nearest_file(path)}") from None
+    except (OSError, ValueError) as error:  # a ValueError for names that no file can have
+        raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
 
 
 def _nearest_file(path: Path) -> str:

@@ -13,6 +13,7 @@ from ownview.data.catalog import catalog
 from ownview.data.download import sha256_of
 from ownview.data.interactions import Interactions
 from ownview.data.readers import name_of, read
+from ownview.data.source_text import require_source
 from ownview.data.storage import INTERACTIONS, ITEMS, store
 
 _FORMAT = 1
@@ -47,10 +48,7 @@ class StartFolder:
             DataError: the file is not sound, or not there.
             OutputError: the folder holds something else, or was begun with another file or other columns.
         """
-        if not self.file.is_file():
-            raise DataError(
-                f"{self.file}: no such file; expected interactions, such as a CSV with user, item, timestamp"
-            )
+        self._require_files()
         if self._record.is_file():
             self._require_same(_read(self._record), self._asked())
             return read(self.data / INTERACTIONS, name=self.data.name, titles=self._own_titles())
@@ -58,6 +56,14 @@ class StartFolder:
         if self.path.exists() and any(one.name != self.data.parent.name for one in self.path.iterdir()):
             raise OutputError(f"{self.path}: holds other things; choose another --out")
         return read(self.file, columns=self.columns or None, name=self.data.name, titles=self.titles)
+
+    def _require_files(self) -> None:
+        require_source(self.file)
+        if self.titles is not None:
+            require_source(self.titles, "a file of item and title")
+        for one in filter(None, (self.file, self.titles)):
+            if not one.is_file():
+                raise DataError(f"{one}: is a pipe, and a start reads it more than once; expected a plain file")
 
     def keep(self, data: Interactions) -> None:
         """Copy the data, so that the file may change or go while others work on it; nothing where it is kept."""

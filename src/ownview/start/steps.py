@@ -14,6 +14,7 @@ from ownview.evaluation.findings import Finding
 from ownview.evaluation.probes import audit
 from ownview.evaluation.protocol import HONEST
 from ownview.pages.page import Page, page
+from ownview.registry import build
 from ownview.report.gather import gather, render
 from ownview.runs.audits import findings_of, keep_findings
 from ownview.runs.batch import Task, Told, run_all
@@ -54,7 +55,9 @@ class Steps:
 
     @classmethod
     def of(cls, folder: StartFolder, methods: Sequence[str], memory: str) -> Steps:
-        """Read the file and choose; nothing is written where the data cannot be asked anything."""
+        """Read the file and choose; nothing is written where a method is unknown or the data cannot be asked."""
+        for name in methods:
+            build(name, {})
         data = folder.open()
         split = HONEST.prepare(data, None)
         folder.keep(data)
