@@ -23,6 +23,7 @@ from ownview.data.columns import parse_columns
 from ownview.engine.machine import Workers, readable
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.registry import BASELINES
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.otherwise import otherwise
@@ -103,6 +104,11 @@ def command(
         if sets or plugin or (method or base.method).lower() != base.method.lower():
             base = replace(base, settings_tried=0)  # what a file says of its settings is not true of others
         experiment = with_settings(base, method or base.method, wrapped, sets)
+        if privacy is not None and experiment.method.lower() in BASELINES:
+            raise SettingError(
+                f"--privacy {privacy}: {experiment.method} is not federated: all data lies in one place and nothing "
+                "would be protected; expected a federated method (`ownview ls methods`)"
+            )
         title, total = f"{experiment.label()}, rounds", experiment.rounds_needed
         work = partial(run, experiment, out=out or new_folder(folder_of(experiment)))
     if shards is not None and not (workers or ray):
