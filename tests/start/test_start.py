@@ -81,6 +81,20 @@ def test_a_model_of_which_there_is_a_folder_and_nothing_in_it_is_fitted(ownview:
     assert files(PLACE) == whole
 
 
+def test_another_best_method_replaces_the_model_of_an_earlier_start(ownview: Callable[..., Outcome]) -> None:
+    first = ownview("start", "shop.csv", "--method", "popularity", "-k", "3")
+    assert "it is central" in first.out
+    outcome = ownview(*QUICK)
+    assert "it is federated" in outcome.out
+    assert outcome.code == 0, outcome.err
+    assert "the model of an earlier start, popularity, gives way to it" in outcome.out
+    assert 'method = "fedease"' in (PLACE / "model" / "experiment.toml").read_text()
+    later = files(PLACE)
+    assert ownview(*QUICK, "--out", "at-once").code == 0
+    assert later == files(Path("at-once"))
+    assert "gives way" not in ownview(*QUICK).out
+
+
 def test_a_record_that_was_never_finished_is_no_other_thing(ownview: Callable[..., Outcome]) -> None:
     (PLACE / ".start.json.0123abcd").mkdir(parents=True)
     outcome = ownview(*QUICK)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import signal
 import sys
 import threading
@@ -201,11 +202,14 @@ def _misused(error: Any) -> int:
     """An option or argument that does not exist or cannot be: how the command is used, and what is wrong."""
     context = getattr(error, "ctx", None)
     usage = "" if context is None else f"{context.get_usage()}\n"
-    if not error.format_message():  # no arguments at all: the help has been asked for
+    message = one_line(error.format_message())
+    if not message:  # no arguments at all: the help has been asked for
         return _told(Ending("", error.exit_code))
     hint = "" if context is None else f" (see {context.command_path} --help)"
     sys.stderr.write(usage)
-    return _told(Ending(one_line(error.format_message()) + hint, error.exit_code))
+    # Of a command that does not exist some versions of the parser name the nearest one twice.
+    message = re.sub(r"(Did you mean [^?]*\?) \1", r"\1", message)
+    return _told(Ending(message + hint, error.exit_code))
 
 
 @contextmanager

@@ -15,6 +15,7 @@ from ownview.cli.terminal import Console
 from ownview.data.columns import parse_columns
 from ownview.data.readers import name_of
 from ownview.evaluation.probes import STEPS
+from ownview.registry import BASELINES
 from ownview.start.folder import StartFolder
 
 if TYPE_CHECKING:
@@ -97,6 +98,11 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     value = best.result["validation"]["NDCG@10"]
     label = best.experiment.label()
     _step(console, 4, f"Fit {label} on everything: it has the highest NDCG@10 on validation, {value:.3f}")
+    central = best.experiment.method.lower() in BASELINES
+    kind = "central: it learns from all rows in one place" if central else "federated"
+    console.print(f"  it is {kind}", markup=False)
+    if earlier := steps.earlier_model(best):
+        console.print(f"  the model of an earlier start, {earlier}, gives way to it", soft_wrap=True, markup=False)
     with progress("fitting, rounds", int(best.result["chosen_round"])) as advance:
         model = steps.fit(best, lambda number, metrics: advance(""))
     _step(console, 5, f"Write {k} items for everybody")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from ownview.base.errors import SettingError, TrainingError
-from ownview.base.files import write_text
+from ownview.base.files import write_text, writing
 from ownview.data.interactions import Interactions
 from ownview.data.splits import Split
 from ownview.evaluation.findings import Finding
@@ -22,7 +23,8 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.fitted import fit_like
 from ownview.runs.folder import RunFolder
 from ownview.runs.frames import write_frame
-from ownview.runs.run import OnRound, Run, open_run, resume, run
+from ownview.runs.lock import sole_worker
+from ownview.runs.run import OnRound, Run, experiment_of, open_run, resume, run
 from ownview.runs.table import Comparison
 from ownview.start.folder import StartFolder
 from ownview.start.suited import Selection, Suited, suited
@@ -104,9 +106,22 @@ class Steps:
         runs = [open_run(folder) for _, folder in tasks if folder.name not in self.failures]
         return max(runs, key=lambda one: float(one.result["validation"][_CHOSEN_BY]))
 
+    def earlier_model(self, best: Run) -> str | None:
+        """What tables call the model that an earlier start left here, where it is another than is wanted now."""
+        if not RunFolder(self.folder.model).begun:
+            return None
+        there = experiment_of(RunFolder.open(self.folder.model))
+        return None if there.identity() == fit_like(best.folder.path).identity() else there.label()
+
     def fit(self, best: Run, on_round: OnRound) -> Run:
-        """The best method trained on everything; goes on where it was stopped."""
+        """The best method trained on everything; goes on where it was stopped. Another model gives way to it."""
         place = self.folder.model
+        if self.earlier_model(best) is not None:
+            with sole_worker(place), writing(place):
+                aside = place.with_name(f"{place.name}.replaced")
+                shutil.rmtree(aside, ignore_errors=True)  # of a start that was killed here
+                place.rename(aside)
+                shutil.rmtree(aside)
         if RunFolder(place).begun:
             return resume(place, memory=self.memory, on_round=on_round)
         return run(fit_like(best.folder.path), out=place, memory=self.memory, on_round=on_round)
