@@ -136,6 +136,7 @@ def test_too_few_items_for_the_papers_candidates(ownview: Callable[..., Outcome]
         ),
         ("fedmf --set dual-personalisation.alternate=no", ["is not in use", "add --plugin dual-personalisation"]),
         ("popularity --plugin dual-personalisation", ["needs a federated method", "popularity is not federated"]),
+        ("popularity --set privacy=laplace:0.1", ["popularity is not federated", "nothing would be protected"]),
         ("ease --privacy central:epsilon=8", ["ease is not federated", "nothing would be protected"]),
         ("local-only --plugin dual-personalisation", ["shares an item table", "local-only shares none"]),
         ("fedmf --engine vektor", ["unknown engine 'vektor'", "did you mean 'vector'?"]),

@@ -23,6 +23,7 @@ from ownview.data.columns import parse_columns
 from ownview.engine.machine import Workers, readable
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.federation.options import FederationOptions
 from ownview.registry import BASELINES
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
@@ -104,9 +105,10 @@ def command(
         if sets or plugin or (method or base.method).lower() != base.method.lower():
             base = replace(base, settings_tried=0)  # what a file says of its settings is not true of others
         experiment = with_settings(base, method or base.method, wrapped, sets)
-        if privacy is not None and experiment.method.lower() in BASELINES:
+        asked_for = experiment.federation.privacy
+        if asked_for != FederationOptions().privacy and experiment.method.lower() in BASELINES:
             raise SettingError(
-                f"--privacy {privacy}: {experiment.method} is not federated: all data lies in one place and nothing "
+                f"privacy={asked_for}: {experiment.method} is not federated: all data lies in one place and nothing "
                 "would be protected; expected a federated method (`ownview ls methods`)"
             )
         title, total = f"{experiment.label()}, rounds", experiment.rounds_needed
