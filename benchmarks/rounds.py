@@ -32,23 +32,24 @@ from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
 from ownview.registry import METHODS, PLUGINS
 from ownview.seam.method import Federated
+from ownview.studies.bench.suite import load_suite
 
 USUAL = ("fedmf", "pfedrec", "fedrap", "pfedclr", "fedem", "plgc:fedmf")
-AS_IN_LARGE: dict[str, dict[str, Any]] = {
-    "plgc:fedmf": {
-        "embedding_size": 32, "batch_size": 2048, "local_epochs": 1, "optimizer": "sgd", "learning_rate": 0.1,
-        "table_rate_factor": 20.0, "round_decay": 0.82, "initial_scale": 0.1,
-    }
-}  # fmt: skip
-"""Settings of the inner method where its defaults are not what the paper of the plug-in has."""
+IN_LARGE = {"plgc:fedmf": "fedmf + plgc"}
+"""Rows of the suite `large` whose settings are taken, because the inner method's defaults are not the paper's."""
 WARM = 3
 """Rounds that are not timed: work of one epoch is recorded in its second round."""
 
 
 def method_named(name: str) -> Federated:
     """A method with its usual settings, or a plug-in around one."""
+    if name in IN_LARGE:
+        large = load_suite("large")
+        model = large.experiment(large.row(IN_LARGE[name]), "ml-1m", "honest").model()
+        assert isinstance(model, Federated)
+        return model
     outer, _, inner = name.rpartition(":")
-    method = METHODS[inner](**AS_IN_LARGE.get(name, {}))
+    method = METHODS[inner]()
     return PLUGINS[outer](inner=method) if outer else method
 
 
