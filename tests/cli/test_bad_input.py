@@ -250,7 +250,22 @@ def test_bad_input_of_other_commands(arguments: str, facts: list[str], ownview: 
 def test_recommend_from_an_unfinished_run_tells_how_to_finish_it(ownview: Callable[..., Outcome]) -> None:
     assert ownview("run", "popularity", "--data", "world.csv", "--out", "run").code == 0
     Path("run/result.json").unlink()
-    assert_refused(ownview("recommend", "run", "--user", "u1"), "run: the run has not finished", "--resume run")
+    assert_refused(
+        ownview("recommend", "run", "--user", "u1"),
+        "run: the run has not finished; go on with: ownview run --resume run\n",
+    )
+
+
+def test_a_blend_into_an_unfinished_one_names_the_command_that_ends_it(ownview: Callable[..., Outcome]) -> None:
+    for method in ("popularity", "markov"):
+        assert ownview("run", method, "--data", "world.csv", "--out", method).code == 0
+    blend = ("blend", "popularity", "markov", "--out", "both")
+    assert ownview(*blend).code == 0
+    whole = Path("both/users.csv").read_text()
+    Path("both/result.json").unlink()
+    assert_refused(ownview(*blend), "both: already exists; choose another --out, or", "ownview run --resume both\n")
+    assert ownview("run", "--resume", "both").code == 0
+    assert Path("both/users.csv").read_text() == whole
 
 
 @pytest.mark.parametrize(

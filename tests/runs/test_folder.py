@@ -36,7 +36,9 @@ from ownview.base.files import (
     writing,
 )
 from ownview.runs import folder as folder_module
+from ownview.runs.batch import run_all
 from ownview.runs.experiment import Experiment
+from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run, resume, run
 
 USERS, ITEMS, SIZE = 30, 60, 4
@@ -289,6 +291,8 @@ def test_disk_that_fills_up_in_the_rounds_file_is_one_line_too(
         patch.setattr(folder_module, "append_line", limited)
         with pytest.raises(OutputError, match=r"rounds\.jsonl: cannot be written: File too large.*--resume"):
             run(experiment, out=folder)
+        with pytest.raises(OutputError, match=r"cannot be written: File too large; [^;]*; then this command goes on$"):
+            run_all([(experiment, folder)], jobs=1, memory="auto", data_dir=None, go_on="this command goes on")
     _assert_same_result(resume(folder).result, run(experiment).result)
 
 
@@ -322,9 +326,15 @@ def test_folder_that_holds_a_run_is_refused_with_the_way_on(
 ) -> None:
     arguments = ("run", "popularity", "--data", world, "--out", tmp_path / "run")
     assert ownview(*arguments).code == 0
-    outcome = ownview(*arguments)
-    assert outcome.code == 2
-    assert outcome.err.endswith(f"already exists; choose another --out, or go on with it by --resume {tmp_path}/run\n")
+    told = f"ownview: {tmp_path}/run: already exists; choose another --out"
+    assert ownview(*arguments) == Outcome(2, "", f"{told}\n")
+    (tmp_path / "run" / "result.json").unlink()
+    go_on = f"go on with: ownview run --resume {tmp_path}/run"
+    assert ownview(*arguments) == Outcome(2, "", f"{told}, or {go_on}\n")
+
+
+def test_the_way_on_is_a_line_for_a_shell() -> None:
+    assert RunFolder(Path("my runs/it's")).go_on == "go on with: ownview run --resume 'my runs/it'\"'\"'s'"
 
 
 def test_folder_below_a_file_is_refused(world: Path, ownview: Callable[..., Outcome], tmp_path: Path) -> None:

@@ -6,16 +6,22 @@ import csv
 import signal
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 
+from ownview.base.errors import OwnviewError
+from ownview.base.expected import TerminatedError
 from ownview.data.interactions import Interactions
 from ownview.evaluation.protocol import HONEST
 from ownview.runs.folder import RunFolder
+from ownview.runs.training import InterruptedRunError
+from ownview.start.going_on import same_command_goes_on
 from ownview.start.suited import suited
+from tests.apart import Apart, files_up_to
 from tests.outcome import Outcome, signalled
 
 PLACE = Path("runs/start-shop")
@@ -68,6 +74,33 @@ def test_the_same_command_goes_on_and_ends_the_same(ownview: Callable[..., Outco
         assert stopped.err.count("\n") == 1
         assert ownview(*QUICK, "--out", f"again{times}").code == 0
         assert files(Path(f"again{times}")) == whole
+
+
+@pytest.mark.parametrize(("limit", "file"), [(6000, "comparison/fedease/model.safetensors"), (50_000, "report.html")])
+def test_a_full_disk_is_one_line_and_the_same_command_goes_on(
+    ownview: Callable[..., Outcome], limit: int, file: str
+) -> None:
+    stopped = Apart(*QUICK, within=partial(files_up_to, limit))
+    assert stopped.wait() == 2
+    assert stopped.said().startswith(f"ownview: {PLACE / file}: cannot be written: ")
+    assert stopped.said().endswith("; make room or choose another place; then the same command goes on\n")
+    again = ownview(*QUICK)
+    assert again.code == 0, again.err
+
+
+@pytest.mark.parametrize(
+    ("early", "told", "code"),
+    [
+        (InterruptedRunError(RunFolder(PLACE / "model"), "after round 2", signal.SIGINT), "stopped after round 2", 130),
+        (KeyboardInterrupt(), "stopped", 130),
+        (TerminatedError(), "stopped", 143),
+    ],
+)
+def test_a_start_that_is_told_to_stop_names_its_own_way_on(early: BaseException, told: str, code: int) -> None:
+    with pytest.raises(OwnviewError) as ended, same_command_goes_on():
+        raise early
+    assert str(ended.value) == f"{told}; the same command goes on"
+    assert ended.value.exit_code == code
 
 
 def test_a_model_of_which_there_is_a_folder_and_nothing_in_it_is_fitted(ownview: Callable[..., Outcome]) -> None:

@@ -39,6 +39,19 @@ class OutputError(OwnviewError):
     """A result could not be written, or would overwrite another."""
 
 
+class UnwrittenError(OutputError):
+    """The system refused a write: the disk is full, say. Files that were whole stay so.
+
+    Args:
+        reason: what happened, and what to do about it.
+        go_on: how the work goes on after that; empty where none was begun.
+    """
+
+    def __init__(self, reason: str, go_on: str = "") -> None:
+        super().__init__(f"{reason}; then {go_on}" if go_on else reason)
+        self.reason, self.go_on = reason, go_on
+
+
 class DownloadError(OwnviewError):
     """A dataset could not be fetched whole and verified."""
 

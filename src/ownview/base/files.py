@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import OutputError
+from ownview.base.errors import OutputError, UnwrittenError
 
 
 def write_whole(path: Path, write: Callable[[Path], None]) -> None:
@@ -161,7 +161,7 @@ def writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         reason = error.strerror or str(error)
-        raise OutputError(f"{path}: cannot be written: {reason}; make room or choose another place") from error
+        raise UnwrittenError(f"{path}: cannot be written: {reason}; make room or choose another place") from error
 
 
 def _sync(path: Path) -> None:

@@ -45,15 +45,17 @@ def command(
 
     The same command goes on where it was stopped or killed.
     """
-    from ownview.start.steps import Steps  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.start.going_on import same_command_goes_on  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.start.steps import Steps  # noqa: PLC0415
 
     console = Console(highlight=False)
     place = out or RUNS / f"start-{name_of(file)}"
     steps = Steps.of(StartFolder(place, file, parse_columns(columns) or {}, titles), method or (), memory)
-    _describe(console, steps)
-    _audit(console, steps)
-    _compare(console, steps, jobs)
-    _use(console, steps, k)
+    with same_command_goes_on():
+        _describe(console, steps)
+        _audit(console, steps)
+        _compare(console, steps, jobs)
+        _use(console, steps, k)
 
 
 def _describe(console: Console, steps: Steps) -> None:

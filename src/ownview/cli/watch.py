@@ -97,7 +97,7 @@ def command(
         return  # the runs go on; only the looking ends
     for one in view.followed:
         if one.state == "stopped":
-            typer.echo(f"{one.name}: nobody is at work on it; go on with: ownview run --resume {one.path}")
+            typer.echo(f"{one.name}: nobody is at work on it; {RunFolder(one.path).go_on}")
 
 
 @dataclass

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import torch
 
-from ownview.base.errors import DeviceError, OutputError, OwnviewError
+from ownview.base.errors import DeviceError, OutputError, OwnviewError, UnwrittenError
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.parents import end_with_parent, runs_forked
@@ -155,7 +155,7 @@ class _Batch:
         with Signals() as signals:
             for task in self.tasks:
                 try:
-                    _one(task, self.memory, self.data_dir, partial(self.told, task[1]))
+                    _one(task, self.memory, self.data_dir, self.go_on, partial(self.told, task[1]))
                     self._finish(task[1])
                 except InterruptedRunError as stopped:
                     raise self._stopped(stopped.exit_code) from stopped
@@ -175,7 +175,8 @@ class _Batch:
             news, stop = manager.Queue(), manager.Event()
             settled = (threads, dict(os.environ))
             with ProcessPoolExecutor(jobs, mp_context=processes, initializer=_settle, initargs=settled) as pool:
-                each = {pool.submit(_apart, task, self.memory, self.data_dir, news, stop): task for task in self.tasks}
+                given = self.memory, self.data_dir, self.go_on
+                each = {pool.submit(_apart, task, *given, news, stop): task for task in self.tasks}
                 waiting = set(each)
                 while waiting:
                     done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
@@ -245,7 +246,7 @@ def _tell(news: News, told: Told) -> None:
             return
 
 
-def _apart(task: Task, memory: str, data_dir: Path | None, news: News, stop: Event) -> _Failure | None:
+def _apart(task: Task, memory: str, data_dir: Path | None, go_on: str, news: News, stop: Event) -> _Failure | None:
     """Carry out a task in a process of its own; once `stop` is set, as if that process were told to terminate."""
 
     def on_round(number: int, metrics: dict[str, float]) -> None:
@@ -256,16 +257,21 @@ def _apart(task: Task, memory: str, data_dir: Path | None, news: News, stop: Eve
     if stop.is_set():
         return None
     try:
-        _one(task, memory, data_dir, on_round)
+        _one(task, memory, data_dir, go_on, on_round)
     except OwnviewError as error:
         return _Failure.of(task[1], error)
     return None
 
 
-def _one(task: Task, memory: str, data_dir: Path | None, on_round: OnRound) -> None:
+def _one(task: Task, memory: str, data_dir: Path | None, go_on: str, on_round: OnRound) -> None:
     experiment, folder = task
-    if RunFolder(folder).begun:
-        resume(folder, memory=memory, data_dir=data_dir, on_round=on_round, asked=experiment.identity())
-    else:
-        RunFolder(folder).drop_if_not_begun()
-        run(experiment, out=folder, memory=memory, data_dir=data_dir, on_round=on_round)
+    try:
+        if RunFolder(folder).begun:
+            resume(folder, memory=memory, data_dir=data_dir, on_round=on_round, asked=experiment.identity())
+        else:
+            RunFolder(folder).drop_if_not_begun()
+            run(experiment, out=folder, memory=memory, data_dir=data_dir, on_round=on_round)
+    except UnwrittenError as error:
+        if not error.go_on:  # nothing was begun
+            raise
+        raise UnwrittenError(error.reason, go_on) from error

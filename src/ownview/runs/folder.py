@@ -20,6 +20,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,8 +68,7 @@ class RunFolder:
                 if path.is_dir() and all(one.name.startswith(".experiment.toml.") for one in path.iterdir()):
                     cls(path).drop_unfinished()
                     return cls(path)
-                go_on = f", or go on with it by --resume {path}" if (path / "experiment.toml").is_file() else ""
-                raise OutputError(f"{path}: already exists; choose another --out{go_on}") from None
+                raise cls(path)._taken() from None
         return cls(path)
 
     @classmethod
@@ -89,6 +89,11 @@ class RunFolder:
     def finished(self) -> bool:
         """Whether the result is there."""
         return (self.path / "result.json").is_file()
+
+    @property
+    def go_on(self) -> str:
+        """How to finish an interrupted run, in words: whichever command began it, this one ends it."""
+        return f"go on with: ownview run --resume {shlex.quote(str(self.path))}"
 
     def write_experiment(self, toml: str) -> None:
         """Write experiment.toml."""
@@ -200,9 +205,11 @@ class RunFolder:
     def require_not_begun(self) -> None:
         """Refuse a folder that another process took while this one waited for it."""
         if (self.path / "experiment.toml").is_file():
-            raise OutputError(
-                f"{self.path}: already exists; choose another --out, or go on with it by --resume {self.path}"
-            )
+            raise self._taken()
+
+    def _taken(self) -> OutputError:
+        go_on = f", or {self.go_on}" if self.begun and not self.finished else ""
+        return OutputError(f"{self.path}: already exists; choose another --out{go_on}")
 
     def drop_if_not_begun(self) -> None:
         """Remove a folder that a process made and was killed before it had written anything whole."""
@@ -290,7 +297,7 @@ class RunFolder:
     def read_result(self) -> dict[str, Any]:
         """Content of result.json."""
         if not self.finished:
-            raise OutputError(f"{self.path}: the run has not finished; go on with it by --resume {self.path}")
+            raise OutputError(f"{self.path}: the run has not finished; {self.go_on}")
         values = self._read("result.json")
         if found := misfit(values, result_shape(values)):
             raise _damaged(self.path / "result.json", found)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ownview.base.errors import OutputError, SettingError
+from ownview.base.errors import OutputError, SettingError, UnwrittenError
 from ownview.base.trust import trust
 from ownview.baselines.central import Central
 from ownview.config.differences import differences
@@ -276,8 +276,8 @@ class _Work:
         finishing = Finishing(self.experiment, self.setup.split, self.setup.rankers[1], self.trainer, self.watch)
         try:
             finishing.write(training.run(), folder)
-        except OutputError as error:
-            raise OutputError(f"{error}; then go on with: ownview run --resume {folder.path}") from error
+        except UnwrittenError as error:
+            raise UnwrittenError(error.reason, folder.go_on) from error
         result = folder.read_result()
         for logger in training.loggers:
             logger.end(result)

@@ -34,7 +34,8 @@ class InterruptedRunError(OwnviewError):
 
     def __init__(self, folder: RunFolder, when: str, signal_number: int) -> None:
         self.exit_code = 128 + signal_number
-        super().__init__(f"stopped {when}; go on with: ownview run --resume {folder.path}")
+        super().__init__(f"stopped {when}; {folder.go_on}")
+        self.when = when
 
 
 @dataclass

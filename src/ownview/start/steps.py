@@ -27,9 +27,9 @@ from ownview.runs.lock import sole_worker
 from ownview.runs.run import OnRound, Run, experiment_of, open_run, resume, run
 from ownview.runs.table import Comparison
 from ownview.start.folder import StartFolder
+from ownview.start.going_on import GO_ON
 from ownview.start.suited import Selection, Suited, suited
 
-GO_ON = "the same command goes on"
 _CHOSEN_BY = "NDCG@10"
 
 
