@@ -256,6 +256,17 @@ def test_recommend_from_an_unfinished_run_tells_how_to_finish_it(ownview: Callab
     )
 
 
+@pytest.mark.parametrize("resume", [(), ("--resume",)])
+def test_a_comparison_does_not_go_into_the_folder_of_a_run(
+    resume: tuple[str, ...], ownview: Callable[..., Outcome]
+) -> None:
+    assert ownview("run", "popularity", "--data", "world.csv", "--out", "run").code == 0
+    before = sorted(Path("run").rglob("*"))
+    outcome = ownview("compare", "popularity", "--data", "world.csv", "--out", "run", *resume)
+    assert_refused(outcome, "run: is the folder of one run; expected one for several: choose another --out")
+    assert sorted(Path("run").rglob("*")) == before
+
+
 def test_a_blend_into_an_unfinished_one_names_the_command_that_ends_it(ownview: Callable[..., Outcome]) -> None:
     for method in ("popularity", "markov"):
         assert ownview("run", method, "--data", "world.csv", "--out", method).code == 0

@@ -21,6 +21,7 @@ from ownview.runs.audits import findings_of
 from ownview.runs.batch import MOST_SEEDS, Task, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.exposure import exposures
+from ownview.runs.folder import RunFolder
 from ownview.runs.table import Comparison, counted
 
 
@@ -57,6 +58,8 @@ def command(
     """Train several methods on the same data and put them side by side."""
     if resume and out is None:
         raise SettingError("--resume goes on in the folder that --out names; give --out DIR")
+    if out is not None and RunFolder(out).begun:
+        raise OutputError(f"{out}: is the folder of one run; expected one for several: choose another --out")
     if out is not None and out.exists() and not resume:
         raise OutputError(f"{out}: already exists; choose another --out, or go on with it by adding --resume")
     folder = out or new_folder(RUNS / f"compare-{Path(data).stem}")
