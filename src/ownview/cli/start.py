@@ -103,6 +103,9 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     central = best.experiment.method.lower() in BASELINES
     kind = "central: it learns from all rows in one place" if central else "federated"
     console.print(f"  it is {kind}", markup=False)
+    if (exposed := steps.exposure(best)) is not None:
+        mark = "[red]![/] " if exposed.fires else ""
+        console.print(f"  {mark}{escape(exposed.sentence)} (ownview attack)", soft_wrap=True)
     if earlier := steps.earlier_model(best):
         console.print(f"  the model of an earlier start, {earlier}, gives way to it", soft_wrap=True, markup=False)
     with progress("fitting, rounds", int(best.result["chosen_round"])) as advance:

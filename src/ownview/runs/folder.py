@@ -8,7 +8,7 @@ model.safetensors        the state of the chosen round
 users.csv                test values of every user
 recommended.safetensors  ten items for every user, popularity of items; some users with history and titles
 audit.json               what probes found about the data under the protocol; written by comparisons
-attack.json              what one upload gives away to the server; written by comparisons, federated methods only
+attack.json              what one upload gives away to the server; of comparisons and starts, federated methods only
 cost.json                what a client and the server hold, send and need; federated methods only
 privacy.json             the accounted budget: noise round by round, whom it protects from whom, and what it leaves out
 result.json              the figures, with protocol, seed and notes, or that there are none: trained on everything;

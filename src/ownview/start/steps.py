@@ -20,6 +20,7 @@ from ownview.report.gather import gather, render
 from ownview.runs.audits import findings_of, keep_findings
 from ownview.runs.batch import Task, Told, run_all
 from ownview.runs.experiment import Experiment
+from ownview.runs.exposure import exposures
 from ownview.runs.fitted import fit_like
 from ownview.runs.folder import RunFolder
 from ownview.runs.frames import write_frame
@@ -105,6 +106,10 @@ class Steps:
         """The run with the highest NDCG@10 on validation; the first among equals."""
         runs = [open_run(folder) for _, folder in tasks if folder.name not in self.failures]
         return max(runs, key=lambda one: float(one.result["validation"][_CHOSEN_BY]))
+
+    def exposure(self, best: Run) -> Finding | None:
+        """What one upload of the method gives away to its server; None where it has none, or cannot be attacked."""
+        return exposures([best], probe=True).get(best.experiment.label())
 
     def earlier_model(self, best: Run) -> str | None:
         """What tables call the model that an earlier start left here, where it is another than is wanted now."""
