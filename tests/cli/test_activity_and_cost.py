@@ -16,8 +16,8 @@ from tests.engine.golden import touched_rows
 from tests.outcome import Outcome
 
 from ownview import FedMF
+from ownview.base.amounts import readable
 from ownview.data.catalog import load
-from ownview.engine.machine import readable
 from ownview.evaluation.protocol import HONEST
 from ownview.testing.worlds import federation
 

@@ -31,7 +31,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_method_is_attacked_in_a_table_and_as_json(world: Path, ownview: Callable[..., Outcome]) -> None:
     shown = ownview("attack", "fedmf", *_LITTLE, "-o", "attack.json")
     assert shown.code == 0, shown.err
-    assert "sign: the server reads a user's items from one upload" in " ".join(shown.out.split())
+    assert "sign: the server reads a user's items from one upload" in shown.words
+    assert "privacy none: 1 round watched" in shown.words
     written = json.loads((world / "attack.json").read_text(encoding="utf-8"))
     assert (written["method"], written["privacy"], written["protocol"], written["seed"]) == (
         "fedmf",

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from ownview.base.amounts import readable
 from ownview.base.errors import OutputError
 from ownview.base.files import write_folder
 from ownview.pages import scorer
@@ -164,5 +165,6 @@ def test_the_command_says_where_and_how_alike(
 ) -> None:
     told = ownview("export", run_of("ridge").folder.path, "-o", tmp_path / "made")
     assert told.code == 0
-    assert f"{tmp_path / 'made'}: " in told.out
+    size = readable(sum(file.stat().st_size for file in (tmp_path / "made").iterdir()))
+    assert f"{tmp_path / 'made'}: {size}\n" in told.out
     assert "100.0 % of its ten recommendations are those of the full model" in told.out

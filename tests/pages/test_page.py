@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from ownview.base.amounts import readable
 from ownview.base.errors import OutputError, SettingError
 from ownview.pages.page import SCRIPTS, page
 from ownview.registry import BASELINES, METHODS, PLUGINS
@@ -99,7 +100,8 @@ def test_the_command_says_where_it_is(
 ) -> None:
     told = ownview("page", run_of("ridge").folder.path, "-o", tmp_path / "page.html")
     assert told.code == 0
-    assert f"{tmp_path / 'page.html'}: 0." in told.out
+    size = readable((tmp_path / "page.html").stat().st_size)
+    assert f"{tmp_path / 'page.html'}: {size}; open it in a browser" in told.out
     assert "% of its ten recommendations are those of the full model" in told.out
     told = ownview("page", run_of("product").folder.path, "-o", tmp_path / "other.html")
     assert "note: what the model does after a pause is left out" in told.out

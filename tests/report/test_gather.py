@@ -303,7 +303,7 @@ class TestFoldersThatLackSomething:
         found = gather([half, runs / "popularity-honest"])
         assert found["about"]["runs"] == 1
         assert found["about"]["unfinished"] == [f"{tmp_path.name}/half"]
-        with pytest.raises(OutputError, match="none of 1 runs has finished; go on with one by ownview run --resume"):
+        with pytest.raises(OutputError, match=f"half: no run has finished; go on with: ownview run --resume {half}"):
             gather([half])
 
     def test_what_is_no_run_is_refused(self, tmp_path: Path) -> None:

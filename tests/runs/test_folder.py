@@ -156,7 +156,9 @@ write_whole(pathlib.Path(sys.argv[1]), half)
             write_whole(tmp_path / "x", full)
 
     def test_missing_parent_is_named(self, tmp_path: Path) -> None:
-        with pytest.raises(OutputError, match=r"nowhere/x: cannot be written: No such file or directory"):
+        with pytest.raises(
+            OutputError, match=r"nowhere/x: cannot be written: the folder \S+/nowhere does not exist; make it"
+        ):
             write_text(tmp_path / "nowhere" / "x", "")
 
     def test_json_refuses_numbers_that_are_not_finite(self, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import shlex
 import signal
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ownview.base.amounts import readable
 from ownview.base.errors import OwnviewError
 from ownview.base.expected import TerminatedError
 from ownview.data.interactions import Interactions
@@ -61,7 +63,11 @@ def test_a_file_becomes_lists_report_and_page(ownview: Callable[..., Outcome]) -
     assert "The \\u0022" in (page := (PLACE / "page.html").read_text()) or "The &quot;" in page or 'The \\"' in page
     assert "<b>" not in page.partition("<body")[2].replace("<body", ""), "titles are not markup"
     assert "fedease" in (PLACE / "report.html").read_text()
-    assert ownview("recommend", str(PLACE / "model"), "--history", 'The "1" <b>', "-k", "2").code == 0
+    assert f"page.html: {readable((PLACE / 'page.html').stat().st_size)}\n" in outcome.out
+    proposed = [shlex.split(line)[1:] for line in outcome.out.splitlines()[-2:]]
+    assert [words[2] for words in proposed] == ["--user", "--history"]
+    for words in proposed:
+        assert ownview(*words).code == 0, words
 
 
 def test_the_same_command_goes_on_and_ends_the_same(ownview: Callable[..., Outcome]) -> None:

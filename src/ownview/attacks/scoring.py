@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from ownview.attacks.guesses import Inapplicable, ItemGuess, VectorGuess
+from ownview.base.amounts import counted
 from ownview.data.ragged import Ragged
 from ownview.evaluation.findings import Finding
 
@@ -84,7 +85,7 @@ def items_scored(
     values["clients"] = len(guess.clients)
     clear = values["AUC"] >= max(CLEARLY, values.get("shuffled AUC", 0.0) + _MARGIN, 0.5 + 3 * _chance(own))
     reads = min(values["precision"], values["recall"]) >= _READS
-    many = f"{len(guess.clients)} users"
+    many = counted(len(guess.clients), "user")
     if clear and reads:
         sentence = f"{who} reads a user's items from {sees}"
     elif clear:

@@ -160,8 +160,11 @@ def writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or str(error)
-        raise UnwrittenError(f"{path}: cannot be written: {reason}; make room or choose another place") from error
+        if isinstance(error, FileNotFoundError) and not path.parent.exists():
+            why = f"the folder {path.parent} does not exist; make it, or choose another place"
+        else:
+            why = f"{error.strerror or error}; make room or choose another place"
+        raise UnwrittenError(f"{path}: cannot be written: {why}") from error
 
 
 def _sync(path: Path) -> None:

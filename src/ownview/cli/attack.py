@@ -12,6 +12,7 @@ from rich.table import Column, Table
 
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import AttackSettings
+from ownview.base.amounts import counted
 from ownview.base.errors import SettingError
 from ownview.base.files import write_json
 from ownview.cli import options
@@ -95,7 +96,8 @@ def _show(found: Attacked, out: Path | None) -> None:
     one = found.experiment
     console.print(
         f"[bold]{escape(one.label())}[/] on {escape(one.data_label())}, protocol {escape(one.protocol.name)}, "
-        f"seed {one.seed}, privacy [bold]{escape(one.federation.privacy)}[/]: {found.settings.rounds} rounds watched"
+        f"seed {one.seed}, privacy [bold]{escape(one.federation.privacy)}[/]: "
+        f"{counted(found.settings.rounds, 'round')} watched"
     )
     table = Table(Column("attack"), Column("sees"), *(Column(name, justify="right") for name in _COLUMNS), box=None)
     for finding in found.findings:

@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
+from ownview.base.amounts import counted
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.files import drop_unfinished, write_text
 from ownview.cli.figures import figures, warn
@@ -21,7 +22,7 @@ from ownview.runs.audits import findings_of
 from ownview.runs.batch import MOST_SEEDS, free_cores
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
-from ownview.runs.table import counted, grouped
+from ownview.runs.table import grouped
 from ownview.studies.bench.page import failed, page
 from ownview.studies.bench.results import Document, combined, document, read_document, tables, write_document
 from ownview.studies.bench.suite import load_suite, part_of, plan, require_data, suites
@@ -156,7 +157,7 @@ def _list_suites(as_json: bool) -> None:
         return
     console = Console(highlight=False)
     for row in rows:
-        console.print(f"[bold]{row['suite']}[/]: {row['runs']} runs. {escape(str(row['about']))}")
+        console.print(f"[bold]{row['suite']}[/]: {counted(int(str(row['runs'])), 'run')}. {escape(str(row['about']))}")
         for name in ("methods", "data", "protocols"):
             console.print(f"  {name}: {', '.join(row[name])}", markup=False)  # type: ignore[arg-type]
         console.print(f"  seeds: {row['seeds']}")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ownview.base.amounts import counted
 from ownview.base.errors import OutputError, SettingError
 from ownview.cli import options
 from ownview.cli.figures import figures, warn
@@ -22,7 +23,7 @@ from ownview.runs.batch import MOST_SEEDS, Task, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.exposure import exposures
 from ownview.runs.folder import RunFolder
-from ownview.runs.table import Comparison, counted
+from ownview.runs.table import Comparison
 
 
 def command(
@@ -70,7 +71,7 @@ def command(
     protocols = list(dict.fromkeys(protocol or ["honest"]))
     tasks = _tasks(base, methods, protocols, seeds, with_privacy(sets, privacy), folder)
     total = sum(experiment.rounds_needed for experiment, _ in tasks)
-    with progress(f"{len(tasks)} runs, rounds", total, quiet=as_json) as advance:
+    with progress(f"{counted(len(tasks), 'run')}, rounds", total, quiet=as_json) as advance:
         runs = run_all(
             tasks, jobs=jobs, memory=memory, data_dir=data_dir, on_round=lambda run, number, metrics: advance(run.name)
         )

@@ -12,6 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ownview.base.amounts import counted
 from ownview.base.errors import SettingError
 from ownview.base.shown import shown_json
 from ownview.cli.terminal import Console
@@ -124,7 +125,7 @@ def import_dataset(
         "imported": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     path = store(data, name, write_dir(data_dir), provenance, overwrite=overwrite)
-    counts = f"{data.num_users:,} users, {data.num_items:,} items, {len(data):,} rows"
+    counts = ", ".join((counted(data.num_users, "user"), counted(data.num_items, "item"), counted(len(data), "row")))
     typer.echo(f"{name}: {counts} in {path}")
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ownview.base.amounts import readable
 from ownview.cli.options import DataDir
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
@@ -23,7 +24,7 @@ def command(
 
     done = export(run, out, data_dir=data_dir)
     console = Console(highlight=False)
-    console.print(f"{done.path}: {done.bytes / 1e6:.1f} MB", soft_wrap=True, markup=False)
+    console.print(f"{done.path}: {readable(done.bytes)}", soft_wrap=True, markup=False)
     console.print(done.agreement.sentence(), soft_wrap=True, markup=False)
     for sentence in done.left_out:
         console.print(f"note: {sentence}", soft_wrap=True, markup=False)

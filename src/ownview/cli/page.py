@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ownview.base.amounts import readable
 from ownview.cli.options import DataDir
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
@@ -29,7 +30,7 @@ def command(
     done = page(run, out, title=title, megabytes=megabytes, force=force, data_dir=data_dir)
     console = Console(highlight=False)
     left = "" if done.kept == 1 else f", the strongest {100 * done.kept:.0f} % of its weights"
-    console.print(f"{done.path}: {done.bytes / 1e6:.1f} MB{left}; open it in a browser", soft_wrap=True, markup=False)
+    console.print(f"{done.path}: {readable(done.bytes)}{left}; open it in a browser", soft_wrap=True, markup=False)
     console.print(done.agreement.sentence(), soft_wrap=True, markup=False)
     for sentence in done.left_out:
         console.print(f"note: {sentence}", soft_wrap=True, markup=False)

@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from ownview.base.amounts import counted
 from ownview.base.errors import SettingError
 from ownview.base.shown import one_line, shown_json
 from ownview.cli.options import AsJson, DataDir, print_json
@@ -78,7 +79,11 @@ def _write_all(run: Path, out: Path, k: int, data_dir: Path | None, *, force: bo
     if as_json:
         print_json({"run": str(run), "file": str(out), "users": users, "rows": len(frame), "columns": frame.columns})
     else:
-        typer.echo(one_line(f"{out}: {len(frame):,} rows, lists of up to {k} items for {users:,} users"))
+        typer.echo(
+            one_line(
+                f"{out}: {counted(len(frame), 'row')}, lists of up to {counted(k, 'item')} for {counted(users, 'user')}"
+            )
+        )
 
 
 def _print_json(
@@ -93,7 +98,7 @@ def _print_json(
 
 def _show_understood(console: Console, person: Newcomer) -> None:
     order = "in the order of their times" if person.times is not None else "oldest first"
-    console.print(f"from {len(person.history)} items, {order}:", markup=False)
+    console.print(f"from {counted(len(person.history), 'item')}, {order}:", markup=False)
     for one in person.history:
         meant = "" if one.title == one.given.strip() else f"  ({one.given.strip()})"
         console.print(f"  {one.title}{meant}", markup=False, soft_wrap=True)

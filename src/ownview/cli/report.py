@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ownview.base.amounts import counted, readable
 from ownview.base.errors import OutputError
 from ownview.base.files import write_text
 from ownview.cli.progress import progress
@@ -38,8 +39,8 @@ def command(
         model = gather(measured, title=title, done=advance)
     write_text(out, render(model))
     about, console = model["about"], Console(highlight=False)
-    size = out.stat().st_size / 1e6
-    console.print(f"{out}: {about['runs']} runs, {size:.1f} MB", soft_wrap=True, markup=False)
+    size = readable(out.stat().st_size)
+    console.print(f"{out}: {counted(about['runs'], 'run')}, {size}", soft_wrap=True, markup=False)
     for one in fitted:
         console.print(f"note: {one} is left out: {NO_TEST_FIGURE}", soft_wrap=True, markup=False)
     for name in about["unfinished"]:

@@ -13,6 +13,7 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from rich.table import Column, Table
 
+from ownview.base.amounts import counted
 from ownview.base.errors import DataError, SettingError, TrainingError
 from ownview.base.files import make_folder
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
@@ -151,7 +152,9 @@ def command(
     _require_some(name, lines)
     work = tasks(lines)
     left = unfinished(work)
-    with progress(f"{len(left)} runs", max(sum(one.rounds_needed for one, _ in left), 1), quiet=as_json) as advance:
+    with progress(
+        counted(len(left), "run"), max(sum(one.rounds_needed for one, _ in left), 1), quiet=as_json
+    ) as advance:
         failures = carry_out(
             work, jobs=jobs or free_cores(device), memory=memory, data_dir=data_dir,
             on_round=lambda run, number, metrics: advance(run.name),

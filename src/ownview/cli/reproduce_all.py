@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from rich.table import Column, Table
 
+from ownview.base.amounts import counted
 from ownview.base.errors import SettingError, TrainingError
 from ownview.cli.ledger_progress import Outlook, shown
 from ownview.cli.options import print_json
@@ -22,7 +23,6 @@ from ownview.config.layers import require_known
 from ownview.data.catalog import require_data_dir
 from ownview.engine.machine import machine, share
 from ownview.runs.batch import free_cores
-from ownview.runs.table import counted
 from ownview.studies.bench.results import LEDGER, read_all, suites_in, write_document
 from ownview.studies.ledger.carrying import Keeper, carry, recorded, within
 from ownview.studies.ledger.lines import Line, Verdict, lines

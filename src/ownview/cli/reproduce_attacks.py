@@ -7,13 +7,13 @@ from pathlib import Path
 
 from rich.table import Column, Table
 
+from ownview.base.amounts import counted
 from ownview.base.errors import DataError, DeviceError, TrainingError
 from ownview.cli.options import print_json
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.data.catalog import require_data_dir
 from ownview.engine.machine import machine
-from ownview.runs.table import counted
 from ownview.studies.bench.results import UPLOADS
 from ownview.studies.ledger.rows import LedgerRow
 from ownview.studies.ledger.uploads import Target, UploadRecord, attacked, read_uploads, targets, together

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
+from ownview.base.amounts import counted, readable
 from ownview.base.errors import SettingError
 from ownview.cli import options
 from ownview.cli.fitted import show_fitted
@@ -20,7 +21,7 @@ from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, trusted_if_file
 from ownview.config.presets.loading import preset
 from ownview.data.columns import parse_columns
-from ownview.engine.machine import Workers, readable
+from ownview.engine.machine import Workers
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.federation.options import FederationOptions
@@ -139,7 +140,7 @@ def show(finished: Run, *, as_json: bool) -> None:
         f"protocol [bold]{escape(result['protocol'])}[/], "
         f"seed {result['seed']}: test at round {result['chosen_round']} of {result['rounds']} "
         f"(chosen on {result['chosen_on']}), "
-        f"{result['users_ranked']:,} users ranked among {f'{among + 1}' if among else 'all'} items"
+        f"{counted(result['users_ranked'], 'user')} ranked among {f'{among + 1}' if among else 'all'} items"
     )
     if "privacy" in result:
         console.print(f"  [bold]{escape(result['privacy']['headline'])}[/]", soft_wrap=True)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
+from ownview.base.amounts import counted, readable
 from ownview.cli.figures import figures
 from ownview.cli.options import RUNS, Columns, Memory
 from ownview.cli.progress import progress
@@ -61,7 +63,9 @@ def command(
 def _describe(console: Console, steps: Steps) -> None:
     data, split = steps.data, steps.split
     _step(console, 1, f"Read {steps.folder.file.name}")
-    counts = f"{data.num_users:,} users, {data.num_items:,} items, {len(data):,} interactions"
+    counts = ", ".join(
+        (counted(data.num_users, "user"), counted(data.num_items, "item"), counted(len(data), "interaction"))
+    )
     order = {"times": "with times", "rows": "in order, without times", "none": "without times"}[split.order]
     console.print(f"  {counts}, {order}; titles: {'yes' if data.titles else 'none, ids are shown'}", markup=False)
     for note in split.notes:
@@ -84,7 +88,7 @@ def _compare(console: Console, steps: Steps, jobs: int) -> None:
 
     tasks = steps.tasks()
     names = ", ".join(experiment.method for experiment, _ in tasks)
-    _step(console, 3, f"Compare {len(tasks)} methods: {names}")
+    _step(console, 3, f"Compare {counted(len(tasks), 'method')}: {names}")
     total = sum(experiment.rounds_needed for experiment, _ in tasks)
     with progress("comparing, rounds", total) as advance:
         found = steps.compare(tasks, jobs, lambda run, number, metrics: advance(run.name))
@@ -110,20 +114,20 @@ def _use(console: Console, steps: Steps, k: int) -> None:
         console.print(f"  the model of an earlier start, {earlier}, gives way to it", soft_wrap=True, markup=False)
     with progress("fitting, rounds", int(best.result["chosen_round"])) as advance:
         model = steps.fit(best, lambda number, metrics: advance(""))
-    _step(console, 5, f"Write {k} items for everybody")
+    _step(console, 5, f"Write {counted(k, 'item')} for everybody")
     users = steps.lists(model, k)
-    console.print(f"  {folder.lists}: lists of {users:,} users", soft_wrap=True, markup=False)
+    console.print(f"  {folder.lists}: lists of {counted(users, 'user')}", soft_wrap=True, markup=False)
     _step(console, 6, "Write the report of the comparison")
     steps.report()
     console.print(f"  {folder.report}", soft_wrap=True, markup=False)
     _step(console, 7, "Write the page for people, which computes recommendations by itself")
     made = steps.page(model)
-    told = f"left out: {made}" if isinstance(made, str) else f"{made.path}: {made.bytes / 1e6:.1f} MB"
+    told = f"left out: {made}" if isinstance(made, str) else f"{made.path}: {readable(made.bytes)}"
     console.print(f"  {told}", soft_wrap=True, markup=False)
-    user = steps.data.users[0]
+    place, user, title = map(shlex.quote, (str(folder.model), str(steps.data.users[0]), steps.data.title(0)))
     console.print(f"\nEverything is in {folder.path}. Next:", soft_wrap=True, markup=False)
-    console.print(f"  ownview recommend {folder.model} --user {user}", soft_wrap=True, markup=False)
-    console.print(f'  ownview recommend {folder.model} --history "{steps.data.title(0)}"', soft_wrap=True, markup=False)
+    console.print(f"  ownview recommend {place} --user {user}", soft_wrap=True, markup=False)
+    console.print(f"  ownview recommend {place} --history {title}", soft_wrap=True, markup=False)
 
 
 def _step(console: Console, number: int, what: str) -> None:

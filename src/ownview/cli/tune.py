@@ -11,6 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
+from ownview.base.amounts import counted
 from ownview.cli import options
 from ownview.cli.options import folder_of, print_json, with_privacy, with_settings
 from ownview.cli.progress import bars
@@ -120,8 +121,8 @@ def _show(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> None:
         table.add_row(str(trial.number), value, str(trial.round), trial.state, escape(settings))
     console.print(
         f"[bold]{escape(base.label())}[/] on {escape(base.data_label())}, "
-        f"protocol [bold]{escape(base.protocol.name)}[/], seed {base.seed}: {len(ended)} trials of at most "
-        f"{base.rounds} rounds, on validation; test was not looked at"
+        f"protocol [bold]{escape(base.protocol.name)}[/], seed {base.seed}: {counted(len(ended), 'trial')} of at most "
+        f"{counted(base.rounds, 'round')}, on validation; test was not looked at"
     )
     console.print(table)
     if len(ended) > _SHOWN:

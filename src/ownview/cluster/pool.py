@@ -12,9 +12,10 @@ from typing import Any
 
 import torch
 
+from ownview.base.amounts import readable
 from ownview.base.errors import DeviceError, OwnviewError
 from ownview.cluster.host import Host
-from ownview.engine.machine import Workers, free_memory, readable
+from ownview.engine.machine import Workers, free_memory
 
 _QUIET = ("RAY_USAGE_STATS_ENABLED", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO")
 """Off: telling its makers of its use, and a change of GPUs that others see, of which it warns."""

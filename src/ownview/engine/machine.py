@@ -11,6 +11,7 @@ from pathlib import Path
 
 import torch
 
+from ownview.base.amounts import readable
 from ownview.base.errors import DeviceError, SettingError, suggestion
 
 UNKNOWN = 8 * 10**9
@@ -151,14 +152,6 @@ def parse_bytes(text: str) -> int:
     if found is None or found[2].lower() not in _UNITS or float(found[1]) <= 0:
         raise SettingError(f"memory {text!r}: expected a size such as 4GB or 512MiB")
     return int(float(found[1]) * _UNITS[found[2].lower()])
-
-
-def readable(size: int) -> str:
-    """A number of bytes for people: '1.43 GB', '23.4 MB'."""
-    for unit, factor in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if size >= factor:
-            return f"{size / factor:.3g} {unit}"
-    return f"{size} bytes"
 
 
 def _device(name: str) -> torch.device:

@@ -57,7 +57,7 @@ def gather(folders: Sequence[Path], title: str = "", done: Callable[[str], None]
             runs.append(read_run(one.path))
         done(one.path.name)
     if not runs:
-        raise OutputError(f"none of {len(folders)} runs has finished; go on with one by ownview run --resume FOLDER")
+        raise OutputError(f"{unfinished[0]}: no run has finished; {RunFolder(unfinished[0]).go_on}")
     by_data = grouped((run.experiment.data_label(), run) for run in runs)
     datasets = [_dataset(name, mine, MOST_TSNE // len(by_data)) for name, mine in by_data.items()]
     papers = {point["paper"] for one in datasets for point in one["published"]}

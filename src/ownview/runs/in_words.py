@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
+from ownview.base.amounts import counted
 from ownview.base.shown import one_line
 from ownview.evaluation.metrics import HEADLINE
 
@@ -14,7 +15,9 @@ def in_words(result: Mapping[str, Any]) -> str:
     """What was trained on what, and the figures under their protocol and seed, or that there are none."""
     about = f"{result['method']} on {result['data']}"
     if "no_test_figure" in result:
-        return one_line(f"{about}, seed {result['seed']}, {_rounds(result['rounds'])}: {result['no_test_figure']}")
+        return one_line(
+            f"{about}, seed {result['seed']}, {counted(result['rounds'], 'round')}: {result['no_test_figure']}"
+        )
     figures = ", ".join(f"{name} {result['test'][name]:.4f}" for name in HEADLINE)
     return one_line(f"{about}, protocol {result['protocol']}, seed {result['seed']}: {figures}")
 
@@ -41,7 +44,3 @@ def as_html(result: Mapping[str, Any], folder: str) -> str:
     table = f"<table><tr>{names}</tr><tr>{values}</tr></table>" if figures else ""
     more = f"<div>{escape(one_line(origin(result)))}</div>" if origin(result) else ""
     return f"<div>{escape(in_words(result))}</div>{table}{more}<div><code>{escape(one_line(folder))}</code></div>"
-
-
-def _rounds(number: int) -> str:
-    return f"{number} round{'s' if number != 1 else ''}"

@@ -315,8 +315,3 @@ def _unpaired(cells: Mapping[CellKey, Cell]) -> list[str]:
 def table_lines(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """A table, a line a row."""
     return ["| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *rows)]
-
-
-def counted(number: int, thing: str) -> str:
-    """1 seed, 2 seeds."""
-    return f"{number} {thing}" + "s" * (number != 1)

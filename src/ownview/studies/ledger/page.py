@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ownview.runs.table import counted, grouped, table_lines
+from ownview.base.amounts import counted
+from ownview.runs.table import grouped, table_lines
 from ownview.studies.ledger.lines import Line, Seeds, UnseenLine, Verdict
 from ownview.studies.ledger.record import Record
 from ownview.studies.reproduction.papers import CITATIONS

@@ -9,12 +9,13 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from ownview.base.amounts import counted
 from ownview.base.files import write_json, write_text
 from ownview.base.version import __version__
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.runs.folder import RunFolder
-from ownview.runs.table import OverSeeds, counted, grouped, table_lines
+from ownview.runs.table import OverSeeds, grouped, table_lines
 from ownview.studies.reproduction.papers import CITATIONS
 from ownview.studies.reproduction.plan import Line, Options, Reached, Status
 
