@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from tests.outcome import Outcome
 
+from ownview.evaluation.protocol import PROTOCOLS
+
 DAY = 86_400
 
 
@@ -100,3 +102,14 @@ def test_a_table_says_that_there_are_no_times(ownview: Callable[..., Outcome]) -
     assert [line.count("| no times |") + line.count(" no times | no times |") > 0 for line in lines[2:]] == [
         False, True, True,
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ["run", "compare", "audit"])
+def test_help_names_every_protocol(command: str, ownview: Callable[..., Outcome]) -> None:
+    named = set(re.findall(r"[a-z][a-z-]+", ownview(command, "--help").out))
+    assert named >= set(PROTOCOLS)
+
+
+def test_a_description_shows_dates(ownview: Callable[..., Outcome]) -> None:
+    Path("dated.csv").write_text("user,item,timestamp\nu1,a,885075824\nu1,b,885075825\n")
+    assert "1998-01-17 22:23 UTC to" in ownview("data", "describe", "dated.csv").words

@@ -59,9 +59,10 @@ def test_the_future_probe_fires_where_later_rows_give_the_answer_away() -> None:
     user = np.repeat(np.arange(users), length)
     place = np.tile(np.arange(length), users)
     item = user // 20 * 6 + (place + user) % length  # twenty users after each other share six items
-    data = Interactions.from_rows("waves", user, item, timestamp=user * DAY + place * 60)
+    data = Interactions.from_rows("waves", user, item, timestamp=1_700_000_000 + user * DAY + place * 60)
     found = probed(data, HONEST)["future"]
     assert found.fires
+    assert "without what others did after 2024-02-" in found.sentence
     assert float(found.values["with"]) > float(found.values["without"]) + 0.2
 
 

@@ -12,7 +12,7 @@ from ownview.base.amounts import counted
 from ownview.base.errors import OutputError, SettingError
 from ownview.cli import options
 from ownview.cli.figures import figures, warn
-from ownview.cli.options import RUNS, belongs, new_folder, print_json, with_privacy, with_settings
+from ownview.cli.options import PROTOCOL_NAMES, RUNS, belongs, new_folder, print_json, with_privacy, with_settings
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import trusted_files
@@ -35,7 +35,7 @@ def command(
     columns: options.Columns = None,
     protocol: Annotated[
         list[str] | None,
-        typer.Option("--protocol", help="honest (if not given), paper, or a .toml file; may be repeated."),
+        typer.Option("--protocol", help=f"honest if not given; may be repeated: {PROTOCOL_NAMES}."),
     ] = None,
     rounds: options.Rounds = 100,
     measure_every: options.MeasureEvery = 1,

@@ -18,6 +18,7 @@ from ownview.base.shown import shown_json
 from ownview.cli.terminal import Console
 from ownview.data.catalog import Entry, catalog, entry_of, how_to_get, load
 from ownview.data.columns import parse_columns
+from ownview.data.dates import in_utc
 from ownview.data.describe import CountCheck, Description, Quantiles, Times, describe
 from ownview.data.download import sha256_of
 from ownview.data.fetch import fetch
@@ -191,10 +192,10 @@ def _spread(quantiles: Quantiles) -> str:
 
 
 def _time_quality(times: Times) -> str:
-    if times.kind == "absent":
+    if times.first is None or times.last is None:
         return "none: row order is the only order"
     return (
-        f"{times.distinct:,} distinct, {times.first} to {times.last}; "
+        f"{times.distinct:,} distinct, {in_utc(times.first)} to {in_utc(times.last)}; "
         f"{times.tied_rows:.1%} of rows share theirs with another row of the same user"
     )
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ownview.base.errors import SettingError, suggestion
+from ownview.evaluation.protocol import PROTOCOLS
 from ownview.registry import PLUGINS, find_model
 from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
 
@@ -18,6 +19,9 @@ Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`)
 Columns = Annotated[
     str | None, typer.Option("--columns", help="A file's own column names: user=who,item=what,timestamp=when.")
 ]
+PROTOCOL_NAMES = f"{', '.join(PROTOCOLS)}, or a .toml file"
+"""What --protocol takes, for its help."""
+
 MeasureEvery = Annotated[
     int, typer.Option("--measure-every", help="Rounds from one measurement of validation to the next.")
 ]
@@ -25,7 +29,7 @@ ProtocolName = Annotated[
     str,
     typer.Option(
         "--protocol",
-        help="What is asked: honest, next-sitting, honest-time, sequential, new-users, paper, or a .toml file.",
+        help=f"What is asked: {PROTOCOL_NAMES}.",
     ),
 ]
 Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]

@@ -15,6 +15,7 @@ from ownview.baselines.ease import EASE
 from ownview.baselines.markov import Markov
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.sitting_counts import SittingStarts
+from ownview.data.dates import in_utc
 from ownview.data.interactions import FloatArray
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
@@ -136,7 +137,7 @@ def future_probe(split: Split, ranker: Ranker) -> Finding:
     fires = test.difference > 0 and test.p < _SURE
     sentence = (
         f"{model.title} has HR@10 {with_it.mean():.3f} for {len(places)} users, and {without.mean():.3f} without what "
-        f"others did after {moment}"
+        f"others did after {in_utc(moment)}"
     )
     if fires:
         sentence += "; part of such a table measures that others' future was trained on"
