@@ -235,6 +235,11 @@ def test_bad_method_file(text: str, facts: list[str], ownview: Callable[..., Out
     [
         ("compare fedmf nope --data world.csv", ["unknown method 'nope'"]),
         ("compare fedmf --data world.csv --protocol papr", ["unknown protocol 'papr'", "did you mean 'paper'?"]),
+        (
+            "compare fedmf ease --data world.csv --set embeding=3",
+            ["--set embeding=3", "did you mean 'embedding_size'?"],
+        ),
+        ("compare ease --data world.csv --set zzz=3", ["--set zzz=3: no method", "choose from"]),
         ("compare fedmf --data world.csv --resume", ["--resume", "--out DIR"]),
         ("compare fedmf --data world.csv --out world.csv", ["world.csv: already exists"]),
         ("recommend nowhere --user u1", ["nowhere: no such run folder"]),

@@ -181,6 +181,7 @@ def test_compare_methods_protocols_and_seeds_side_by_side(world: Path, ownview: 
     assert {path: path.stat().st_mtime_ns for path in Path("all").glob("*/*")} == before
     table = ownview(*arguments, "--resume")
     assert "standard deviation over seeds" in table.words
+    assert ": test, up to 2 rounds, 2 seeds" in table.words
     assert "! paper, leak: under protocol paper a model that learns nothing scores HR@10" in table.words
     for words in ("pfedrec", "popularity", "honest", "paper", "of 100 items", "of all items"):
         assert words in table.out

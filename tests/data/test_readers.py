@@ -184,6 +184,7 @@ BROKEN = {
         "who,what\n1,2\n",
         "line 1: no user column; found who, what; name it with --columns user=COLUMN",
     ),
+    "no column is near": ("user,date\n1,2\n", "no item column; found user, date; name it with --columns item=COLUMN"),
     "renamed column": ("usr,item\n1,2\n", "no user column; found usr, item; did you mean 'usr'?"),
     "one column": ("user\n1\n", "line 1: one column ('user'); expected user and item"),
     "five columns, no header": ("1,2,3,4,5\n", "line 1: 5 columns and no header; expected 2 to 4"),

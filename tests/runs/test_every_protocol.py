@@ -88,7 +88,7 @@ def test_newcomers_are_recommended_to_and_members_are_refused(data: Interactions
     assert [found.item for found in one.recommend(newcomer)] == split.data.items[lists].tolist()
     member = str(split.data.users[0])
     with pytest.raises(
-        UnknownNameError, match=f"unknown user of sittings who never took part '{member}'; did you mean"
+        UnknownNameError, match=f"unknown user of sittings who never took part '{member}'; choose from u"
     ):
         one.recommend(member)
     assert {sample["user"] for sample in about["samples"]} <= set(one.folder.read_users()["user"])

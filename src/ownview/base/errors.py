@@ -7,7 +7,12 @@ line and exits with `exit_code`; anything else is a bug in Ownview and shows its
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+_NEAR = 0.6
+"""Share of letters that two names have in common, in order, where one may be the other misspelt: at half, 'item' is
+near to 'date'."""
 
 
 class OwnviewError(Exception):
@@ -71,8 +76,22 @@ def suggestion(name: str, choices: Iterable[str]) -> str:
     available = sorted({str(choice) for choice in choices})
     if not available:
         return ""
-    near = difflib.get_close_matches(name.lower(), available, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
     shown = ", ".join(available[:20])
-    return f"; choose from {shown}" + (", ..." if len(available) > 20 else "")
+    return nearest(name, available) or f"; choose from {shown}" + (", ..." if len(available) > 20 else "")
+
+
+def nearest(name: str, choices: Iterable[str]) -> str:
+    """Return '; did you mean X?' for the choice that is nearest in spelling, or nothing when none is near."""
+    near = difflib.get_close_matches(name.lower(), sorted(set(choices)), n=1, cutoff=_NEAR)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def nearest_beside(path: Path, fits: Callable[[Path], bool]) -> str:
+    """The same for a path that is not there, among what lies beside it and fits; or that its folder is not there.
+
+    What else lies there is nobody's business, so it is never listed.
+    """
+    try:
+        return nearest(path.name, [entry.name for entry in path.parent.iterdir() if fits(entry)])
+    except OSError:
+        return f"; the folder {path.parent} is not there either"

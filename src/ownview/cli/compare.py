@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 
 from ownview.base.amounts import counted
-from ownview.base.errors import OutputError, SettingError
+from ownview.base.errors import OutputError, SettingError, suggestion
 from ownview.cli import options
 from ownview.cli.figures import figures, warn
-from ownview.cli.options import PROTOCOL_NAMES, RUNS, belongs, new_folder, print_json, with_privacy, with_settings
+from ownview.cli.options import PROTOCOL_NAMES, RUNS, new_folder, print_json, settings_of, with_privacy, with_settings
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import trusted_files
@@ -70,8 +70,8 @@ def command(
     )  # fmt: skip
     protocols = list(dict.fromkeys(protocol or ["honest"]))
     tasks = _tasks(base, methods, protocols, seeds, with_privacy(sets, privacy), folder)
-    total = sum(experiment.rounds_needed for experiment, _ in tasks)
-    with progress(f"{counted(len(tasks), 'run')}, rounds", total, quiet=as_json) as advance:
+    needed = [experiment.rounds_needed for experiment, _ in tasks]
+    with progress(f"{counted(len(tasks), 'run')}, rounds", sum(needed), quiet=as_json) as advance:
         runs = run_all(
             tasks, jobs=jobs, memory=memory, data_dir=data_dir, on_round=lambda run, number, metrics: advance(run.name)
         )
@@ -82,35 +82,44 @@ def command(
     if as_json:
         print_json({**comparison.to_dict(), "folder": str(folder)})
         return
-    _show(comparison, rounds, seeds, folder)
+    _show(comparison, needed, seeds, folder)
 
 
 def _tasks(
     base: Experiment, methods: list[str], protocols: list[str], seeds: int, sets: list[str], folder: Path
 ) -> list[Task]:
     """Every method under every protocol with every seed, and the folder each goes to."""
-    unused = set(sets)
+    unused, known = set(sets), set[str]()
     tasks: list[Task] = []
     for asked in (protocol_by_name(name) for name in protocols):
         for spec in dict.fromkeys(methods):
             method, *plugins = [spec] if spec.endswith(".py") else spec.split("+")
-            mine = [pair for pair in sets if belongs(pair, method, plugins)]
+            own = settings_of(method, plugins)
+            known |= own
+            mine = [pair for pair in sets if _name(pair) in own]
             unused -= set(mine)
             experiment = with_settings(replace(base, protocol=asked), method, plugins, mine)
             name = f"{Path(method).stem if not plugins else spec}-{asked.name}"
             tasks += [(replace(experiment, seed=seed), folder / f"{name}-seed{seed}") for seed in range(seeds)]
     if unused:
-        raise SettingError(f"--set {min(unused)}: no method of this comparison has that setting")
+        wrong = min(unused)
+        near = suggestion(_name(wrong), known)
+        raise SettingError(f"--set {wrong}: no method of this comparison has that setting{near}")
     places = [place for _, place in tasks]
     if twice := [place for place in places if places.count(place) > 1]:
         raise SettingError(f"two runs would go to {twice[0]}; rename one of the method or protocol files")
     return tasks
 
 
-def _show(comparison: Comparison, rounds: int, seeds: int, folder: Path) -> None:
+def _name(pair: str) -> str:
+    return pair.partition("=")[0]
+
+
+def _show(comparison: Comparison, rounds: list[int], seeds: int, folder: Path) -> None:
     console = Console(highlight=False)
     warn(console, comparison)
-    title = f"{comparison.data}: test, {rounds} rounds, {counted(seeds, 'seed')}"
+    most = ("up to " if min(rounds) < max(rounds) else "") + counted(max(rounds), "round")
+    title = f"{comparison.data}: test, {most}, {counted(seeds, 'seed')}"
     console.print(figures(comparison, title, over_seeds=seeds > 1))
     spread = "standard deviation over seeds" if seeds > 1 else "95 % interval over users"
     chosen = ", ".join(f"{stage} ({protocol})" for protocol, stage in comparison.chosen_on.items())

@@ -86,10 +86,10 @@ def with_privacy(sets: Sequence[str] | None, privacy: str | None) -> list[str]:
     return [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]
 
 
-def belongs(pair: str, method: str, plugins: Sequence[str]) -> bool:
-    """Whether NAME=VALUE is a setting of the method, of one of its plug-ins, or of the federation."""
-    found = named_settings(method, plugins).get(pair.partition("=")[0])
-    return found is not None and (found.owner != FEDERATION or find_model(method).federated)
+def settings_of(method: str, plugins: Sequence[str]) -> set[str]:
+    """Names of the settings of a method, of its plug-ins, and of the federation where it is federated."""
+    federated = find_model(method).federated
+    return {name for name, one in named_settings(method, plugins).items() if federated or one.owner != FEDERATION}
 
 
 def with_settings(base: Experiment, method: str, plugins: Sequence[str], sets: Sequence[str]) -> Experiment:

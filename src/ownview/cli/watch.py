@@ -17,7 +17,7 @@ from rich.text import Text
 from ownview.base.errors import OutputError
 from ownview.cli.terminal import Console
 from ownview.evaluation.metrics import HEADLINE
-from ownview.runs.folder import RunFolder
+from ownview.runs.folder import RunFolder, no_such_run
 from ownview.runs.lock import at_work
 from ownview.runs.run import experiment_of
 
@@ -193,7 +193,7 @@ class View:
         """Read what is new; whether anything is still going on."""
         for path in self.asked:
             if not path.is_dir():
-                raise OutputError(f"{path}: no such run folder")
+                raise no_such_run(path)
             self._join(path)
         for one in self.followed:
             one.look()

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ownview.base.errors import DataError, SettingError, suggestion
+from ownview.base.errors import DataError, SettingError, nearest, suggestion
 
 CANONICAL = ("user", "item", "rating", "timestamp")
 REQUIRED = ("user", "item")
@@ -167,10 +167,8 @@ def _position(path: Path, header: Sequence[str], key: str, name: str) -> int:
 
 
 def _missing_message(path: Path, header: Sequence[str], key: str) -> str:
-    near = suggestion(key, header)
-    hint = near if "did you mean" in near else ""
     return (
-        f"{path}: line 1: no {key} column; found {named(header)}{hint}; "
+        f"{path}: line 1: no {key} column; found {named(header)}{nearest(key, header)}; "
         f"name it with --columns {key}=COLUMN, or by number where the file has no header (user=0,item=1)"
     )
 

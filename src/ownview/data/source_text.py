@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ownview.base.errors import DataError, suggestion
+from ownview.base.errors import DataError, nearest_beside
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
@@ -149,15 +149,6 @@ def _reading(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
-        raise DataError(f"{path}: no such file{_nearest_file(path)}") from None
+        raise DataError(f"{path}: no such file{nearest_beside(path, Path.is_file)}") from None
     except (OSError, ValueError) as error:  # a ValueError for names that no file can have
         raise DataError(f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})") from None
-
-
-def _nearest_file(path: Path) -> str:
-    try:
-        beside = [entry.name for entry in path.parent.iterdir() if entry.is_file()]
-    except OSError:
-        return f"; the folder {path.parent} is not there either"
-    near = suggestion(path.name, beside)
-    return near if "did you mean" in near else ""  # what else lies there is nobody's business

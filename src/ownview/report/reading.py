@@ -21,6 +21,7 @@ from ownview.evaluation.findings import Finding
 from ownview.evaluation.protocol import Protocol, pooled
 from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
+from ownview.runs.folder import no_such_run
 from ownview.runs.recommended import misfit
 from ownview.runs.run import Run, open_run
 from ownview.runs.table import grouped
@@ -107,7 +108,7 @@ def find_runs(paths: list[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if not path.exists():
-            raise OutputError(f"{path}: no such run folder")
+            raise no_such_run(path)
         inside = [path] if _is_run(path) else sorted(one for one in path.glob("*") if _is_run(one))
         if not inside:
             raise OutputError(f"{path}: not a run folder, and none lies in it: expected experiment.toml there")

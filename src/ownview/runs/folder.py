@@ -27,7 +27,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ownview.base.errors import OutputError
+from ownview.base.errors import OutputError, nearest_beside
 from ownview.base.files import append_line, drop_unfinished, is_file, write_json, write_text, write_whole, writing
 from ownview.base.json_text import parse_json
 from ownview.config.layers import parse_toml
@@ -75,7 +75,7 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """An existing run's folder."""
         if not is_file(path / "experiment.toml") and not path.exists():
-            raise OutputError(f"{path}: no such run folder")
+            raise no_such_run(path)
         if not is_file(path / "experiment.toml"):
             raise OutputError(f"{path}: not a run folder: it has no experiment.toml")
         return cls(path)
@@ -317,6 +317,11 @@ class RunFolder:
         if found := misfit(values, shape):
             raise _damaged(path, found)
         return dict(values)
+
+
+def no_such_run(path: Path) -> OutputError:
+    """What to say of a folder that is not there."""
+    return OutputError(f"{path}: no such run folder{nearest_beside(path, Path.is_dir)}")
 
 
 def _damaged(path: Path, error: Exception | str) -> OutputError:
