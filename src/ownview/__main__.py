@@ -1,5 +1,25 @@
-"""`python -m ownview` is `ownview`."""
+"""The program `ownview`, also as `python -m ownview`.
 
-from ownview.cli.main import entry
+It imports nothing before it listens to Ctrl-C: the command line takes a moment to load, and whoever has second thoughts
+in it gets a line, not a traceback.
+"""
 
-entry()
+import sys
+
+_STOPPED = 130
+"""128 + SIGINT, as shells have it."""
+
+
+def entry() -> None:
+    """Load the command line and run it."""
+    try:
+        from ownview.cli.main import entry as command_line  # noqa: PLC0415 - see above
+
+        command_line()
+    except KeyboardInterrupt:
+        sys.stderr.write("ownview: stopped\n")
+        sys.exit(_STOPPED)
+
+
+if __name__ == "__main__":
+    entry()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -115,6 +116,26 @@ def test_what_is_asked_for_often_does_not_wait_for_torch(argument: str) -> None:
     done = subprocess.run([sys.executable, "-c", code, argument], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+_AS_MODULE = "import runpy; runpy.run_module('ownview', run_name='__main__', alter_sys=True)"
+_PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+_MODULE, _FUNCTION = _PROJECT["scripts"]["ownview"].split(":")
+_AS_PROGRAM = f"from {_MODULE} import {_FUNCTION}; {_FUNCTION}()"
+
+
+@pytest.mark.parametrize("start", [_AS_MODULE, _AS_PROGRAM])
+def test_ctrl_c_while_the_command_line_is_loaded_is_one_line(start: str) -> None:
+    """The signal comes when the parser of options is asked for, before any of Ownview's own handlers."""
+    code = (
+        "import signal, sys\n"
+        "class Early:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'typer': signal.raise_signal(signal.SIGINT)\n"
+        f"sys.meta_path.insert(0, Early())\n{start}"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + signal.SIGINT, "", "ownview: stopped\n")
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
