@@ -52,11 +52,16 @@ def states(p: Values, items: list[int]) -> Matrix:
     return np.array([norm(p, "last", one) for one in x])
 
 
-def loss(p: Values, items: list[int]) -> float:
-    """The sum over the last `LENGTH` targets."""
+def loss(p: Values, items: list[int], horizon: float = 0.0) -> float:
+    """The sum over the last `LENGTH` places; each may learn from several targets, the k-th after it by exp(-k / h)."""
     items = items[-LENGTH - 1 :]
-    scores = states(p, items[:-1]) @ p["items"].T
-    return sum(float(np.log(np.exp(row).sum()) - row[wanted]) for row, wanted in zip(scores, items[1:], strict=True))
+    total, targets = 0.0, items[1:]
+    for t, row in enumerate(states(p, items[:-1]) @ p["items"].T):
+        later = targets[t:] if horizon else targets[t : t + 1]
+        weights = [np.exp(-k / horizon) if horizon else 1.0 for k in range(len(later))]
+        mean = sum(weight * row[item] for weight, item in zip(weights, later, strict=True)) / sum(weights)
+        total += float(np.log(np.exp(row).sum()) - mean)
+    return total
 
 
 def sequence(one: Federation, client: int) -> list[int]:
@@ -82,9 +87,9 @@ def test_scores_are_those_of_the_network_place_by_place() -> None:
         assert found[client] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("client", [1, 2])
-def test_a_client_sends_the_gradient_of_its_summed_losses(client: int) -> None:
-    one = federation(METHOD, small_world())
+@pytest.mark.parametrize(("client", "horizon"), [(1, 0.0), (2, 0.0), (2, 1.5)])
+def test_a_client_sends_the_gradient_of_its_summed_losses(client: int, horizon: float) -> None:
+    one = federation(FedSASRec.of({**METHOD.values(), "horizon": horizon}), small_world())
     p, items = plain(one), sequence(one, client)
     upload = sent(one, [client])
     assert float(upload.sums["positions"][0]) == min(len(items) - 1, LENGTH)
@@ -96,7 +101,7 @@ def test_a_client_sends_the_gradient_of_its_summed_losses(client: int) -> None:
         for step in (1e-5, -1e-5):
             moved = {**p, name: value.copy()}
             moved[name][cell] += step
-            sides.append(loss(moved, items))
+            sides.append(loss(moved, items, horizon))
         slope = (sides[0] - sides[1]) / 2e-5
         found = upload.sums[f"gradient.{name}"]
         assert float(found[(0, *cell)]) == pytest.approx(slope, rel=1e-5, abs=1e-7), name
@@ -172,6 +177,11 @@ def test_clients_in_turns_take_part_once_a_pass() -> None:
     for start in (0, 3):
         assert sorted(chain(*cohorts[start : start + 3])) == list(range(23))
     assert cohorts[:3] != cohorts[3:]
+
+
+def test_a_horizon_and_drawn_items_exclude_each_other() -> None:
+    with pytest.raises(SettingError, match=r"negatives=9: horizon=2 is for the loss over all items; expected 0"):
+        FedSASRec(horizon=2.0, negatives=9)
 
 
 def test_heads_that_do_not_fit_are_refused_with_the_nearest_that_do() -> None:

@@ -91,15 +91,17 @@ class SASRec(SequenceSettings, InEpochs):
     def _over_all(self, p: Params, taught: Lesson, luck: Tensor) -> tuple[Tensor, list[Tensor]]:
         """The same over all items, which are scored for some positions at a time."""
 
-        def states(taught: Lesson, luck: Tensor) -> Tensor:
-            return self.network.hidden(p, taught.items[:-1], taught.real.sum().long(), luck)
+        def states(taught: Lesson, luck: Tensor) -> tuple[Tensor, Tensor]:
+            return self.network.taught(p, taught, luck)
 
+        hidden, wanted = torch.vmap(states)(taught, luck)
         real = taught.real > 0
-        hidden = torch.vmap(states)(taught, luck)[real]
-        total, to_hidden, to_items = softmax_slopes(hidden.detach(), p["items"].detach(), taught.items[:, 1:][real])
-        grads = dict(zip(p, torch.autograd.grad(hidden, list(p.values()), to_hidden), strict=True))
+        hidden, known = hidden[real], wanted[real].sum()
+        total, to_hidden, to_items = log_sum_slopes(hidden.detach(), p["items"].detach())
+        slopes = torch.autograd.grad([hidden, known], list(p.values()), [to_hidden, -torch.ones_like(known)])
+        grads = dict(zip(p, slopes, strict=True))
         grads["items"] = grads["items"] + to_items
-        return total, list(grads.values())
+        return total - known.detach(), list(grads.values())
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] h . e_i after the latest item that is known."""
@@ -117,26 +119,24 @@ class SASRec(SequenceSettings, InEpochs):
         return max(1, _CELLS // (self.length * (self.heads * self.length + 8 * self.embedding_size)))
 
 
-def softmax_slopes(hidden: Tensor, items: Tensor, targets: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The sum over positions of -log softmax(h E^T)[target], and its gradients, never writing out all scores at once.
+def log_sum_slopes(hidden: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The sum over positions of log sum exp(h E^T), and its gradients, never writing out all scores at once.
 
-    With s = softmax(h E^T) less 1 at the target, they are s E and s^T h.
+    With s = softmax(h E^T) they are s E and s^T h.
 
     Args:
         hidden: [N, d] h.
         items: [m, d] E.
-        targets: [N].
 
     Returns:
         [], [N, d] and [m, d].
     """
     total, to_hidden, to_items = hidden.new_zeros(()), torch.empty_like(hidden), torch.zeros_like(items)
     for here in torch.split(torch.arange(len(hidden), device=hidden.device), max(1, _CELLS // len(items))):
-        scores, wanted = hidden[here] @ items.T, targets[here][:, None]
-        logs = torch.log_softmax(scores, -1)
-        total -= logs.gather(1, wanted).sum()
-        shares = logs.exp_()
-        shares[torch.arange(len(here), device=hidden.device), wanted[:, 0]] -= 1
+        scores = hidden[here] @ items.T
+        highest = torch.logsumexp(scores, -1)
+        total += highest.sum()
+        shares = scores.sub_(highest[:, None]).exp_()
         to_hidden[here] = shares @ items
         to_items += shares.T @ hidden[here]
     return total, to_hidden, to_items

@@ -19,11 +19,20 @@ class SequenceSettings(Settings):
     heads: int = setting(2, "heads of attention; they share d", low=1)
     length: int = setting(200, "items looked back at", low=1, search=OneOf((50, 100, 200)))
     dropout: float = setting(0.3, "share of values dropped in training", low=0, high=0.95, search=Between(0.0, 0.6))
+    horizon: float = setting(
+        0.0, "how far targets reach: an item k places after the next weighs exp(-k / horizon); 0: the next alone",
+        low=0, search=Between(0.5, 16.0, log=True),
+    )  # fmt: skip
     negatives: int = setting(0, "items drawn for a sequence's loss; 0 for all items", low=0)
     learning_rate: float = setting(0.001, "Adam's rate", above=0, search=Between(1e-4, 1e-2, log=True))
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.horizon > 0 and self.negatives > 0:
+            raise SettingError(
+                f"{self.title} setting negatives={self.negatives}: horizon={self.horizon:g} is for the loss over all "
+                "items; expected 0"
+            )
         if self.embedding_size % self.heads:
             fits = [n for n in range(1, self.embedding_size + 1) if self.embedding_size % n == 0]
             nearest = min(fits, key=lambda n: abs(n - self.heads))
@@ -35,7 +44,7 @@ class SequenceSettings(Settings):
     @property
     def network(self) -> Transformer:
         """From a sequence to scores."""
-        return Transformer(self.embedding_size, self.blocks, self.heads, self.length, self.dropout)
+        return Transformer(self.embedding_size, self.blocks, self.heads, self.length, self.dropout, self.horizon)
 
 
 def require_order(name: str, order: str) -> None:

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, layer_norm, relu
 
 from ownview.base.randomness import below, bits, derive
+from ownview.parts.transitions import future
 from ownview.seam.initial import Constant, Normal, Uniform
 from ownview.seam.roles import RECEIVED, Param, Role
 from ownview.seam.training import Params
@@ -75,6 +76,8 @@ class Transformer:
         heads: of attention, each d / heads wide.
         length: items that are looked back at.
         dropout: share of values dropped.
+        horizon: how far targets reach: with 0 a place learns the item after it alone, else a mixture of all later ones
+            in which the one k places further on weighs exp(-k / horizon), weights summing to 1.
     """
 
     size: int
@@ -82,6 +85,7 @@ class Transformer:
     heads: int
     length: int
     dropout: float
+    horizon: float = 0.0
 
     def params(self, num_items: int, role: Role) -> dict[str, Param]:
         """Items [m, d] and places [length, d] Gaussian with 0.02; layers of k inputs uniform within 1 / sqrt(k)."""
@@ -104,12 +108,12 @@ class Transformer:
         return tuple(self.params(1, RECEIVED))
 
     def loss(self, p: Params, taught: Lesson, chance: Tensor, negatives: int = 0, step: int = 0) -> Tensor:
-        """[] the sum over targets of -log softmax(scores)[target], over all items or, with `negatives`, some drawn.
+        """[] the sum over places of -log softmax(scores)[target], over all items or, with `negatives`, some drawn.
 
-        Drawn are that many items a sequence and step, with equal chances; where one is the target it is left out.
+        Drawn are that many items a sequence and step, with equal chances; where one is the target it is left out. With
+        a horizon it is the mean over the targets of a place, and over all items.
         """
-        hidden = self.hidden(p, taught.items[:-1], taught.real.sum().long(), chance, step)
-        wanted = (hidden * embedding(taught.items[1:], p["items"])).sum(-1)
+        hidden, wanted = self.taught(p, taught, chance, step)
         if negatives == 0:
             every = torch.logsumexp(hidden @ p["items"].T, -1)
         else:
@@ -119,6 +123,16 @@ class Transformer:
             others = torch.where(drawn == taught.items[1:, None], -torch.inf, others)
             every = torch.logsumexp(torch.cat([wanted[:, None], others], -1), -1)
         return (taught.real * (every - wanted)).sum()
+
+    def taught(self, p: Params, taught: Lesson, chance: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
+        """[W, d] h after each item of a lesson, and [W] the score of what comes next, or the mean of what comes."""
+        hidden = self.hidden(p, taught.items[:-1], taught.real.sum().long(), chance, step)
+        targets = embedding(taught.items[1:], p["items"])
+        if self.horizon > 0:
+            # Over all that comes from each place on; padding has no weight, and a place of padding does not count.
+            ahead = future(len(targets), self.horizon, targets) * taught.real
+            targets = ahead / ahead.sum(-1, keepdim=True).clamp(min=1e-30) @ targets
+        return hidden, (hidden * targets).sum(-1)
 
     def scores(self, p: Params, rows: Tensor, mask: Tensor) -> Tensor:
         """[m] of what comes next after a whole sequence; by the places alone where it is empty."""
