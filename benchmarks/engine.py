@@ -1,4 +1,4 @@
-"""Vector engine, loop engine and a research-style loop, side by side in one run.
+"""Vector engine, the same with compiled steps, loop engine and a research-style loop, side by side in one run.
 
     python -m benchmarks.engine                       # FedMF and PFedRec on ml-100k and a generated ml-1m-sized world
     python -m benchmarks.engine --device cuda --worlds ml-1m-sized --methods fedmf
@@ -49,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds of a full round (median of the repeats, the first round left out) and what goes with it."""
+    """Seconds of a full round (median of the repeats, the first round, with its compiling, left out) and so on."""
 
     seconds_per_round: float
     samples_per_second: float
@@ -62,9 +62,10 @@ def cases(worlds: list[str], methods: list[str], device: str) -> list[Case]:
     for world in worlds:
         large = "1m" in world
         for method in methods:
-            found.append(Case(world, method, "vector", "cpu", 1, 1 if large else 3))
-            if device == "cuda":
-                found.append(Case(world, method, "vector", "cuda", 1, 5))
+            for engine in ("vector", "compiled"):
+                found.append(Case(world, method, engine, "cpu", 1, 1 if large else 3))
+                if device == "cuda":
+                    found.append(Case(world, method, engine, "cuda", 1, 5))
             found.append(Case(world, method, "loop", "cpu", 20 if large else 1, 1))
             found.append(Case(world, method, "research", "cpu", 100 if large else 10, 1))
     return found

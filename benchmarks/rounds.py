@@ -26,7 +26,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.worlds import SIZES, generated
 from ownview.data.splits import Split, leave_one_out
-from ownview.engine.machine import machine
+from ownview.engine.machine import ENGINES, machine
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
@@ -53,9 +53,11 @@ def method_named(name: str) -> Federated:
     return PLUGINS[outer](inner=method) if outer else method
 
 
-def measured(name: str, split: Split, device: str, rounds: int, *, profiled: bool) -> dict[str, Any]:
+def measured(
+    name: str, split: Split, device: str, rounds: int, *, profiled: bool, engine: str = "vector"
+) -> dict[str, Any]:
     """One method: seconds by part, memory, and a digest of every value at the end."""
-    place = machine(device, "auto" if device == "cuda" else "4GB")
+    place = machine(device, "auto" if device == "cuda" else "4GB", engine)
     _settle(place.device, forget=True)
     one = Federation(method_named(name), split, split.known_items(), FederationOptions(), 0, place)
     start = time.perf_counter()
@@ -135,6 +137,7 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", default=list(USUAL))
     parser.add_argument("--world", choices=sorted(SIZES), default="ml-1m-sized")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--engine", choices=ENGINES, default="vector")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--twice", action="store_true", help="run again and compare every bit")
     parser.add_argument("--profile", action="store_true", help="say which kernels a round spends its time in")
@@ -143,9 +146,9 @@ def main() -> None:
     split = leave_one_out(generated(asked.world), ties="file", untimed="appearance", seed=0)
     results: dict[str, Any] = {}
     for name in asked.methods:
-        found = measured(name, split, asked.device, asked.rounds, profiled=asked.profile)
+        found = measured(name, split, asked.device, asked.rounds, profiled=asked.profile, engine=asked.engine)
         if asked.twice:
-            again = measured(name, split, asked.device, asked.rounds, profiled=False)
+            again = measured(name, split, asked.device, asked.rounds, profiled=False, engine=asked.engine)
             found["repeats"] = again["digest"] == found["digest"]
         results[name] = found
         parts = " / ".join(f"{found.get(part, 0):.4f}" for part in ("sample", "train", "server"))

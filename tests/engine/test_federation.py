@@ -13,8 +13,8 @@ from torch import Tensor
 from ownview import FederationOptions, FedMF, LocalOnly, PFedRec
 from ownview.base.errors import DeviceError, SettingError, TrainingError
 from ownview.engine.blocks import Footprint, plan
-from ownview.engine.local import Runs
 from ownview.engine.machine import Machine, parse_bytes
+from ownview.engine.runs import Runs
 from ownview.engine.samples import marked, touched
 from ownview.federation.round import Federation
 from ownview.seam.roles import shared, table

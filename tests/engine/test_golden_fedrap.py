@@ -141,7 +141,7 @@ def test_norms_of_the_shared_table(norm: str, size: float) -> None:
     rows = torch.zeros(3, dtype=torch.long)
     batch = Batch(rows, torch.tensor([1.0, 0, 0]), torch.ones(3), positives, counts, rows[:0])
     expected = math.log(2) - 0.2 * (9 + 0.25) / 2 + 0.1 * size
-    assert float(method.loss(p, batch, Context(round=1))) == pytest.approx(expected, abs=1e-6)
+    assert float(method.loss(p, batch, Context(1, numbers=method.by_round(1)))) == pytest.approx(expected, abs=1e-6)
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])

@@ -12,10 +12,11 @@ import torch
 
 from ownview.base.errors import OwnviewError, TrainingError
 from ownview.data.interactions import IdArray
-from ownview.engine.epochs import Runs
+from ownview.engine.compiled import Compiler
 from ownview.engine.local import Fit, Opened, Plan, Trained
 from ownview.engine.machine import Machine, keep_freed_memory
 from ownview.engine.replay import QUEUES, Pool, Recorder, queue
+from ownview.engine.runs import Runs
 from ownview.engine.samples import Samples
 from ownview.engine.threads import in_threads
 from ownview.seam.client import Client
@@ -45,6 +46,7 @@ class Engine(ABC):
         first = len(client.phases)
         self.numbers = range(first, len(self.phases)) if preparing else range(first)
         self.recorder = Recorder(device)
+        self.compiler: Compiler | None = None
         keep_freed_memory()
 
     @abstractmethod
@@ -77,7 +79,10 @@ class Engine(ABC):
 
     def _plan(self, tables: frozenset[str]) -> Plan:
         work = self.client.training
-        return Plan(self.phases, self.numbers, work.batch_size, 1 + work.negatives, self.seed, self.recorder, tables)
+        return Plan(
+            self.phases, self.numbers, work.batch_size, 1 + work.negatives, self.seed, self.recorder, tables,
+            self.compiler,
+        )  # fmt: skip
 
     def _batches(self, samples: Samples) -> list[int]:
         return [math.ceil(size / self.client.training.batch_size) for size in samples.host_sizes]
@@ -187,6 +192,17 @@ def _goes_on(pieces: Iterator[None], stream: torch.cuda.Stream | None) -> bool:
 _NOTHING = object()
 
 
+class CompiledEngine(VectorEngine):
+    """The same with steps that are compiled. Compiling takes its time, which long runs win back."""
+
+    def __init__(
+        self, client: Client, name: str, seed: int, device: torch.device, users: IdArray, *, preparing: bool = False
+    ) -> None:
+        super().__init__(client, name, seed, device, users, preparing=preparing)
+        self.compiler = Compiler(client)
+        self.recorder.rehearses = True
+
+
 class LoopEngine(Engine):
     """One client at a time, exactly as a device would run it. Slow, plain, and the reference; it names the client."""
 
@@ -217,8 +233,10 @@ def engine(
     client: Client, name: str, seed: int, machine: Machine, users: IdArray, *, preparing: bool = False
 ) -> Engine:
     """The engine that the machine's settings name; see `Engine` for what is given."""
-    kind = LoopEngine if machine.engine == "loop" else VectorEngine
-    return kind(client, name, seed, machine.device, users, preparing=preparing)
+    return _ENGINES[machine.engine](client, name, seed, machine.device, users, preparing=preparing)
+
+
+_ENGINES: dict[str, type[Engine]] = {"vector": VectorEngine, "loop": LoopEngine, "compiled": CompiledEngine}
 
 
 def _stacked(same: list[Opened]) -> Opened:

@@ -11,11 +11,14 @@ import torch
 from torch import Tensor
 
 from ownview.base.randomness import derive
-from ownview.engine.epochs import Epoch, NotedContext, Runs, loss_of, open_with
+from ownview.engine.compiled import CompiledStep, Compiler
+from ownview.engine.epochs import Epoch, NotedContext, batch_of, loss_of, open_with
 from ownview.engine.replay import Pool, Recorder, Repeated
+from ownview.engine.runs import Runs
 from ownview.engine.samples import Samples, half_of, random_order
+from ownview.engine.steps import Loss, PlainStep, StepAtWork, shrunk
 from ownview.seam.client import Client
-from ownview.seam.training import Params, Phase
+from ownview.seam.training import Params, Phase, Step
 
 
 class EarlyStop:
@@ -99,6 +102,7 @@ class Plan:
         seed: of the run; with the round, phase, epoch and client it gives the order of samples.
         recorder: repeats epochs.
         tables: names of parameters with rows.
+        compiler: of steps; None where they run plainly.
     """
 
     phases: tuple[Phase, ...]
@@ -108,6 +112,7 @@ class Plan:
     seed: int
     recorder: Recorder
     tables: frozenset[str]
+    compiler: Compiler | None = None
 
 
 class Fit:
@@ -186,7 +191,8 @@ class _PhaseAtWork:
         self.plan, self.params, self.place, self.all_samples, self.all_runs = (
             fit.plan, fit.params, place, fit.samples, fit.runs
         )  # fmt: skip
-        self.phase, self.context = fit.plan.phases[place], NotedContext(number, place)
+        self.phase, self.by_round = fit.plan.phases[place], fit.client.training.by_round
+        self.context = NotedContext.begun(number, place, self.by_round, fit.losses)
         self.opened: Opened | None = None
         if self.phase.opening is not None:
             rowless = (name for name in self.params if name not in self.plan.tables)
@@ -198,11 +204,32 @@ class _PhaseAtWork:
         self.turn = torch.zeros(1, dtype=torch.long, device=self.samples.rows.device)
         self.keys = self._keys(number).to(self.turn.device, non_blocking=True)
         loss = loss_of(fit.client, self.context, tuple(self.params), runs.each)
-        self.epoch = Epoch(loss, self.params, self.shuffled, runs, self.phase, self.plan.batch_size, self.context)
+        steps = [self._step(index, step, loss, runs) for index, step in enumerate(self.phase.steps)]
+        self.epoch = Epoch(steps, self.params, self.shuffled, runs, self.phase, self.plan.batch_size, self.context)
         self.stop = EarlyStop(self.phase.tolerance, self.epoch.moved, self.epoch.total_loss, self.samples.sizes)
-        self.context.move_to(number)
+        self.context.move_to(number, self.by_round)
         self.open = Repeated(self.plan.recorder, 1, fit.pool)
         self.once_more = Repeated(self.plan.recorder, self.phase.epochs, fit.pool)
+
+    def _step(self, index: int, step: Step, loss: Loss, runs: Runs) -> StepAtWork:
+        """A step on these tensors: compiled where that is wished."""
+        compiler, names, numbers = self.plan.compiler, tuple(self.params), tuple(self.context.numbers)
+        if compiler is not None and compiler.suits(self.place, partial(self._same_in_all_rounds, loss, runs)):
+            function = compiler.function(self.place, index, step, names, numbers)
+            if function.fast is not None:
+                count = self.phase.epochs * runs.batches[0]
+                return CompiledStep(function, step, self.params, self.plan.tables, runs, self.context, count)
+        return PlainStep(step, loss, self.params, runs, self.context)
+
+    def _same_in_all_rounds(self, loss: Loss, runs: Runs) -> bool:
+        """Whether losses and shrinks leave the round alone, found out on a batch."""
+        self.context.looked.clear()
+        mask = self.samples.real_samples.to(self.samples.labels.dtype)
+        batch = batch_of(self.samples, mask, runs.clients(len(runs.spans)), slice(0, 1))
+        loss(self.params, batch)
+        for part in (part for step in self.phase.steps for part in step.parts if part.shrink is not None):
+            shrunk(part.shrink, batch, self.context, runs)
+        return not self.context.looked
 
     def _keys(self, number: int) -> Tensor:
         """[epochs] of the order of each, on the host; from pinned memory a GPU takes them without being waited for."""
@@ -215,7 +242,7 @@ class _PhaseAtWork:
         if self.context.looked:
             self.open.forget()
             self.once_more.forget()
-        self.context.move_to(number)
+        self.context.move_to(number, self.by_round)
         self.turn.zero_()
         self.keys.copy_(self._keys(number), non_blocking=True)
         if not self.shuffles:

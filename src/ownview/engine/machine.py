@@ -73,6 +73,10 @@ TOO_LARGE = "and the setting memory allows"
 """These words stand in the error of whatever does not fit."""
 
 
+ENGINES = ("vector", "loop", "compiled")
+"""A stack of clients at once, one client at a time, and a stack whose steps are compiled."""
+
+
 @dataclass(frozen=True)
 class Workers:
     """Processes that share the clients; see `ownview.cluster`.
@@ -96,7 +100,7 @@ class Machine:
         device: cpu or cuda.
         dtype: float32, or float64 for checks.
         memory: bytes that training may take in all.
-        engine: vector or loop.
+        engine: one of `ENGINES`.
         dense: give clients full tables instead of touched rows (for checks).
         block_clients: clients side by side at most.
         workers: that share the clients; None where this process has all of them.
@@ -131,8 +135,8 @@ def machine(
     device: str = "auto", memory: str = "auto", engine: str = "vector", workers: Workers | None = None
 ) -> Machine:
     """Read settings as people write them: device auto, cpu or cuda; memory auto or such as 4GB."""
-    if engine not in ("vector", "loop"):
-        raise SettingError(f"unknown engine {engine!r}{suggestion(engine, ['vector', 'loop'])}")
+    if engine not in ENGINES:
+        raise SettingError(f"unknown engine {engine!r}{suggestion(engine, ENGINES)}")
     chosen = _device(device)
     amount = _half_of_free(chosen) if memory == "auto" else parse_bytes(memory)
     side_by_side = 1 << 16 if chosen.type == "cuda" else 128  # on a GPU memory and time decide: see `planning`

@@ -22,14 +22,15 @@ from ownview.engine import blocks
 from ownview.engine.blocks import Footprint
 from ownview.engine.machine import Machine
 
-_LAUNCHES = 30
+_LAUNCHES, _LAUNCHES_COMPILED = 30, 12
 """Kernels of a step: a batch in row form, a loss, its gradient, an optimiser."""
 
 _LAUNCH_SECONDS = 1e-6
 """Of a kernel that has little to do, replayed from a recording beside those of other stacks."""
 
-_PASSES = 12
-"""How often a step reads or writes a table: scores and slopes 3 times, Adam 7 times, the rest for numbers by row."""
+_PASSES, _PASSES_COMPILED = 12, 9
+"""How often a step reads or writes a table: scores and slopes 3 times, Adam 7 times, the rest for numbers by row; where
+they are compiled, slopes are not written out."""
 
 _ORDINARY_BANDWIDTH = 1e12
 """Bytes a second of a device that does not say."""
@@ -53,8 +54,10 @@ def plan(clients: Tensor, samples: Tensor, footprint: Footprint, machine: Machin
         return blocks.plan(clients, samples, footprint, budget, most)
     order = torch.argsort(samples, descending=True, stable=True)
     falling = samples[order]
-    row_seconds = footprint.row_bytes * _PASSES / _bandwidth(machine.device)
-    ends = cheapest_cuts(falling, footprint.num_items, batch_size, _LAUNCHES * _LAUNCH_SECONDS, row_seconds)
+    compiled = machine.engine == "compiled"
+    launches, passes = (_LAUNCHES_COMPILED, _PASSES_COMPILED) if compiled else (_LAUNCHES, _PASSES)
+    row_seconds = footprint.row_bytes * passes / _bandwidth(machine.device)
+    ends = cheapest_cuts(falling, footprint.num_items, batch_size, launches * _LAUNCH_SECONDS, row_seconds)
     busiest_first = clients[order.to(clients.device)]
     found: list[Tensor] = []
     for start, end in pairwise([0, *ends]):

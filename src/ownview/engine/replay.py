@@ -53,7 +53,7 @@ class Recorder:
 
     def __init__(self, device: torch.device) -> None:
         self.device = device
-        self.warm = False
+        self.warm, self.rehearses = False, False
         self.stays = 0
         if device.type == "cuda":
             _set_up_products(device)
@@ -97,12 +97,17 @@ class Repeated:
         """
         self.calls += 1
         recorder = self.recorder
-        if recorder.device.type != "cuda" or not recorder.warm or (self.times < 2 and self.calls < 2):
+        if recorder.device.type != "cuda" or not recorder.warm or self._first_runs_plainly:
             recorder.warm = True
             work()
             return
         self.graph = self.graph or self._recorded(work)
         self.graph.replay()
+
+    @property
+    def _first_runs_plainly(self) -> bool:
+        """Where it may not come again; and where what it calls has to be compiled, which cannot be recorded."""
+        return self.calls < 2 and (self.times < 2 or self.recorder.rehearses)
 
     def forget(self) -> None:
         """The work is another now: drop what is recorded, and record it only if it comes again."""

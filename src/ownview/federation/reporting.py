@@ -187,7 +187,7 @@ class ReportingWork:
 
     def _mapped(self, work: Callable[..., Any], block: Tensor, values: Params, axes: Axes, *more: Any) -> Any:
         """`work` of every client of a block, stacked: by turns, or mapped."""
-        if self.home.machine.engine == "vector":
+        if self.home.machine.engine != "loop":
             return torch.vmap(work, in_dims=(axes, *[0] * len(more)))(values, *more)
         each = []
         for k, client in enumerate(block.tolist()):

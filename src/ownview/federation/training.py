@@ -82,7 +82,7 @@ class TrainingWork:
     @property
     def _on_cpu(self) -> int:
         """How many blocks a wave has there at most."""
-        threads = torch.get_num_threads() if self.home.machine.engine == "vector" else 1
+        threads = torch.get_num_threads() if self.home.machine.engine != "loop" else 1
         return _BLOCKS_A_THREAD * threads if threads > 1 else 1
 
     def samples(self, number: int, block: Tensor) -> Samples:

@@ -10,13 +10,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from torch import Tensor
-from torch.nn.functional import embedding
 
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.merging import MERGED_ROWS, MERGES, Merging
-from ownview.parts.products import row_products
+from ownview.parts.products import row_products, rows_at
 from ownview.seam.initial import Normal
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.mixing import ComponentSimilarity, Similarity
@@ -132,10 +131,10 @@ class FedEM(Method):
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean cross-entropy, of the merged table while the adapter is trained."""
-        training_adapter = context.phase % 2 == 0 and bool(self.merging.params())
+        training_adapter = context.phase % 2 == 0 and self.merging.learns
         if training_adapter and self.nesting != "batch" and 3 * len(batch.rows) <= 2 * len(p["items"]):
             # Tables stand still, so nothing flows back into rows: those of the batch are enough, which are few here.
-            few = {**p, **{name: embedding(batch.rows, p[name]) for name in ("items", "received")}}
+            few = {**p, **{name: rows_at(p[name], batch.rows) for name in ("items", "received")}}
             return cross_entropy(
                 self._scores(few, merged=True), batch._replace(counts=batch.mask, positives=batch.labels)
             )

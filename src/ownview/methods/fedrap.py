@@ -6,6 +6,7 @@ Li, Long and Zhou, "Federated Recommendation with Additive Personalization", ICL
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -15,6 +16,7 @@ from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.curriculum import CURRICULA, strength
+from ownview.parts.products import row_products
 from ownview.seam.initial import Normal, Uniform
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.optimizers import Sgd
@@ -99,8 +101,15 @@ class FedRAP(Method):
 
     def scores(self, p: Params) -> Tensor:
         """[R] w . (d_i + c_i) + b."""
-        items = p["own"] + p["common"] if self.variant == "full" else p["own" if self.variant == "d" else "common"]
-        return items @ p["weight"] + p["bias"]
+        return self._items(p) @ p["weight"] + p["bias"]
+
+    def _items(self, p: Params) -> Tensor:
+        """[R, d] d_i + c_i."""
+        return p["own"] + p["common"] if self.variant == "full" else p["own" if self.variant == "d" else "common"]
+
+    def by_round(self, number: int) -> Mapping[str, float]:
+        """How strong both penalties are."""
+        return {"strength": strength(self.curriculum, number)}
 
     def readings(self, p: Params) -> Params:
         """[m, d] the sum of both tables, where there are two."""
@@ -108,9 +117,9 @@ class FedRAP(Method):
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] cross-entropy and the two penalties."""
-        total = cross_entropy(self.scores(p), batch)
+        total = cross_entropy(row_products(self._items(p), p["weight"]) + p["bias"], batch)
         if self.variant == "full":
-            weight = self.apart * strength(self.curriculum, context.round) * batch.counts / batch.mask.sum()
+            weight = self.apart * context.numbers["strength"] * batch.counts / batch.mask.sum()
             total = total - weight @ (p["own"] - p["common"]).square().mean(-1)
         if self.variant != "d" and self.norm != "none":
             # A proximal step sees to the penalty itself; the loss still tells its value, but not its gradient.
@@ -129,5 +138,5 @@ class FedRAP(Method):
 
     def sparse_weight(self, batch: Batch, context: Context) -> Tensor:
         """[R] mu(a) / d times the row's share of the batch: what |c| of one value weighs in the loss."""
-        weight = self.sparse * strength(self.curriculum, context.round) / self.embedding_size
+        weight = self.sparse / self.embedding_size * context.numbers["strength"]
         return weight * batch.counts / batch.mask.sum()

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
+from ownview.parts.products import row_products
 from ownview.seam.initial import Constant
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.optimizers import Adam
@@ -93,5 +94,9 @@ class PFedCLR(Method):
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean cross-entropy: of u . q_i in step 1, of the buffered score in step 2."""
-        scores = p["items"] @ p["user"] if context.phase == _LOCAL_TRAINING else self.scores(p)
+        buffered = context.phase != _LOCAL_TRAINING
+        items = p["items"] + p["buffer"] if buffered and self.variant != "clr" else p["items"]
+        scores = row_products(items, p["user"])
+        if buffered and self.variant == "clr":
+            scores = scores + row_products(p["buffer_rows"], p["buffer_basis"] @ p["user"])
         return cross_entropy(scores, batch)

@@ -47,6 +47,11 @@ class Merging:
     layers: tuple[int, ...] = (16, 8)
     fixed: float = 0.5
 
+    @property
+    def learns(self) -> bool:
+        """Whether rho is learnt, by an adapter."""
+        return self.kind in ("em", "dm")
+
     def params(self) -> dict[str, Param]:
         """The adapter's, private; none where rho is not learnt."""
         if self.kind == "dm":
@@ -64,7 +69,7 @@ class Merging:
         """[R] rho."""
         if self.kind == "em":
             # [q_g - q_l, q_l] times the first matrix, by the difference of its halves and not of the tables.
-            upper, lower = p["adapter0"][: self.width], p["adapter0"][self.width :]
+            upper, lower = p["adapter0"].reshape(2, self.width, -1).unbind(0)
             hidden = p[self.received] @ upper + (p[self.own] @ (lower - upper) + p["adapter_bias0"])
             for depth in range(1, len(self.layers) + 1):
                 hidden = torch.relu(hidden) @ p[f"adapter{depth}"] + p[f"adapter_bias{depth}"]

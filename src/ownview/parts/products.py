@@ -1,8 +1,10 @@
-"""A table's rows times a vector, as it is fastest in training."""
+"""A table's rows times a vector, and some of its rows, as it is fastest in training."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
+from torch.nn.functional import embedding
 
 
 def row_products(table: Tensor, vector: Tensor) -> Tensor:
@@ -10,6 +12,17 @@ def row_products(table: Tensor, vector: Tensor) -> Tensor:
 
     For a stack of clients a CPU makes one small matrix product a client of `table @ vector`, and two more for its
     slopes; multiplied out, all clients are done in one sweep. Where one table serves everybody, as in predictions,
-    `table @ vector` is a single large product and far better.
+    `table @ vector` is a single large product and far better. A compiler makes one sweep of the product and of what
+    comes before and after it.
     """
-    return (table * vector).sum(-1) if table.device.type == "cpu" else table @ vector
+    multiplied_out = table.device.type == "cpu" or torch.compiler.is_compiling()
+    return (table * vector).sum(-1) if multiplied_out else table @ vector
+
+
+def rows_at(table: Tensor, rows: Tensor) -> Tensor:
+    """[S, d] some rows [S] of a table [R, d].
+
+    For a stack of clients `embedding` is the faster way; but it fixes the number of clients, so that what is compiled
+    would have to be compiled again for every other.
+    """
+    return table[rows] if torch.compiler.is_compiling() else embedding(rows, table)

@@ -26,7 +26,7 @@ def cross_correlation(own: Tensor, received: Tensor, counts: Tensor, gamma: floa
     weighted = counts[:, None] * own
     lengths = (weighted * own).sum(0)[:, None] * (counts[:, None] * received.square()).sum(0)
     correlation = weighted.T @ received / (lengths + _TINY).sqrt()
-    diagonal = correlation.diagonal()
+    diagonal = _diagonal(correlation)
     outside = correlation.square().sum() - diagonal.square().sum()
     return ((1 - diagonal).square().sum() + gamma * outside) / len(diagonal)
 
@@ -52,7 +52,7 @@ def contrast(own: Tensor, received: Tensor, counts: Tensor, gamma: float) -> Ten
     similar = x @ y.T / _TEMPERATURE
     present = (counts > 0).to(own.dtype)
     total = torch.log(similar.exp() @ present + _TINY)
-    return (counts / counts.sum()) @ (total - similar.diagonal())
+    return (counts / counts.sum()) @ (total - (x * y).sum(-1) / _TEMPERATURE)
 
 
 def decorrelation(own: Tensor, received: Tensor, counts: Tensor, gamma: float) -> Tensor:
@@ -60,8 +60,13 @@ def decorrelation(own: Tensor, received: Tensor, counts: Tensor, gamma: float) -
     share = (counts / counts.sum())[:, None]
     centred = own - (share * own).sum(0)
     covariance = (share * centred).T @ centred
-    spread = (covariance.diagonal() + _TINY).sqrt()
+    spread = (_diagonal(covariance) + _TINY).sqrt()
     return (covariance / (spread[:, None] * spread)).square().sum() / len(spread) ** 2
+
+
+def _diagonal(matrix: Tensor) -> Tensor:
+    """[d] of a matrix [d, d]. `diagonal` would fix the number of clients of a stack in what is compiled."""
+    return (matrix * torch.eye(len(matrix), dtype=matrix.dtype, device=matrix.device)).sum(0)
 
 
 REDUCTIONS: Mapping[str, Reduction] = {

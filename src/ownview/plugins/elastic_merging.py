@@ -80,7 +80,7 @@ class ElasticMerging(Plugin):
             """The inner method's; on the merged table while the adapter is trained."""
             if not adapter:
                 return client.loss(p, batch, context)
-            inner = replace(context, phase=max(context.phase - 1, 0))
+            inner = context.in_phase(max(context.phase - 1, 0))
             merged = {**p, merging.own: merging.merged(p)} if context.phase == 0 else p
             return client.loss(merged, batch, inner)
 

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from torch import Tensor
 
 from ownview.seam.roles import Param
-from ownview.seam.training import Batch, Context, Params, Phase
+from ownview.seam.training import Batch, ByRound, Context, Params, Phase
 
 Scores = Callable[[Params], Tensor]
 """One client's values -> [R] the score of every row at hand: touched rows in training, candidates in ranking."""
@@ -90,6 +90,10 @@ class Summand:
     symmetric: bool = False
 
 
+def _no_numbers(number: int) -> Mapping[str, float]:
+    return {}
+
+
 @dataclass(frozen=True)
 class Training:
     """Work that moves parameters on batches of positives and drawn negatives.
@@ -100,6 +104,7 @@ class Training:
         negatives: drawn for every positive, anew each round.
         batch_size: samples in a batch.
         pairs: whether batches say which positive each negative was drawn for (`Batch.partners`).
+        by_round: numbers that go with the rounds, which losses, openings and shrinks find in their context.
     """
 
     phases: tuple[Phase, ...]
@@ -107,6 +112,7 @@ class Training:
     negatives: int
     batch_size: int
     pairs: bool = False
+    by_round: ByRound = _no_numbers
 
 
 def _as_it_came(received: Params) -> Params:

@@ -11,6 +11,7 @@ must therefore weigh them by `batch.counts`, which is 0 for rows that are not in
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -90,13 +91,17 @@ class Method(Federated):
         """[] mean over the batch; binary cross-entropy unless a method says otherwise."""
         return cross_entropy(self.scores(p), batch)
 
+    def by_round(self, number: int) -> Mapping[str, float]:
+        """Numbers that go with the rounds, by name: a loss finds them in `context.numbers`."""
+        return {}
+
     def readings(self, p: Params) -> Params:
         """What is worth looking at in a watched client; `p` has whole tables [m, ...]."""
         return {}
 
     def client(self, world: World) -> Client:
         """The client's half, from what is written for one client."""
-        work = Training(self.phases(world), self.loss, self.negatives, self.batch_size, self.pairs)
+        work = Training(self.phases(world), self.loss, self.negatives, self.batch_size, self.pairs, self.by_round)
         return Client(self.params(world), work, self.scores, readings=self.readings)
 
 

@@ -9,6 +9,7 @@ On a GPU a stack of clients counts steps per client: one kernel then does for al
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import EllipsisType
@@ -62,6 +63,19 @@ class Sgd:
         """Of the first step of round `number`."""
         return self.learning_rate * self.round_decay ** (number - 1)
 
+    @property
+    def memories(self) -> int:
+        """Tensors as wide as x that go on from step to step."""
+        return 0
+
+    def factors(self, count: int, number: int) -> list[list[float]]:
+        """[1, count] the rate of every step of round `number`."""
+        return [[self.rate(number) * self.step_decay**step for step in range(count)]]
+
+    def moved(self, x: Tensor, grad: Tensor, memory: Sequence[Tensor], factors: Tensor) -> list[Tensor]:
+        """New values [B, ...], as a function of everything: for compilers. `factors` [1, B] are each client's own."""
+        return [x - _wide(factors[0], x) * grad]
+
 
 @dataclass(frozen=True)
 class Adam:
@@ -79,6 +93,24 @@ class Adam:
             return _AdamByClient(self, params)
         return _AdamMover(self, params, runs)
 
+    @property
+    def memories(self) -> int:
+        """Running means of gradients and of their squares."""
+        return 2
+
+    def factors(self, count: int, number: int) -> list[list[float]]:
+        """[2, count] rate / (1 - beta1^t) and 1 / sqrt(1 - beta2^t) for steps t = 1, 2, ..."""
+        steps = range(1, count + 1)
+        sizes = [self.learning_rate / (1 - self.beta1**t) for t in steps]
+        return [sizes, [1 / math.sqrt(1 - self.beta2**t) for t in steps]]
+
+    def moved(self, x: Tensor, grad: Tensor, memory: Sequence[Tensor], factors: Tensor) -> list[Tensor]:
+        """New values and memories [B, ...], as a function of everything: for compilers. `factors` are [2, B]."""
+        first = self.beta1 * memory[0] + (1 - self.beta1) * grad
+        second = self.beta2 * memory[1] + (1 - self.beta2) * grad * grad
+        size, root = (_wide(factor, x) for factor in factors)
+        return [x - size * first / (second.sqrt() * root + self.epsilon), first, second]
+
 
 Optimizer = Sgd | Adam
 
@@ -90,8 +122,13 @@ def soft_threshold_(values: Tensor, threshold: Tensor) -> None:
         values: [..., R, ...]
         threshold: its leading axes; every value of a row has the same. Where it is 0 values keep every bit.
     """
+    values.copy_(soft_thresholded(values, threshold))
+
+
+def soft_thresholded(values: Tensor, threshold: Tensor) -> Tensor:
+    """The same as new values."""
     wide = threshold.reshape(threshold.shape + (1,) * (values.dim() - threshold.dim()))
-    values.copy_(values.sign().mul_((values.abs() - wide).clamp_(min=0)))
+    return values.sign() * (values.abs() - wide).clamp(min=0)
 
 
 def _stacked_on_gpu(params: Sequence[Tensor], runs: Sequence[Run]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from torch import Tensor
@@ -63,12 +63,23 @@ class Context:
     """What a loss, an opening or a shrink may depend on besides values and data.
 
     Args:
-        round: from 1.
+        round: from 1. Who asks for it does other work in every round; a number that goes with the rounds belongs into
+            `numbers`, where it changes while the work stays the same and can be recorded or compiled once.
         phase: place in the method's `phases`, from 0.
+        numbers: by name, what the client's `by_round` says of the round; numbers, or tensors [].
     """
 
     round: int
     phase: int = 0
+    numbers: Mapping[str, float | Tensor] = field(default_factory=dict)
+
+    def in_phase(self, phase: int) -> Context:
+        """The same in another phase."""
+        return replace(self, phase=phase)
+
+
+ByRound = Callable[[int], Mapping[str, float]]
+"""Round, from 1 -> numbers that go with the rounds, by name: always the same names."""
 
 
 Shrink = Callable[[Batch, Context], Tensor]

@@ -1,0 +1,227 @@
+"""Steps that are compiled: loss, gradient and optimiser of a stack of clients in few sweeps over memory.
+
+PyTorch's compiler writes C++ for a CPU and Triton for a GPU. A step is one function of everything it reads, so that a
+gradient need not be written out before the optimiser takes it. Compiling takes seconds, once for every step of a method
+in a process; where it fails, the same function runs operation by operation.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ownview.engine.runs import Runs
+from ownview.engine.steps import clipped
+from ownview.seam.client import Client
+from ownview.seam.optimizers import soft_thresholded
+from ownview.seam.training import Batch, Context, Params, Step
+
+log = logging.getLogger(__name__)
+
+_OPTIONS: dict[str, Any] = {"cpp.threads": 1}
+"""Every core has a stack of its own: see `threads`."""
+
+Whole = Callable[..., Tensor]
+"""A step as one function; see `_whole`."""
+
+Compiling = Callable[[Whole], Whole | None]
+"""A plain function -> the same, but fast; None where there is no way."""
+
+
+def by_pytorch(plain: Whole) -> Whole | None:
+    """By PyTorch's compiler, unless somebody switched it off (TORCH_COMPILE_DISABLE)."""
+    if torch._dynamo.config.disable:
+        return None
+    # What is compiled is kept with a function's code, which all steps share unless each gets a copy.
+    own = FunctionType(plain.__code__.replace(), plain.__globals__, plain.__name__, closure=plain.__closure__)
+    return torch.compile(own, fullgraph=True, options=_OPTIONS)
+
+
+class Compiler:
+    """What is compiled for one engine: a function for every step of every phase.
+
+    Args:
+        client: the method's.
+        compiling: makes a fast function of a plain one, or says None.
+    """
+
+    def __init__(self, client: Client, compiling: Compiling | None = None) -> None:
+        self.client, self.compiling = client, compiling or by_pytorch
+        self.made: dict[tuple[int, int], _Compiled] = {}
+        self.suited: dict[int, bool] = {}
+
+    def suits(self, phase: int, rehearse: Callable[[], bool]) -> bool:
+        """Whether a phase's work is the same in every round, which `rehearse` says once."""
+        if phase not in self.suited:
+            self.suited[phase] = rehearse()
+        return self.suited[phase]
+
+    def function(
+        self, phase: int, index: int, step: Step, names: tuple[str, ...], numbers: tuple[str, ...]
+    ) -> _Compiled:
+        """Of step `index` of a phase, whatever the stack."""
+        key = phase, index
+        if key not in self.made:
+            self.made[key] = _Compiled(_whole(self.client, step, phase, names, numbers), self.compiling)
+        return self.made[key]
+
+
+class CompiledStep:
+    """A step of a phase on the tensors of a stack, moved by a compiled function.
+
+    Args:
+        function: of the step, from `Compiler.function` with the same `step` and the names of `params`.
+        step: what moves, and how.
+        params: values with the client axis in front.
+        tables: names of parameters with rows.
+        runs: which clients work at which batch.
+        context: of the phase.
+        count: steps that a client takes in a round, at most.
+    """
+
+    def __init__(
+        self, function: _Compiled, step: Step, params: Params, tables: frozenset[str], runs: Runs, context: Context,
+        count: int,
+    ) -> None:  # fmt: skip
+        self.function, self.step, self.params, self.runs, self.context = function, step, params, runs, context
+        self.tables, self.count = tables, count
+        self.memories = [
+            [torch.zeros_like(params[name]) for _ in range(part.optimizer.memories)]
+            for part in step.parts for name in part.names
+        ]  # fmt: skip
+        like = params[step.names[0]]
+        self.taken = torch.zeros(len(like), dtype=torch.long, device=like.device)
+        self.factors = [self._factors(part, context.round).to(like) for part in step.parts]
+
+    def _factors(self, part: Step, number: int) -> Tensor:
+        return torch.tensor(part.optimizer.factors(self.count, number), dtype=torch.float64)
+
+    def restart(self, number: int) -> None:
+        """No memory, no steps; rates of the round."""
+        self.taken.zero_()
+        for memory in (one for several in self.memories for one in several):
+            memory.zero_()
+        for part, factors in zip(self.step.parts, self.factors, strict=True):
+            factors.copy_(self._factors(part, number))
+
+    def _axes(self, name: str) -> tuple[int, ...]:
+        """Of clients, and of rows where there are any."""
+        return (0, 1) if name in self.tables else (0,)
+
+    def take(self, batch: Batch, active: int) -> Tensor:
+        """Move in place."""
+        here = self.runs.clients(active)
+        values = [_sized(value[here], self._axes(name)) for name, value in self.params.items()]
+        moving = [name for part in self.step.parts for name in part.names]
+        memories = [
+            [_sized(one[here], self._axes(name)) for one in several]
+            for name, several in zip(moving, self.memories, strict=True)
+        ]
+        samples = [_sized(one, (0, 1)) for one in batch]
+        numbers = list(self.context.numbers.values())
+        factors = [_sized(one, axes=(1,)) for one in self.factors]
+        return self.function(values, memories, _sized(self.taken[here]), factors, samples, numbers)
+
+
+class _Compiled:
+    """A function that is compiled when it is first called, for tensors of all sizes.
+
+    Other variants of it are for one client, one row or one sample. PyTorch gives up after eight: it hangs on some size
+    then, and would be compiled again and again.
+    """
+
+    def __init__(self, plain: Whole, compiling: Compiling) -> None:
+        self.plain, self.fast = plain, compiling(plain)
+
+    def __call__(self, *given: Any) -> Tensor:
+        if self.fast is None:
+            return self.plain(*given)
+        try:
+            return self.fast(*given)
+        except torch.OutOfMemoryError:
+            raise
+        except Exception as error:  # whatever a compiler may stumble over; nothing has been moved by then
+            log.warning("a step cannot be compiled and runs plainly: %s", str(error).strip().splitlines()[0])
+            self.fast = None
+            return self.plain(*given)
+
+
+def _sized(tensor: Tensor, axes: tuple[int, ...] = (0,)) -> Tensor:
+    """A tensor whose sizes along some axes (clients, and rows or samples) may be others in the next call."""
+    for axis in axes:
+        torch._dynamo.maybe_mark_dynamic(tensor, axis)
+    return tensor
+
+
+def _whole(client: Client, step: Step, phase: int, names: tuple[str, ...], numbers: tuple[str, ...]) -> Whole:
+    """A step of a stack of clients as one function, which moves values and memories in place and returns losses [B].
+
+    It takes values [B, ...] in the order of `names`; memories of every value that moves, in the order of the step;
+    steps that each client has taken [B]; factors of each part's optimiser [k, count]; a batch; numbers of the round.
+    """
+    moving = [name for part in step.parts for name in part.names]
+    still = [name for name in names if name not in moving]
+
+    def context(given: list[Tensor]) -> Context:
+        return Context(_NO_ROUND, phase, dict(zip(numbers, given, strict=True)))
+
+    def one(moved: list[Tensor], others: list[Tensor], samples: list[Tensor], given: list[Tensor]) -> Tensor:
+        p = dict(zip([*moving, *still], [*moved, *others], strict=True))
+        return client.loss(p, Batch(*samples), context(given))
+
+    slopes = torch.vmap(torch.func.grad_and_value(one), in_dims=(0, 0, 0, None))
+
+    def whole(
+        values: list[Tensor], memories: list[list[Tensor]], taken: Tensor, factors: list[Tensor],
+        samples: list[Tensor], given: list[Tensor],
+    ) -> Tensor:  # fmt: skip
+        p = dict(zip(names, values, strict=True))
+        moved = [p[name] for name in moving]
+        grads, losses = slopes(moved, [p[name] for name in still], samples, given)
+        written: list[tuple[Tensor, Tensor]] = []
+        place = 0
+        for part, table in zip(step.parts, factors, strict=True):
+            here = slice(place, place + len(part.names))
+            place = here.stop
+            weights = _weights(part, samples, context(given))
+            written.extend(_moved(part, moved[here], grads[here], memories[here], table[:, taken], weights))
+        for old, new in written:  # when everything has been read
+            old.copy_(new)
+        taken.add_(1)
+        found: Tensor = losses
+        return found
+
+    return whole
+
+
+def _weights(part: Step, samples: list[Tensor], context: Context) -> Tensor | None:
+    """[B, R] of |x|, where the part shrinks."""
+    shrink = part.shrink
+    if shrink is None:
+        return None
+    weights: Tensor = torch.vmap(lambda *tensors: shrink(Batch(*tensors), context))(*samples)
+    return weights
+
+
+def _moved(
+    part: Step, values: Sequence[Tensor], grads: Sequence[Tensor], memories: Sequence[Sequence[Tensor]],
+    factors: Tensor, weights: Tensor | None,
+) -> list[tuple[Tensor, Tensor]]:  # fmt: skip
+    """What the values of a part and their memories become: pairs of a tensor and what is to be written into it."""
+    bounded = clipped(tuple(grads), part.clip, alone=False) if part.clip else grads
+    written: list[tuple[Tensor, Tensor]] = []
+    for x, grad, memory in zip(values, bounded, memories, strict=True):
+        new, *remembered = part.optimizer.moved(x, grad, memory, factors)
+        if weights is not None:
+            new = soft_thresholded(new, weights * factors[0].reshape(-1, *[1] * (weights.dim() - 1)))
+        written.extend(zip([x, *memory], [new, *remembered], strict=True))
+    return written
+
+
+_NO_ROUND = 0
+"""What a loss would see that asks for the round: none does that is compiled."""

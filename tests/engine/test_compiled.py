@@ -1,0 +1,104 @@
+"""The compiled engine: the same values as one client at a time, whatever of it is compiled."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from ownview import FedMF, FedRAP, PerFedRec
+from ownview.engine.compiled import Compiling, by_pytorch
+from ownview.federation.round import Federation
+from ownview.seam.client import Training
+from ownview.seam.method import Federated
+from ownview.seam.training import Batch, Context, Params, World
+from ownview.testing.federated import Conditions, assert_close
+from ownview.testing.worlds import federation, small_world
+from tests.test_conformance import COMBINATIONS
+
+TRAINED = {
+    name: method for name, method in COMBINATIONS.items()
+    if isinstance(method.client(World(num_clients=9, num_items=12, order="times")).work, Training)
+}  # fmt: skip
+ROUNDS = 2
+NO_COMPILER = shutil.which("g++") is None and shutil.which("clang++") is None
+
+
+def after(one: Federation, rounds: int = ROUNDS) -> Params:
+    for number in range(1, rounds + 1):
+        one.round(number)
+    return {name: value for name, value in one.pack().items() if value.is_floating_point()}
+
+
+def functions(one: Federation) -> list[Any]:
+    work: Any = one.work
+    return list(work.engine.compiler.made.values())
+
+
+def equal(method: Federated, compiling: Compiling | None = None) -> Federation:
+    """Trained by the compiled engine, and found equal to the loop engine."""
+    split = small_world(9)
+    with Conditions() as solved:
+        expected = after(federation(method, split, engine="loop"))
+    one = federation(method, split, engine="compiled")
+    work: Any = one.work
+    work.engine.compiler.compiling = compiling or by_pytorch
+    assert_close(expected, after(one), 1e-10 * solved.worst)
+    return one
+
+
+@pytest.mark.parametrize("name", TRAINED)
+def test_a_step_as_one_function_equals_one_client_at_a_time(name: str) -> None:
+    """The function that is compiled otherwise, as it is, for everything that trains."""
+    equal(TRAINED[name], compiling=lambda plain: plain)
+
+
+@pytest.mark.skipif(NO_COMPILER, reason="no C++ compiler is installed")
+def test_compiled_with_shrinking_clipping_and_a_curriculum() -> None:
+    one = equal(FedRAP(embedding_size=4, local_epochs=2, update="proximal", clip_gradient=0.02))
+    assert functions(one)
+    assert all(function.fast is not None for function in functions(one))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NO_COMPILER, reason="no C++ compiler is installed")
+@pytest.mark.parametrize("name", TRAINED)
+def test_compiled_equals_one_client_at_a_time(name: str) -> None:
+    assert all(function.fast is not None for function in functions(equal(TRAINED[name])))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NO_COMPILER, reason="no C++ compiler is installed")
+def test_a_compiled_run_that_is_resumed_goes_on_bit_for_bit() -> None:
+    whole, half, other = (
+        federation(FedMF(), small_world(), engine="compiled", dtype=torch.float32) for _ in range(3)
+    )  # fmt: skip
+    expected = after(whole, 4)
+    other.unpack(after(half, 2))
+    for number in (3, 4):
+        other.round(number)
+    assert all(torch.equal(value, other.pack()[name]) for name, value in expected.items())
+
+
+class Untraceable(FedMF):
+    """Whose loss the compiler gives up on."""
+
+    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+        torch._dynamo.graph_break()
+        return super().loss(p, batch, context)
+
+
+def test_what_cannot_be_compiled_runs_plainly_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING, "ownview.engine.compiled"):
+        one = equal(Untraceable())
+    assert [function.fast for function in functions(one)] == [None]
+    assert len([line for line in caplog.messages if "runs plainly" in line]) == 1
+
+
+def test_a_loss_that_asks_for_the_round_is_not_compiled() -> None:
+    """A compiled function would go on with the round it was compiled in."""
+    assert not functions(equal(PerFedRec()))
