@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from ownview.blends.blend import Part
 from ownview.cli.render import NOISE_PAGES
 from ownview.evaluation.protocol import pooled
+from ownview.registry import find_model
 from ownview.runs.experiment import Experiment
 from ownview.studies.bench.page import page, with_tables
 from ownview.studies.bench.results import read_all, tables, write_document
@@ -101,6 +103,10 @@ def test_committed_runs_are_those_the_suites_ask_for() -> None:
 
     def made_of(experiment: Experiment) -> dict[str, Any]:
         written = experiment.resolved(experiment.model()).to_dict()
+        if "parts" in written["settings"]:  # a part's folder is called after all its settings, so it changes with them
+            parts = [Part.read(text) for text in written["settings"]["parts"]]
+            whole = [(one.method, find_model(one.method).of(one.settings).values()) for one in parts]
+            written["settings"] = {**written["settings"], "parts": whole}
         return {name: written[name] for name in ("method", "settings", "plugins", "federation")}
 
     for name, found in read_all(ROOT / "results").items():

@@ -129,6 +129,7 @@ def test_ctrl_c_while_the_command_line_is_loaded_is_one_line(start: str) -> None
     """The signal comes when the parser of options is asked for, before any of Ownview's own handlers."""
     code = (
         "import signal, sys\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # what runs in a shell's background ignores it
         "class Early:\n"
         "    def find_spec(self, name, path=None, target=None):\n"
         "        if name == 'typer': signal.raise_signal(signal.SIGINT)\n"
