@@ -34,7 +34,9 @@ def after_an_epoch(model: SASRec, split: Split) -> Params:
     return values
 
 
-@pytest.mark.parametrize("more", [{}, {"negatives": 7}, {"horizon": 1.5}])
+@pytest.mark.parametrize(
+    "more", [{}, {"negatives": 7}, {"horizon": 1.5}, {"label_smoothing": 0.2, "item_dropout": 0.3}]
+)
 def test_three_cohorts_are_three_batches(more: dict[str, Any]) -> None:
     """Dropout and all: a cohort's summed gradients are those of a batch, and the server's Adam is the central one."""
     settings: dict[str, Any] = {"embedding_size": 8, "length": 9, "learning_rate": 0.01, **more}

@@ -18,6 +18,7 @@ from ownview.federation.messages import Upload
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
 from ownview.parts.transformer import Transformer
+from ownview.seam.roles import RECEIVED
 from ownview.testing.worlds import federation, small_world
 from tests.engine.golden import AdamByHand
 
@@ -52,7 +53,7 @@ def states(p: Values, items: list[int]) -> Matrix:
     return np.array([norm(p, "last", one) for one in x])
 
 
-def loss(p: Values, items: list[int], horizon: float = 0.0) -> float:
+def loss(p: Values, items: list[int], horizon: float = 0.0, smoothing: float = 0.0) -> float:
     """The sum over the last `LENGTH` places; each may learn from several targets, the k-th after it by exp(-k / h)."""
     items = items[-LENGTH - 1 :]
     total, targets = 0.0, items[1:]
@@ -60,7 +61,7 @@ def loss(p: Values, items: list[int], horizon: float = 0.0) -> float:
         later = targets[t:] if horizon else targets[t : t + 1]
         weights = [np.exp(-k / horizon) if horizon else 1.0 for k in range(len(later))]
         mean = sum(weight * row[item] for weight, item in zip(weights, later, strict=True)) / sum(weights)
-        total += float(np.log(np.exp(row).sum()) - mean)
+        total += float(np.log(np.exp(row).sum()) - (1 - smoothing) * mean - smoothing * row.mean())
     return total
 
 
@@ -87,9 +88,12 @@ def test_scores_are_those_of_the_network_place_by_place() -> None:
         assert found[client] == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize(("client", "horizon"), [(1, 0.0), (2, 0.0), (2, 1.5)])
-def test_a_client_sends_the_gradient_of_its_summed_losses(client: int, horizon: float) -> None:
-    one = federation(FedSASRec.of({**METHOD.values(), "horizon": horizon}), small_world())
+@pytest.mark.parametrize(
+    ("client", "horizon", "smoothing"), [(1, 0.0, 0.0), (2, 0.0, 0.0), (2, 1.5, 0.0), (2, 0.0, 0.2), (2, 1.5, 0.2)]
+)
+def test_a_client_sends_the_gradient_of_its_summed_losses(client: int, horizon: float, smoothing: float) -> None:
+    settings = {**METHOD.values(), "horizon": horizon, "label_smoothing": smoothing}
+    one = federation(FedSASRec.of(settings), small_world())
     p, items = plain(one), sequence(one, client)
     upload = sent(one, [client])
     assert float(upload.sums["positions"][0]) == min(len(items) - 1, LENGTH)
@@ -101,7 +105,7 @@ def test_a_client_sends_the_gradient_of_its_summed_losses(client: int, horizon: 
         for step in (1e-5, -1e-5):
             moved = {**p, name: value.copy()}
             moved[name][cell] += step
-            sides.append(loss(moved, items, horizon))
+            sides.append(loss(moved, items, horizon, smoothing))
         slope = (sides[0] - sides[1]) / 2e-5
         found = upload.sums[f"gradient.{name}"]
         assert float(found[(0, *cell)]) == pytest.approx(slope, rel=1e-5, abs=1e-7), name
@@ -170,6 +174,28 @@ def test_dropout_drops_its_share_and_is_keyed_by_client_round_and_step() -> None
     assert torch.equal(network._dropped(torch.ones(40, 32), luck[0], 0, 0), masks[0][:40])
 
 
+def test_items_that_are_left_out_leave_their_place_empty_and_are_keyed_by_client_round_and_step() -> None:
+    """What an item says does not matter where it is left out; where it stays, and out of training, it does."""
+    network = Transformer(size=8, blocks=1, heads=1, length=100, dropout=0.0, item_dropout=0.4)
+    p = {name: one.drawn(name, 200, 0).double() for name, one in network.params(200, RECEIVED).items()}
+    here, there = torch.arange(100), torch.tensor(100)
+
+    def left_out(chance: torch.Tensor | None, step: int = 0) -> list[bool]:
+        before = network.hidden(p, here, there, chance, step)
+        found = []
+        for place in range(100):
+            other = torch.where(here == place, 150, here)
+            found.append(torch.equal(network.hidden(p, other, there, chance, step), before))
+        return found
+
+    luck = [chances(0, "luck", number, torch.tensor([client]))[0] for number, client in ((1, 0), (1, 1), (2, 0))]
+    masks = [left_out(one) for one in luck] + [left_out(luck[0], 1)]
+    assert all(20 <= sum(mask) <= 60 for mask in masks)  # four deviations around 40
+    assert all(mask != masks[0] for mask in masks[1:])
+    assert masks[0] == left_out(luck[0])
+    assert not any(left_out(None))
+
+
 def test_clients_in_turns_take_part_once_a_pass() -> None:
     one = federation(METHOD, small_world(), options=FederationOptions(clients="turns:8"))
     cohorts = [one.participants(number).tolist() for number in range(1, 7)]
@@ -179,9 +205,11 @@ def test_clients_in_turns_take_part_once_a_pass() -> None:
     assert cohorts[:3] != cohorts[3:]
 
 
-def test_a_horizon_and_drawn_items_exclude_each_other() -> None:
-    with pytest.raises(SettingError, match=r"negatives=9: horizon=2 is for the loss over all items; expected 0"):
-        FedSASRec(horizon=2.0, negatives=9)
+@pytest.mark.parametrize(("name", "value"), [("horizon", 2.0), ("label_smoothing", 0.2)])
+def test_other_targets_and_drawn_items_exclude_each_other(name: str, value: float) -> None:
+    told = rf"negatives=9: {name}={value:g} is for the loss over all items; expected 0"
+    with pytest.raises(SettingError, match=told):
+        FedSASRec.of({name: value, "negatives": 9})
 
 
 def test_heads_that_do_not_fit_are_refused_with_the_nearest_that_do() -> None:

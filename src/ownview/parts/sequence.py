@@ -23,16 +23,24 @@ class SequenceSettings(Settings):
         0.0, "how far targets reach: an item k places after the next weighs exp(-k / horizon); 0: the next alone",
         low=0, search=Between(0.5, 16.0, log=True),
     )  # fmt: skip
+    item_dropout: float = setting(
+        0.0, "share of a history's items left out in training", low=0, high=0.95, search=Between(0.0, 0.4)
+    )
+    label_smoothing: float = setting(
+        0.0, "share of a target that is spread over all items alike", low=0, high=0.95, search=Between(0.0, 0.4)
+    )
     negatives: int = setting(0, "items drawn for a sequence's loss; 0 for all items", low=0)
     learning_rate: float = setting(0.001, "Adam's rate", above=0, search=Between(1e-4, 1e-2, log=True))
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.horizon > 0 and self.negatives > 0:
-            raise SettingError(
-                f"{self.title} setting negatives={self.negatives}: horizon={self.horizon:g} is for the loss over all "
-                "items; expected 0"
-            )
+        for name in ("horizon", "label_smoothing"):
+            value = getattr(self, name)
+            if value > 0 and self.negatives > 0:
+                raise SettingError(
+                    f"{self.title} setting negatives={self.negatives}: {name}={value:g} is for the loss over all "
+                    "items; expected 0"
+                )
         if self.embedding_size % self.heads:
             fits = [n for n in range(1, self.embedding_size + 1) if self.embedding_size % n == 0]
             nearest = min(fits, key=lambda n: abs(n - self.heads))
@@ -44,7 +52,10 @@ class SequenceSettings(Settings):
     @property
     def network(self) -> Transformer:
         """From a sequence to scores."""
-        return Transformer(self.embedding_size, self.blocks, self.heads, self.length, self.dropout, self.horizon)
+        return Transformer(
+            self.embedding_size, self.blocks, self.heads, self.length, self.dropout, self.horizon, self.item_dropout,
+            self.label_smoothing,
+        )  # fmt: skip
 
 
 def require_order(name: str, order: str) -> None:

@@ -21,7 +21,7 @@ from ownview.seam.initial import Constant, Normal, Uniform
 from ownview.seam.roles import RECEIVED, Param, Role
 from ownview.seam.training import Params
 
-_DROPOUT, _NEGATIVES = derive(0, "transformer:dropout"), derive(0, "transformer:negatives")
+_DROPOUT, _ITEMS, _NEGATIVES = (derive(0, f"transformer:{what}") for what in ("dropout", "items", "negatives"))
 _BITS = 31
 """A value is dropped where this many random bits, as a number, are below the share that is dropped."""
 
@@ -68,7 +68,7 @@ class Transformer:
     x_t = sqrt(d) e_(j_t) + p_(n - t); in every block x <- x + attention(norm(x)), then
     x <- x + W2 relu(W1 norm(x) + b1) + b2; h = norm(x). Attention looks back alone. Places are counted from the latest
     item, whose place is 0. While training, dropout works on x before the first block and on what each part of a block
-    adds.
+    adds, and whole items are left out of the sequence, their places staying empty.
 
     Args:
         size: d, length of an item's vector e.
@@ -78,6 +78,8 @@ class Transformer:
         dropout: share of values dropped.
         horizon: how far targets reach: with 0 a place learns the item after it alone, else a mixture of all later ones
             in which the one k places further on weighs exp(-k / horizon), weights summing to 1.
+        item_dropout: share of a sequence's items that are left out; they stay targets.
+        label_smoothing: share of a place's target that is spread over all items alike.
     """
 
     size: int
@@ -86,6 +88,8 @@ class Transformer:
     length: int
     dropout: float
     horizon: float = 0.0
+    item_dropout: float = 0.0
+    label_smoothing: float = 0.0
 
     def params(self, num_items: int, role: Role) -> dict[str, Param]:
         """Items [m, d] and places [length, d] Gaussian with 0.02; layers of k inputs uniform within 1 / sqrt(k)."""
@@ -111,7 +115,7 @@ class Transformer:
         """[] the sum over places of -log softmax(scores)[target], over all items or, with `negatives`, some drawn.
 
         Drawn are that many items a sequence and step, with equal chances; where one is the target it is left out. With
-        a horizon it is the mean over the targets of a place, and over all items.
+        a horizon or smoothing it is the mean over the targets of a place, and over all items.
         """
         hidden, wanted = self.taught(p, taught, chance, step)
         if negatives == 0:
@@ -132,6 +136,8 @@ class Transformer:
             # Over all that comes from each place on; padding has no weight, and a place of padding does not count.
             ahead = future(len(targets), self.horizon, targets) * taught.real
             targets = ahead / ahead.sum(-1, keepdim=True).clamp(min=1e-30) @ targets
+        if self.label_smoothing > 0:
+            targets = torch.lerp(targets, p["items"].mean(0).expand_as(targets), self.label_smoothing)
         return hidden, (hidden * targets).sum(-1)
 
     def scores(self, p: Params, rows: Tensor, mask: Tensor) -> Tensor:
@@ -154,8 +160,10 @@ class Transformer:
             step: that other draws of the same chance are told by.
         """
         t = torch.arange(len(items), device=items.device)
-        known = (t < there).to(p["items"].dtype)[:, None]  # of an empty sequence not even the first is
-        vectors = math.sqrt(self.size) * embedding(items, p["items"]) * known
+        known = t < there  # of an empty sequence not even the first is
+        if chance is not None and self.item_dropout > 0:
+            known = known & _stays(_ITEMS, chance, step * self.length + t, self.item_dropout)
+        vectors = math.sqrt(self.size) * embedding(items, p["items"]) * known.to(p["items"].dtype)[:, None]
         x = vectors + embedding((there - 1 - t).clamp(min=0), p["places"])
         x = self._dropped(x, chance, 0, step)
         for k in range(self.blocks):
@@ -177,15 +185,18 @@ class Transformer:
 
     def _dropped(self, x: Tensor, chance: Tensor | None, place: int, step: int) -> Tensor:
         """x with a share of its values 0 and the others larger by as much; the same however long the padding."""
-        threshold = round(self.dropout * 2**_BITS)
-        if chance is None or threshold == 0:
+        if chance is None or self.dropout == 0:
             return x
         width, d = x.shape
         first = (step * (2 * self.blocks + 1) + place) * self.length * d
         counters = first + torch.arange(width * d, device=x.device).reshape(width, d)
-        stays = (bits(_DROPOUT, chance, counters) >> (63 - _BITS)) >= threshold
-        left: Tensor = x * stays.to(x.dtype) / (1 - threshold / 2**_BITS)
+        left: Tensor = x * _stays(_DROPOUT, chance, counters, self.dropout).to(x.dtype) / (1 - self.dropout)
         return left
+
+
+def _stays(stream: int, chance: Tensor, counters: Tensor, dropped: float) -> Tensor:
+    """Which of some draws stay where a share is dropped: the same for the same chance and counter."""
+    return (bits(stream, chance, counters) >> (63 - _BITS)) >= round(dropped * 2**_BITS)
 
 
 def _norm(name: str, size: int, role: Role) -> dict[str, Param]:
