@@ -31,7 +31,7 @@ NO_COMPILER = shutil.which("g++") is None and shutil.which("clang++") is None
 def after(one: Federation, rounds: int = ROUNDS) -> Params:
     for number in range(1, rounds + 1):
         one.round(number)
-    return {name: value for name, value in one.pack().items() if value.is_floating_point()}
+    return {name: value.cpu() for name, value in one.pack().items() if value.is_floating_point()}
 
 
 def functions(one: Federation) -> list[Any]:
@@ -39,12 +39,12 @@ def functions(one: Federation) -> list[Any]:
     return list(work.engine.compiler.made.values())
 
 
-def equal(method: Federated, compiling: Compiling | None = None) -> Federation:
+def equal(method: Federated, compiling: Compiling | None = None, device: str = "cpu") -> Federation:
     """Trained by the compiled engine, and found equal to the loop engine."""
     split = small_world(9)
     with Conditions() as solved:
         expected = after(federation(method, split, engine="loop"))
-    one = federation(method, split, engine="compiled")
+    one = federation(method, split, engine="compiled", device=device)
     work: Any = one.work
     work.engine.compiler.compiling = compiling or by_pytorch
     assert_close(expected, after(one), 1e-10 * solved.worst)

@@ -14,6 +14,7 @@ from ownview.seam import adam_kernel
 from ownview.seam.optimizers import Adam
 from ownview.testing import CHECKS
 from ownview.testing.worlds import federation, small_world
+from tests.engine.test_compiled import TRAINED, equal, functions
 from tests.engine.test_lasting import METHODS
 from tests.test_conformance import COMBINATIONS, OPTIONS
 
@@ -23,6 +24,8 @@ ON_A_DEVICE = (
 )  # fmt: skip
 ROUNDS = 4
 """Enough for work of one epoch to be recorded, which it is in its second round, and replayed in two more."""
+
+ENGINES = pytest.mark.parametrize("engine", ["vector", "compiled"])
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")]
 
@@ -40,9 +43,15 @@ def _after(one: Federation, first: int, last: int) -> dict[str, torch.Tensor]:
     return {name: value.cpu() for name, value in one.pack().items()}
 
 
+@pytest.mark.parametrize("name", TRAINED)
+def test_compiled_equals_one_client_at_a_time_on_cuda(name: str) -> None:
+    assert all(function.fast is not None for function in functions(equal(TRAINED[name], device="cuda")))
+
+
+@ENGINES
 @pytest.mark.parametrize("name", METHODS)
-def test_replayed_rounds_equal_those_of_one_client_at_a_time(name: str) -> None:
-    many = federation(METHODS[name], small_world(), device="cuda", block_clients=9)
+def test_replayed_rounds_equal_those_of_one_client_at_a_time(name: str, engine: str) -> None:
+    many = federation(METHODS[name], small_world(), engine=engine, device="cuda", block_clients=9)
     work: Any = many.work
     found = _after(many, 1, ROUNDS)
     assert work.engine.held, "stacks must wait for the next round"
@@ -52,10 +61,11 @@ def test_replayed_rounds_equal_those_of_one_client_at_a_time(name: str) -> None:
         assert torch.allclose(value.double(), found[part].double(), atol=1e-8, rtol=1e-6), part
 
 
+@ENGINES
 @pytest.mark.parametrize("name", METHODS)
-def test_a_run_resumed_among_replayed_rounds_goes_on_bit_for_bit(name: str) -> None:
+def test_a_run_resumed_among_replayed_rounds_goes_on_bit_for_bit(name: str, engine: str) -> None:
     whole, half, other = (
-        federation(METHODS[name], small_world(), device="cuda", dtype=torch.float32) for _ in range(3)
+        federation(METHODS[name], small_world(), engine=engine, device="cuda", dtype=torch.float32) for _ in range(3)
     )
     expected = _after(whole, 1, ROUNDS + 1)
     other.unpack(_after(half, 1, 3))

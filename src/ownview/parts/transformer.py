@@ -196,7 +196,8 @@ class Transformer:
 
 def _stays(stream: int, chance: Tensor, counters: Tensor, dropped: float) -> Tensor:
     """Which of some draws stay where a share is dropped: the same for the same chance and counter."""
-    return (bits(stream, chance, counters) >> (63 - _BITS)) >= round(dropped * 2**_BITS)
+    stays: Tensor = (bits(stream, chance, counters) >> (63 - _BITS)) >= round(dropped * 2**_BITS)
+    return stays
 
 
 def _norm(name: str, size: int, role: Role) -> dict[str, Param]:
