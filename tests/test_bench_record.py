@@ -58,3 +58,27 @@ def test_blends_from_before_a_setting_came_keep_their_place_too() -> None:
     parts = [*older["parts"][:-1], "fednext @another-run"]
     other = {**before, "experiment": {**known["experiment"], "settings": {**older, "parts": parts}}}
     assert as_called_now([other], whole) == [other], "of other runs"
+
+
+def test_blends_of_runs_that_have_another_name_now_keep_their_place() -> None:
+    """A new setting renames a part; the blend that was made of it is still what the suite asks for."""
+    whole = plan(part_of(load_suite("best"), ["blend, central"], ["ml-1m"]), Path())
+    planned = next(one for one in whole if one.parts and one.seed == 0)
+    entries = []
+    for one in (*planned.parts, planned):
+        told = one.experiment.resolved(one.experiment.model()).to_dict()
+        experiment = {name: told[name] for name in ("method", "settings", "plugins", "federation")}
+        about = {"run": one.folder.name, "method": one.row, "data": one.data, "protocol": one.protocol, "seed": 0}
+        entries.append({**about, "rounds": one.experiment.rounds_needed, "experiment": experiment})
+    *parts, blend = entries
+    late = parts[-1]["experiment"]["settings"]
+    earlier = {name: value for name, value in late.items() if name != "label_smoothing"}
+    parts[-1] |= {"run": "sasrec-earlier", "experiment": {**parts[-1]["experiment"], "settings": earlier}}
+    settings = blend["experiment"]["settings"]
+    before = [*settings["parts"][:-1], "sasrec heads=2 @sasrec-earlier"]
+    older = {**blend, "run": "blend-earlier"}
+    older["experiment"] = {**blend["experiment"], "settings": {**settings, "parts": before}}
+    *_, found = as_called_now([older, *parts], whole)[::-1]
+    assert found["run"] == planned.folder.name
+    assert list(found["experiment"]["settings"]["parts"]) == list(settings["parts"])
+    assert as_called_now([older], whole) == [older], "nothing is known of the run that it blends"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from ownview.blends.blend import Part
 from ownview.runs.experiment import Experiment
 from ownview.studies.grid import Planned
 
@@ -20,14 +21,29 @@ def as_called_now(runs: Iterable[dict[str, Any]], whole: Sequence[Planned]) -> l
     """
     names = {one.folder.name for one in whole}
     asked = {(one.row, one.data, one.protocol, one.seed): one for one in whole}
-    found = []
-    for entry in runs:
+    found = list(runs)
+    called: dict[str, str] = {}
+    # Blends come after all others, because they name the runs that they blend.
+    for place, entry in sorted(enumerate(found), key=lambda pair: "parts" in pair[1]["experiment"]["settings"]):
         planned = asked.get((entry["method"], entry["data"], entry["protocol"], entry["seed"]))
-        if planned is not None and entry["run"] not in names and _same(entry, planned):
-            found.append({**entry, "run": planned.folder.name})
-        else:
-            found.append(entry)
+        if planned is None or entry["run"] in names:
+            continue
+        known = _with_parts(entry["experiment"], planned, called)
+        if _same({**entry, "experiment": known}, planned):
+            called[entry["run"]] = planned.folder.name
+            found[place] = {**entry, "run": planned.folder.name, "experiment": known}
     return found
+
+
+def _with_parts(known: dict[str, Any], planned: Planned, called: Mapping[str, str]) -> dict[str, Any]:
+    """An experiment whose parts, where they are runs that have another name now, are told as they are planned."""
+    settings = known["settings"]
+    if "parts" not in settings:
+        return known
+    wanted: Any = planned.experiment.settings.get("parts", ())
+    texts = {Part.read(text).folder: text for text in wanted}
+    parts = [texts.get(called.get(Part.read(text).folder, ""), text) for text in settings["parts"]]
+    return {**known, "settings": {**settings, "parts": parts}}
 
 
 def _same(entry: dict[str, Any], planned: Planned) -> bool:
