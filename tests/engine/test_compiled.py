@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ownview import FedMF, FedRAP, PerFedRec
-from ownview.engine.compiled import Compiling, by_pytorch
+from ownview.engine.compiled import Compiling
 from ownview.federation.round import Federation
 from ownview.seam.client import Training
 from ownview.seam.method import Federated
@@ -46,7 +46,7 @@ def equal(method: Federated, compiling: Compiling | None = None, device: str = "
         expected = after(federation(method, split, engine="loop"))
     one = federation(method, split, engine="compiled", device=device)
     work: Any = one.work
-    work.engine.compiler.compiling = compiling or by_pytorch
+    work.engine.compiler.compiling = compiling or work.engine.compiler.compiling
     assert_close(expected, after(one), 1e-10 * solved.worst)
     return one
 

@@ -23,8 +23,10 @@ from ownview.seam.training import Batch, Context, Params, Step
 
 log = logging.getLogger(__name__)
 
-_OPTIONS: dict[str, Any] = {"cpp.threads": 1}
-"""Every core has a stack of its own: see `threads`."""
+_OPTIONS: dict[str, dict[str, Any]] = {"cpu": {"cpp.threads": 1, "cpp_wrapper": True}}
+"""Of PyTorch's compiler, by kind of device. On a CPU every core has a stack of its own (see `threads`); what is called
+from Python keeps its lock, so that one stack at a time would move, while a step that is C++ as a whole lets go of it.
+"""
 
 Whole = Callable[..., Tensor]
 """A step as one function; see `_whole`."""
@@ -33,13 +35,13 @@ Compiling = Callable[[Whole], Whole | None]
 """A plain function -> the same, but fast; None where there is no way."""
 
 
-def by_pytorch(plain: Whole) -> Whole | None:
+def by_pytorch(device: torch.device, plain: Whole) -> Whole | None:
     """By PyTorch's compiler, unless somebody switched it off (TORCH_COMPILE_DISABLE)."""
     if torch._dynamo.config.disable:
         return None
     # What is compiled is kept with a function's code, which all steps share unless each gets a copy.
     own = FunctionType(plain.__code__.replace(), plain.__globals__, plain.__name__, closure=plain.__closure__)
-    return torch.compile(own, fullgraph=True, options=_OPTIONS)
+    return torch.compile(own, fullgraph=True, options=_OPTIONS.get(device.type, {}))
 
 
 class Compiler:
@@ -50,8 +52,8 @@ class Compiler:
         compiling: makes a fast function of a plain one, or says None.
     """
 
-    def __init__(self, client: Client, compiling: Compiling | None = None) -> None:
-        self.client, self.compiling = client, compiling or by_pytorch
+    def __init__(self, client: Client, compiling: Compiling) -> None:
+        self.client, self.compiling = client, compiling
         self.made: dict[tuple[int, int], _Compiled] = {}
         self.suited: dict[int, bool] = {}
 
@@ -147,6 +149,7 @@ class _Compiled:
             raise
         except Exception as error:  # whatever a compiler may stumble over; nothing has been moved by then
             log.warning("a step cannot be compiled and runs plainly: %s", str(error).strip().splitlines()[0])
+            log.debug("the compiler's own words", exc_info=True)
             self.fast = None
             return self.plain(*given)
 

@@ -12,7 +12,7 @@ import torch
 
 from ownview.base.errors import OwnviewError, TrainingError
 from ownview.data.interactions import IdArray
-from ownview.engine.compiled import Compiler
+from ownview.engine.compiled import Compiler, by_pytorch
 from ownview.engine.local import Fit, Opened, Plan, Trained
 from ownview.engine.machine import Machine, keep_freed_memory
 from ownview.engine.replay import QUEUES, Pool, Recorder, queue
@@ -199,7 +199,7 @@ class CompiledEngine(VectorEngine):
         self, client: Client, name: str, seed: int, device: torch.device, users: IdArray, *, preparing: bool = False
     ) -> None:
         super().__init__(client, name, seed, device, users, preparing=preparing)
-        self.compiler = Compiler(client)
+        self.compiler = Compiler(client, partial(by_pytorch, device))
         self.recorder.rehearses = True
 
 
