@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ownview import FedMF, FedRAP, PerFedRec
+from ownview import PLGC, FedMF, FedRAP, PerFedRec
 from ownview.engine.compiled import Compiling
 from ownview.federation.round import Federation
 from ownview.seam.client import Training
@@ -83,6 +83,15 @@ def test_a_compiled_run_that_is_resumed_goes_on_bit_for_bit() -> None:
         other.round(number)
     found = other.pack()
     assert all(torch.equal(value, found[name]) for name, value in after(whole, 4).items())
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NO_COMPILER, reason="no C++ compiler is installed")
+def test_what_was_compiled_before_does_not_matter() -> None:
+    """PyTorch remembers sizes by a function's name: another one would be made to work for vectors of all lengths."""
+    for size in (4, 6):
+        one = equal(PLGC(inner=FedMF(embedding_size=size, batch_size=64, local_epochs=1)))
+        assert all(function.fast is not None for function in functions(one))
 
 
 class Untraceable(FedMF):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from itertools import count
 from types import FunctionType
 from typing import Any
 
@@ -28,6 +29,9 @@ _OPTIONS: dict[str, dict[str, Any]] = {"cpu": {"cpp.threads": 1, "cpp_wrapper": 
 from Python keeps its lock, so that one stack at a time would move, while a step that is C++ as a whole lets go of it.
 """
 
+_NUMBERS = count(1)
+"""Of functions that were compiled in this process."""
+
 Whole = Callable[..., Tensor]
 """A step as one function; see `_whole`."""
 
@@ -39,8 +43,9 @@ def by_pytorch(device: torch.device, plain: Whole) -> Whole | None:
     """By PyTorch's compiler, unless somebody switched it off (TORCH_COMPILE_DISABLE)."""
     if torch._dynamo.config.disable:
         return None
-    # What is compiled is kept with a function's code, which all steps share unless each gets a copy.
-    own = FunctionType(plain.__code__.replace(), plain.__globals__, plain.__name__, closure=plain.__closure__)
+    # What is compiled is kept with a function's code, and what is known of sizes with its name; steps would share both.
+    code = plain.__code__.replace(co_name=f"{plain.__name__}{next(_NUMBERS)}")
+    own = FunctionType(code, plain.__globals__, code.co_name, closure=plain.__closure__)
     return torch.compile(own, fullgraph=True, options=_OPTIONS.get(device.type, {}))
 
 
