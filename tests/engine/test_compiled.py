@@ -95,10 +95,11 @@ def test_what_was_compiled_before_does_not_matter() -> None:
 
 
 class Untraceable(FedMF):
-    """Whose loss the compiler gives up on."""
+    """Whose loss cannot be traced, as one with an operation that the compiler knows nothing of."""
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
-        torch._dynamo.graph_break()
+        if torch._guards.TracingContext.try_get() is not None:
+            raise NotImplementedError
         return super().loss(p, batch, context)
 
 
@@ -107,6 +108,36 @@ def test_what_cannot_be_compiled_runs_plainly_and_says_so(caplog: pytest.LogCapt
         one = equal(Untraceable())
     assert [function.fast for function in functions(one)] == [None]
     assert len([line for line in caplog.messages if "runs plainly" in line]) == 1
+
+
+@pytest.mark.skipif(NO_COMPILER, reason="no C++ compiler is installed")
+def test_slopes_that_a_function_gives_itself_are_compiled() -> None:
+    """The compiler knows no such function among the clients of a stack, unless it sees what comes of it alone."""
+
+    class OwnSlopes(FedMF):
+        def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+            return super().loss({**p, "user": Doubled.apply(p["user"])}, batch, context)
+
+    one = equal(OwnSlopes(embedding_size=4, local_epochs=1))
+    assert all(function.fast is not None for function in functions(one))
+
+
+class Doubled(torch.autograd.Function):
+    """Twice a tensor; its slopes are three times what they should be, so that nobody else can have made them."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(given: Tensor) -> Tensor:
+        return 2 * given
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, slopes: Tensor) -> Tensor:
+        return 6 * slopes
 
 
 def test_a_loss_that_asks_for_the_round_is_not_compiled() -> None:

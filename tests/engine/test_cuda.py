@@ -10,6 +10,7 @@ import torch
 
 from ownview.engine.replay import Pool, Recorder, Repeated
 from ownview.federation.round import Federation
+from ownview.parts.row_sums import weighted_row_sums
 from ownview.seam import adam_kernel
 from ownview.seam.optimizers import Adam
 from ownview.testing import CHECKS
@@ -133,3 +134,20 @@ def test_the_collector_destroys_no_recording_while_another_is_made() -> None:
         again(busy)
         again(busy)
     assert total.tolist() == [9.0] * 3
+
+
+@pytest.mark.parametrize(("rows", "width"), [(1, 16), (255, 16), (256, 16), (700, 16), (33, 128), (100, 20), (9, 1)])
+def test_weighted_sums_of_rows_and_their_slopes_on_cuda(rows: int, width: int) -> None:
+    """By the kernel, for a stack of clients; rows that fill a program's share, and rows that do not."""
+    table = torch.randn(3, rows, width, dtype=torch.float64, device="cuda")
+    weights = torch.randn(3, rows, dtype=torch.float64, device="cuda")
+    slopes = torch.randn(width, dtype=torch.float64, device="cuda")
+
+    def one(table: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        return weighted_row_sums(table, weights) @ slopes
+
+    sums = torch.vmap(weighted_row_sums)(table, weights)
+    torch.testing.assert_close(sums, (table * weights[..., None]).sum(1), rtol=1e-12, atol=1e-12)
+    of_table, of_weights = torch.vmap(torch.func.grad(one, argnums=(0, 1)))(table, weights)
+    torch.testing.assert_close(of_table, weights[..., None] * slopes, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(of_weights, table @ slopes, rtol=1e-12, atol=1e-12)

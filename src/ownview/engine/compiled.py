@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ownview.engine.runs import Runs
 from ownview.engine.steps import clipped
+from ownview.engine.windows import Window, counted
 from ownview.seam.client import Client
 from ownview.seam.optimizers import soft_thresholded
 from ownview.seam.training import Batch, Context, Params, Step
@@ -120,7 +121,7 @@ class CompiledStep:
         """Of clients, and of rows where there are any."""
         return (0, 1) if name in self.tables else (0,)
 
-    def take(self, batch: Batch, active: int) -> Tensor:
+    def take(self, window: Window, active: int) -> Tensor:
         """Move in place."""
         here = self.runs.clients(active)
         values = [_sized(value[here], self._axes(name)) for name, value in self.params.items()]
@@ -129,7 +130,7 @@ class CompiledStep:
             [_sized(one[here], self._axes(name)) for one in several]
             for name, several in zip(moving, self.memories, strict=True)
         ]
-        samples = [_sized(one, (0, 1)) for one in batch]
+        samples = [_sized(one, (0, 1)) for one in window.tensors]
         numbers = list(self.context.numbers.values())
         factors = [_sized(one, axes=(1,)) for one in self.factors]
         return self.function(values, memories, _sized(self.taken[here]), factors, samples, numbers)
@@ -167,10 +168,11 @@ def _sized(tensor: Tensor, axes: tuple[int, ...] = (0,)) -> Tensor:
 
 
 def _whole(client: Client, step: Step, phase: int, names: tuple[str, ...], numbers: tuple[str, ...]) -> Whole:
-    """A step of a stack of clients as one function, which moves values and memories in place and returns losses [B].
+    """A step of a stack of clients as one function.
 
-    It takes values [B, ...] in the order of `names`; memories of every value that moves, in the order of the step;
-    steps that each client has taken [B]; factors of each part's optimiser [k, count]; a batch; numbers of the round.
+    It moves values and memories in place and returns losses of all samples [B]. It takes values [B, ...] in the order
+    of `names`; memories of every value that moves, in the order of the step; steps that each client has taken [B];
+    factors of each part's optimiser [k, count]; the tensors of a window; numbers of the round.
     """
     moving = [name for part in step.parts for name in part.names]
     still = [name for name in names if name not in moving]
@@ -182,12 +184,16 @@ def _whole(client: Client, step: Step, phase: int, names: tuple[str, ...], numbe
         p = dict(zip([*moving, *still], [*moved, *others], strict=True))
         return client.loss(p, Batch(*samples), context(given))
 
-    slopes = torch.vmap(torch.func.grad_and_value(one), in_dims=(0, 0, 0, None))
+    each = torch.vmap(torch.func.grad_and_value(one), in_dims=(0, 0, 0, None))
+    # The compiler sees operations alone, not the Python that asks for them: it knows no slopes of a function's own.
+    slopes = torch.compiler.allow_in_graph(each)  # type: ignore[no-untyped-call]
 
     def whole(
         values: list[Tensor], memories: list[list[Tensor]], taken: Tensor, factors: list[Tensor],
-        samples: list[Tensor], given: list[Tensor],
+        drawn: list[Tensor], given: list[Tensor],
     ) -> Tensor:  # fmt: skip
+        batch = counted(*drawn)
+        samples = list(batch)
         p = dict(zip(names, values, strict=True))
         moved = [p[name] for name in moving]
         grads, losses = slopes(moved, [p[name] for name in still], samples, given)
@@ -201,7 +207,7 @@ def _whole(client: Client, step: Step, phase: int, names: tuple[str, ...], numbe
         for old, new in written:  # when everything has been read
             old.copy_(new)
         taken.add_(1)
-        found: Tensor = losses
+        found: Tensor = losses * batch.mask.sum(-1)
         return found
 
     return whole

@@ -13,8 +13,8 @@ from torch import Tensor
 from ownview.engine.runs import Each, Runs
 from ownview.engine.samples import Samples
 from ownview.engine.steps import Loss, StepAtWork
+from ownview.engine.windows import Window
 from ownview.seam.client import Client
-from ownview.seam.optimizers import Run
 from ownview.seam.training import Batch, ByRound, Context, Opening, Params, Phase
 
 
@@ -121,16 +121,8 @@ class Epoch:
         for k in range(self.runs.batches[0]):
             active = self.runs.at(k)
             here = self.runs.clients(active)
-            batch = batch_of(self.samples, self.mask, here, slice(k * self.batch_size, (k + 1) * self.batch_size))
+            part = slice(k * self.batch_size, (k + 1) * self.batch_size)
+            window = Window.of(self.samples, self.mask, here, part)
             for step in self.steps:
-                losses = step.take(batch, active)
-            self.total_loss[here].add_(losses * batch.mask.sum(-1))
-
-
-def batch_of(samples: Samples, mask: Tensor, here: Run, window: slice) -> Batch:
-    """Some samples of the clients at work; `mask` [B, S] or [S] is 1 for real ones."""
-    shuffled = (samples.rows, samples.labels, mask, samples.partners)
-    rows, labels, mask, partners = (tensor[here][..., window] for tensor in shuffled)
-    both = torch.zeros(2, *rows.shape[:-1], samples.items.shape[-1], dtype=labels.dtype, device=rows.device)
-    positives, counts = both[0].scatter_add_(-1, rows, labels), both[1].scatter_add_(-1, rows, mask)
-    return Batch(rows, labels, mask, positives, counts, partners)
+                losses = step.take(window, active)
+            self.total_loss[here].add_(losses)

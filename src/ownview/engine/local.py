@@ -12,11 +12,12 @@ from torch import Tensor
 
 from ownview.base.randomness import derive
 from ownview.engine.compiled import CompiledStep, Compiler
-from ownview.engine.epochs import Epoch, NotedContext, batch_of, loss_of, open_with
+from ownview.engine.epochs import Epoch, NotedContext, loss_of, open_with
 from ownview.engine.replay import Pool, Recorder, Repeated
 from ownview.engine.runs import Runs
 from ownview.engine.samples import Samples, half_of, random_order
 from ownview.engine.steps import Loss, PlainStep, StepAtWork, shrunk
+from ownview.engine.windows import Window
 from ownview.seam.client import Client
 from ownview.seam.training import Params, Phase, Step
 
@@ -225,7 +226,7 @@ class _PhaseAtWork:
         """Whether losses and shrinks leave the round alone, found out on a batch."""
         self.context.looked.clear()
         mask = self.samples.real_samples.to(self.samples.labels.dtype)
-        batch = batch_of(self.samples, mask, runs.clients(len(runs.spans)), slice(0, 1))
+        batch = Window.of(self.samples, mask, runs.clients(len(runs.spans)), slice(0, 1)).batch
         loss(self.params, batch)
         for part in (part for step in self.phase.steps for part in step.parts if part.shrink is not None):
             shrunk(part.shrink, batch, self.context, runs)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ownview.engine.runs import Runs
+from ownview.engine.windows import Window
 from ownview.seam.optimizers import Run
 from ownview.seam.training import Batch, Context, Params, Shrink, Step
 
@@ -20,8 +21,8 @@ Loss = Callable[[Params, Batch], Tensor]
 class StepAtWork(Protocol):
     """A step of a phase, with its optimisers, on the tensors of one stack or client."""
 
-    def take(self, batch: Batch, active: int) -> Tensor:
-        """Move the clients of the first `active` runs in place; their losses before that."""
+    def take(self, window: Window, active: int) -> Tensor:
+        """Move the clients of the first `active` runs in place; [B] or [] their losses before that, of all samples."""
 
     def restart(self, number: int) -> None:
         """Be as at the start of round `number`, in the same tensors: recorded steps go on with them."""
@@ -52,14 +53,14 @@ class PlainStep:
         for mover in self.movers:
             mover.restart(number)
 
-    def take(self, batch: Batch, active: int) -> Tensor:
+    def take(self, window: Window, active: int) -> Tensor:
         """Move in place."""
-        here = self.runs.clients(active)
+        here, batch = self.runs.clients(active), window.batch
         losses, grads = self._gradients(batch, here)
         for part, mover, grad in zip(self.step.parts, self.movers, grads, strict=True):
             bounded = clipped(grad, part.clip, alone=here is ...) if part.clip else grad
             mover.step(bounded, active, shrunk(part.shrink, batch, self.context, self.runs))
-        return losses
+        return losses * batch.mask.sum(-1)
 
     def _gradients(self, batch: Batch, here: Run) -> tuple[Tensor, list[tuple[Tensor, ...]]]:
         """Losses of the clients at work and the gradients of the step's parameters, part by part.

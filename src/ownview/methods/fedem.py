@@ -132,7 +132,7 @@ class FedEM(Method):
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         """[] mean cross-entropy, of the merged table while the adapter is trained."""
         training_adapter = context.phase % 2 == 0 and self.merging.learns
-        if training_adapter and self.nesting != "batch" and 3 * len(batch.rows) <= 2 * len(p["items"]):
+        if training_adapter and self.nesting != "batch" and 3 * batch.rows.shape[0] <= 2 * p["items"].shape[0]:
             # Tables stand still, so nothing flows back into rows: those of the batch are enough, which are few here.
             few = {**p, **{name: rows_at(p[name], batch.rows) for name in ("items", "received")}}
             return cross_entropy(

@@ -75,7 +75,7 @@ class Merging:
                 hidden = torch.relu(hidden) @ p[f"adapter{depth}"] + p[f"adapter_bias{depth}"]
             return torch.sigmoid(hidden).squeeze(-1)
         if self.kind == "dm":
-            return torch.sigmoid(p["adapter"]).expand(len(p[self.own]))
+            return torch.sigmoid(p["adapter"]).expand(p[self.own].shape[0])
         return torch.full_like(p[self.own][:, 0], 1.0 if self.kind == "sr" else self.fixed)
 
     def merged(self, p: Params) -> Tensor:
