@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ownview import PLGC, FedMF, FedRAP, PerFedRec
+from ownview.engine import compiled, engines
 from ownview.engine.compiled import Compiling
 from ownview.federation.round import Federation
 from ownview.seam.client import Training
@@ -138,6 +139,22 @@ class Doubled(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, slopes: Tensor) -> Tensor:
         return 6 * slopes
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_nothing_else_is_at_work_where_the_compiler_cannot_bear_it(
+    beside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[int] = []
+
+    def in_threads(work: list[Any]) -> list[Any]:
+        threads.append(len(work))
+        return [piece() for piece in work]
+
+    monkeypatch.setattr(engines, "in_threads", in_threads)
+    monkeypatch.setattr(compiled, "COMPILES_BESIDE_THREADS", beside)
+    equal(FedMF(embedding_size=4, local_epochs=1), compiling=lambda plain: plain)
+    assert bool(threads) == beside
 
 
 def test_a_loss_that_asks_for_the_round_is_not_compiled() -> None:

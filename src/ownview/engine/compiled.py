@@ -33,6 +33,9 @@ from Python keeps its lock, so that one stack at a time would move, while a step
 _NUMBERS = count(1)
 """Of functions that were compiled in this process."""
 
+COMPILES_BESIDE_THREADS = torch.__version__ >= "2.13"
+"""Whether other threads may work while PyTorch compiles; 2.11 ends the process there, and 2.12 was not tried."""
+
 Whole = Callable[..., Tensor]
 """A step as one function; see `_whole`."""
 

@@ -12,6 +12,7 @@ import torch
 
 from ownview.base.errors import OwnviewError, TrainingError
 from ownview.data.interactions import IdArray
+from ownview.engine import compiled
 from ownview.engine.compiled import Compiler, by_pytorch
 from ownview.engine.local import Fit, Opened, Plan, Trained
 from ownview.engine.machine import Machine, keep_freed_memory
@@ -118,7 +119,9 @@ class VectorEngine(Engine):
     ) -> list[Trained]:
         """At once; on a GPU in tensors that wait for the next round where that is wished."""
         if not self.at_once:
-            return in_threads([partial(self.train, *stack, context, tables) for stack in stacks])
+            work = [partial(self.train, *stack, context, tables) for stack in stacks]
+            alone = self.compiler is not None and not compiled.COMPILES_BESIDE_THREADS
+            return [piece() for piece in work] if alone else in_threads(work)
         fits = [self._fit(place, *stack, tables, lasting=lasting) for place, stack in enumerate(stacks)]
         with self._named(context, *(samples for _, samples in stacks)), self._aside(len(fits)) as streams:
             # The busiest stack, which takes longest, begins; they take turns, so that none has to wait for the host.

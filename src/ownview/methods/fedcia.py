@@ -140,7 +140,7 @@ class FedCIA(ReportingMethod):
         counts, positives = batch.counts, batch.positives
         squares = user.square().sum() + (counts * items.square().sum(-1)).sum() / counts.sum()
         if self.loss == "released":
-            scores, counts, positives = items * user, counts[:, None], positives[:, None]
+            scores, counts, positives = items * user, counts.unsqueeze(-1), positives.unsqueeze(-1)
         else:
             scores = items @ user
         if self.loss == "cross-entropy":

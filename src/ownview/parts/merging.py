@@ -80,7 +80,7 @@ class Merging:
 
     def merged(self, p: Params) -> Tensor:
         """[R, d] the merged rows."""
-        return p[self.own] + self.weights(p)[:, None] * (p[self.received] - p[self.own])
+        return p[self.own] + self.weights(p).unsqueeze(-1) * (p[self.received] - p[self.own])
 
     def opening(self, p: Params, context: Context) -> Params:
         """The own table, replaced by the merged one."""

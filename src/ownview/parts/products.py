@@ -61,4 +61,4 @@ class _InOneSweep(torch.autograd.Function):
     def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, Tensor]:
         """[R, d] slopes of the table and [d] of the vector, of those [R] of the products."""
         table, vector = ctx.saved_tensors
-        return slopes[:, None] * vector, weighted_row_sums(table, slopes)
+        return slopes.unsqueeze(-1) * vector, weighted_row_sums(table, slopes)

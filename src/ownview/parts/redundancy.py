@@ -23,8 +23,8 @@ def cross_correlation(own: Tensor, received: Tensor, counts: Tensor, gamma: floa
 
     H_ij is the cosine of column i of the own view with column j of the received one, over the batch's samples.
     """
-    weighted = counts[:, None] * own
-    lengths = (weighted * own).sum(0)[:, None] * (counts[:, None] * received.square()).sum(0)
+    weighted = counts.unsqueeze(-1) * own
+    lengths = (weighted * own).sum(0).unsqueeze(-1) * (counts.unsqueeze(-1) * received.square()).sum(0)
     correlation = weighted.T @ received / (lengths + _TINY).sqrt()
     diagonal = _diagonal(correlation)
     outside = correlation.square().sum() - diagonal.square().sum()
@@ -57,11 +57,11 @@ def contrast(own: Tensor, received: Tensor, counts: Tensor, gamma: float) -> Ten
 
 def decorrelation(own: Tensor, received: Tensor, counts: Tensor, gamma: float) -> Tensor:
     """FedDecorr (Shi et al. 2023): |K|_F^2 / d^2, K the correlation matrix of the own view's dimensions. No gamma."""
-    share = (counts / counts.sum())[:, None]
+    share = (counts / counts.sum()).unsqueeze(-1)
     centred = own - (share * own).sum(0)
     covariance = (share * centred).T @ centred
     spread = (_diagonal(covariance) + _TINY).sqrt()
-    return (covariance / (spread[:, None] * spread)).square().sum() / len(spread) ** 2
+    return (covariance / (spread.unsqueeze(-1) * spread)).square().sum() / len(spread) ** 2
 
 
 def _diagonal(matrix: Tensor) -> Tensor:

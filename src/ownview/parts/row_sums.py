@@ -36,7 +36,7 @@ class _WeightedRowSums(torch.autograd.Function):
     @staticmethod
     def forward(table: Tensor, weights: Tensor) -> Tensor:
         """[d] weights @ table."""
-        found: Tensor = _partial_sums(table[None], weights[None])[0].sum(0)
+        found: Tensor = _partial_sums(table.unsqueeze(0), weights.unsqueeze(0)).squeeze(0).sum(0)
         return found
 
     @staticmethod
@@ -48,7 +48,7 @@ class _WeightedRowSums(torch.autograd.Function):
     def backward(ctx: Any, slopes: Tensor) -> tuple[Tensor, Tensor]:
         """[R, d] slopes of the table and [R] of the weights, of those [d] of the sums."""
         table, weights = ctx.saved_tensors
-        return weights[:, None] * slopes, table @ slopes
+        return weights.unsqueeze(-1) * slopes, table @ slopes
 
 
 def _rows_each(width: int) -> int:
