@@ -1,7 +1,7 @@
 """Weighted sums of a table's rows on a GPU, for a stack of clients in one pass over memory.
 
 A compiler has too little of a GPU at work on sums over hundreds of rows of sixteen numbers, and the library for matrix
-products takes three times as long as memory needs. Here many programs take some rows each, and what they found is added
+products takes more than twice as long as this. Here many programs take some rows each, and what they found is added
 up in a fixed order, so that every run has the same bits.
 """
 
