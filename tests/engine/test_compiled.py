@@ -96,11 +96,11 @@ def test_what_was_compiled_before_does_not_matter() -> None:
 
 
 class Untraceable(FedMF):
-    """Whose loss cannot be traced, as one with an operation that the compiler knows nothing of."""
+    """Whose loss cannot be traced, as one with an operation of somebody else's."""
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         if torch._guards.TracingContext.try_get() is not None:
-            raise NotImplementedError
+            raise RuntimeError("the compiler knows nothing of this")
         return super().loss(p, batch, context)
 
 
@@ -124,7 +124,7 @@ def test_slopes_that_a_function_gives_itself_are_compiled() -> None:
 
 
 class Doubled(torch.autograd.Function):
-    """Twice a tensor; its slopes are three times what they should be, so that nobody else can have made them."""
+    """Twice a tensor, with slopes that point the wrong way, so that nobody else can have made them."""
 
     generate_vmap_rule = True
 
@@ -138,7 +138,7 @@ class Doubled(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, slopes: Tensor) -> Tensor:
-        return 6 * slopes
+        return -2 * slopes
 
 
 @pytest.mark.parametrize("beside", [True, False])

@@ -38,7 +38,7 @@ def rows_at(table: Tensor, rows: Tensor) -> Tensor:
 
 
 def _traced() -> bool:
-    """Whether a compiler looks on; before PyTorch 2.12 `is_compiling` does not say so of all of its stages."""
+    """Whether a compiler looks on; in PyTorch 2.11 `is_compiling` does not say so of all of its stages."""
     return torch.compiler.is_compiling() or torch._guards.TracingContext.try_get() is not None
 
 
