@@ -24,6 +24,9 @@ _TOLD = {
 """What to do about it, where there is something."""
 
 
+NO_MEMORY = "not enough memory; lower --memory, or use smaller data or fewer --jobs"
+
+
 class TerminatedError(BaseException):
     """SIGTERM came outside of training, where nothing waits for it; raised by the handler of the command line."""
 
@@ -48,8 +51,8 @@ def ending(error: BaseException) -> Ending | None:
 
 
 def _of_what_was_given(error: BaseException) -> str | None:
-    if _lacks_memory(error):
-        return "not enough memory; lower --memory, or use smaller data or fewer --jobs"
+    if lacks_memory(error):
+        return NO_MEMORY
     if isinstance(error, UnicodeEncodeError):
         return f"a name or text {error.object!r} is not UTF-8; rename or convert it"
     if isinstance(error, ValueError) and str(error).startswith("embedded null"):
@@ -63,8 +66,11 @@ def _of_the_system(error: OSError) -> str:
     return f"{what}: {error.strerror or error}{_TOLD.get(error.errno or 0, '')}"
 
 
-def _lacks_memory(error: BaseException) -> bool:
-    """torch has a class of its own for GPUs and a plain RuntimeError for main memory; polars panics are neither."""
+def lacks_memory(error: BaseException) -> bool:
+    """Whether the device or the machine had no memory left.
+
+    torch has a class of its own for GPUs and a plain RuntimeError for main memory; polars panics are neither.
+    """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    return isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
+    return isinstance(error, RuntimeError) and "CPUAllocator" in str(error)

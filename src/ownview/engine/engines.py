@@ -11,6 +11,7 @@ from functools import partial
 import torch
 
 from ownview.base.errors import OwnviewError, TrainingError
+from ownview.base.expected import lacks_memory
 from ownview.data.interactions import IdArray
 from ownview.engine import compiled
 from ownview.engine.compiled import Compiler, by_pytorch
@@ -179,6 +180,8 @@ class VectorEngine(Engine):
         try:
             yield
         except Exception as error:
+            if lacks_memory(error):
+                raise
             blocks = " and ".join(f"a block of {len(one.host_sizes)}" for one in samples)
             raise TrainingError(
                 f"{self.name} failed in round {context.round} on {blocks} clients: {error}; "
@@ -224,6 +227,8 @@ class LoopEngine(Engine):
         except OwnviewError:
             raise
         except Exception as error:
+            if lacks_memory(error):
+                raise
             shapes = ", ".join(f"{name} {tuple(value.shape)}" for name, value in values.items())
             user = self.users[int(mine.clients)]
             raise TrainingError(

@@ -20,6 +20,7 @@ from typing import NamedTuple
 import torch
 
 from ownview.base.errors import DeviceError, OutputError, OwnviewError, UnwrittenError
+from ownview.base.expected import NO_MEMORY, lacks_memory
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.parents import end_with_parent, runs_forked
@@ -178,14 +179,18 @@ class _Batch:
                 given = self.memory, self.data_dir, self.go_on
                 each = {pool.submit(_apart, task, *given, news, stop): task for task in self.tasks}
                 waiting = set(each)
-                while waiting:
-                    done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                    _tell(news, self.told)
-                    failures += [failure for failure in self._failures(done) if not self._excused(failure)]
-                    for folder in (each[future][1] for future in done if future.result() is None):
-                        self._finish(folder)
-                    if failures or signals.received:
-                        stop.set()
+                try:
+                    while waiting:
+                        done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
+                        _tell(news, self.told)
+                        failures += [failure for failure in self._failures(done) if not self._excused(failure)]
+                        for folder in (each[future][1] for future in done if future.result() is None):
+                            self._finish(folder)
+                        if failures or signals.received:
+                            stop.set()
+                except BaseException:
+                    stop.set()  # or the pool would carry out everything that waits before it tells
+                    raise
         if signals.received:
             raise self._stopped(128 + signals.received)
         if failures:
@@ -275,3 +280,7 @@ def _one(task: Task, memory: str, data_dir: Path | None, go_on: str, on_round: O
         if not error.go_on:  # nothing was begun
             raise
         raise UnwrittenError(error.reason, go_on) from error
+    except (MemoryError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
+        raise DeviceError(NO_MEMORY) from error

@@ -1,0 +1,62 @@
+"""A run for which there is not enough memory: one line, and the other runs of a batch go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ownview as ov
+from ownview.base.expected import NO_MEMORY
+from ownview.runs.batch import run_each
+from ownview.runs.experiment import Experiment
+from tests.outcome import Outcome
+
+GREEDY = """
+from dataclasses import dataclass, replace
+
+import torch
+
+from ownview.methods.fedmf import FedMF
+
+
+@dataclass(frozen=True)
+class Greedy(FedMF):
+    name = "greedy"
+
+    def client(self, world):
+        def loss(p, batch, context):
+            return torch.empty(2**60)
+
+        client = super().client(world)
+        return replace(client, work=replace(client.training, loss=loss))
+"""
+QUICK = ("--rounds", "1", "--set", "embedding_size=4", "--set", "local_epochs=1")
+
+
+@pytest.fixture
+def greedy(here: Path) -> Path:
+    path = here / "greedy.py"
+    path.write_text(GREEDY)
+    return path
+
+
+@pytest.mark.parametrize("engine", ["vector", "loop"])
+def test_one_run_says_what_to_do(engine: str, greedy: Path, ownview: Callable[..., Outcome]) -> None:
+    outcome = ownview("run", greedy, "--data", "world.csv", *QUICK, "--engine", engine, "--out", "greedy")
+    assert outcome.code == 2
+    assert outcome.err.splitlines()[-1] == f"ownview: {NO_MEMORY}"
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_other_runs_go_on(jobs: int, greedy: Path, here: Path) -> None:
+    ov.trust(greedy)
+    given = {"data": str(here / "world.csv"), "rounds": 1, "settings": {"embedding_size": 4, "local_epochs": 1}}
+    names = (str(greedy), "fedmf", "pfedrec")
+    tasks = [(Experiment.from_dict({**given, "method": name}), here / "runs" / Path(name).stem) for name in names]
+    failures: dict[Path, str] = {}
+    failed = run_each(tasks, jobs=jobs, memory="auto", data_dir=None, on_failure=failures.__setitem__)
+    assert failures == {tasks[0][1]: NO_MEMORY}
+    assert failed == {tasks[0][1]}
+    assert [(folder / "result.json").is_file() for _, folder in tasks] == [False, True, True]
