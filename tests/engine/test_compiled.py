@@ -29,6 +29,12 @@ ROUNDS = 2
 NO_COMPILER = shutil.which("g++") is None and shutil.which("clang++") is None
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_the_compiler_knows_what_is_asked_of_it(device: str) -> None:
+    assert compiled.options(device) == compiled._OPTIONS[device]
+    assert torch.compile(lambda x: x, options=compiled.options(device)) is not None
+
+
 def after(one: Federation, rounds: int = ROUNDS) -> Params:
     for number in range(1, rounds + 1):
         one.round(number)

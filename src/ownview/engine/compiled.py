@@ -16,6 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ownview.base.expected import lacks_memory
 from ownview.engine.runs import Runs
 from ownview.engine.steps import clipped
 from ownview.engine.windows import Window, counted
@@ -25,9 +26,14 @@ from ownview.seam.training import Batch, Context, Params, Step
 
 log = logging.getLogger(__name__)
 
-_OPTIONS: dict[str, dict[str, Any]] = {"cpu": {"cpp.threads": 1, "cpp_wrapper": True}}
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "cpu": {"cpp.threads": 1, "cpp_wrapper": True},
+    "cuda": {"deterministic": True},
+}
 """Of PyTorch's compiler, by kind of device. On a CPU every core has a stack of its own (see `threads`); what is called
 from Python keeps its lock, so that one stack at a time would move, while a step that is C++ as a whole lets go of it.
+On a GPU the compiler tries several ways to cut a sum and keeps the fastest, which may be another one the next time, and
+with it the rounding: it is told to choose without a trial.
 """
 
 _NUMBERS = count(1)
@@ -50,7 +56,13 @@ def by_pytorch(device: torch.device, plain: Whole) -> Whole | None:
     # What is compiled is kept with a function's code, and what is known of sizes with its name; steps would share both.
     code = plain.__code__.replace(co_name=f"{plain.__name__}{next(_NUMBERS)}")
     own = FunctionType(code, plain.__globals__, code.co_name, closure=plain.__closure__)
-    return torch.compile(own, fullgraph=True, options=_OPTIONS.get(device.type, {}))
+    return torch.compile(own, fullgraph=True, options=options(device.type))
+
+
+def options(device: str) -> dict[str, Any]:
+    """What is asked of PyTorch's compiler for a kind of device, as far as this version knows it."""
+    known = torch._inductor.list_options()
+    return {name: value for name, value in _OPTIONS.get(device, {}).items() if name in known}
 
 
 class Compiler:
@@ -154,9 +166,9 @@ class _Compiled:
             return self.plain(*given)
         try:
             return self.fast(*given)
-        except torch.OutOfMemoryError:
-            raise
         except Exception as error:  # whatever a compiler may stumble over; nothing has been moved by then
+            if lacks_memory(error):
+                raise
             log.warning("a step cannot be compiled and runs plainly: %s", str(error).strip().splitlines()[0])
             log.debug("the compiler's own words", exc_info=True)
             self.fast = None
