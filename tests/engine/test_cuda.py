@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from ownview.engine.replay import Pool, Recorder, Repeated
+from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.parts.row_sums import weighted_row_sums
 from ownview.seam import adam_kernel
@@ -72,6 +73,43 @@ def test_a_run_resumed_among_replayed_rounds_goes_on_bit_for_bit(name: str, engi
     other.unpack(_after(half, 1, 3))
     for part, value in _after(other, 4, ROUNDS + 1).items():
         assert torch.equal(value, expected[part]), part
+
+
+def test_samples_drawn_while_the_round_before_trains_are_those_that_would_be_drawn_in_time() -> None:
+    one = federation(METHODS["Adam"], small_world(), device="cuda", dtype=torch.float32)
+    work: Any = one.work
+    everybody = one.participants(1)
+    _after(one, 1, 3)
+    assert work.ahead.repeated.graph is not None, "drawing must be recorded"
+    assert work.ahead.begun[0] == 4
+    (wave,) = work.waves(work.blocks(everybody))
+    drawn = work.draw(4, wave)
+    assert work.ahead.begun is None, "they must be taken"
+    work.ahead.begin(5, work._key(5), work._attempt)  # must not be written where these stand
+    for found, block in zip(drawn, wave, strict=True):
+        late = work.samples(4, block)
+        for name in ("clients", "identities", "num_rows", "rows", "labels", "sizes", "partners"):
+            assert torch.equal(getattr(found, name), getattr(late, name)), name
+        assert torch.equal(found.items[:, : late.items.shape[1]], late.items)
+        assert found.host_sizes == late.host_sizes
+
+
+def test_samples_drawn_for_another_round_are_thrown_away() -> None:
+    one = federation(METHODS["Adam"], small_world(), device="cuda", dtype=torch.float32)
+    work: Any = one.work
+    _after(one, 1, 3)
+    (wave,) = work.waves(work.blocks(one.participants(1)))
+    drawn = work.draw(9, wave)
+    assert work.ahead.begun is None
+    assert torch.equal(drawn[0].rows, work.samples(9, wave[0]).rows)
+
+
+def test_nothing_is_drawn_ahead_where_other_clients_train_in_every_round() -> None:
+    some = FederationOptions(clients="7")
+    one = federation(METHODS["Adam"], small_world(), options=some, device="cuda", dtype=torch.float32)
+    work: Any = one.work
+    _after(one, 1, 3)
+    assert work.ahead is None
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])

@@ -37,7 +37,9 @@ def _trained(method: Federated, *, lasting: bool, clients: str = "all") -> tuple
     assert isinstance(work, TrainingWork)
     assert isinstance(work.engine, VectorEngine)
     # Both draw as a GPU does, which leaves place for rows that a later round may touch.
-    work.samples = lambda number, block: work._drawn(number, block, Foreseen.of(block, work.home.train, work.sampler))
+    work.samples = lambda number, block: work._drawn(
+        work._key(number), block, Foreseen.of(block, work.home.train, work.sampler)
+    )
     work.engine.at_once = work.lasting = lasting
     for number in range(1, ROUNDS + 1):
         one.round(number)

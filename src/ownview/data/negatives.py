@@ -46,7 +46,12 @@ class NegativeSampler:
         self.excluded, self.num_items, self.per_positive = excluded, num_items, per_positive
 
     def draw(
-        self, key: int, users: Tensor, positives: int, identities: Tensor | None = None, longest: int | None = None
+        self,
+        key: int | Tensor,
+        users: Tensor,
+        positives: int,
+        identities: Tensor | None = None,
+        longest: int | None = None,
     ) -> Tensor:
         """[B, positives, per_positive] item positions; for each positive they are distinct.
 
@@ -76,7 +81,7 @@ class NegativeSampler:
             _Allowed.of(self.excluded, self.num_items) if fits and self.excluded.values.device.type == "cpu" else None
         )
 
-    def _distinct_ranks(self, key: int, users: Tensor, positives: int, identities: Tensor) -> Tensor:
+    def _distinct_ranks(self, key: int | Tensor, users: Tensor, positives: int, identities: Tensor) -> Tensor:
         """Ranks below the number of allowed items, without repetition inside the last axis.
 
         The k-th draw is uniform below (allowed - k) and steps over the k ranks drawn before it.

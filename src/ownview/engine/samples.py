@@ -138,7 +138,7 @@ def likely_rows(positives: Tensor, allowed: Tensor, per_positive: int, num_items
 
 
 def draw_samples(
-    key: int,
+    key: int | Tensor,
     clients: Tensor,
     identities: Tensor,
     train: Ragged,
@@ -152,7 +152,7 @@ def draw_samples(
     """Positives with fresh negatives: each positive is followed by its own negatives.
 
     Args:
-        key: of this round.
+        key: of this round, in a tensor [] where drawing is recorded.
         clients: [B] positions.
         identities: [B] of the clients.
         train: training positives of the clients that are here.

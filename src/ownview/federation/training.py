@@ -18,6 +18,7 @@ from ownview.engine.epochs import open_with
 from ownview.engine.local import Opened
 from ownview.engine.planning import plan
 from ownview.engine.samples import Foreseen, Samples, draw_samples
+from ownview.federation.ahead import Ahead, Attempt
 from ownview.federation.messages import Download, Upload
 from ownview.federation.soundness import names_moved
 from ownview.federation.work import Household
@@ -40,15 +41,19 @@ class TrainingWork:
         self.sent = frozenset(name for name, param in params.items() if param.sends and name in moved)
         self.seen: list[tuple[Tensor, Tensor, Tensor]] = []
         self.cut: tuple[Tensor, list[Tensor]] | None = None
-        self.lasting = False
+        self.lasting = self.again = False
+        self.waits_for_gpu = machine.device.type == "cuda" and not machine.dense
+        self.ahead: Ahead | None = None
 
     def blocks(self, clients: Tensor) -> Sequence[Tensor]:
         """Clients that train side by side."""
         if not len(clients):
             return []
         host = clients.cpu()
-        if self.cut is not None and torch.equal(self.cut[0], host):
+        self.again = self.cut is not None and torch.equal(self.cut[0], host)
+        if self.cut is not None and self.again:
             return self.cut[1]
+        self.ahead = None
         samples = self.home.train.host_lengths_of(host) * (1 + self.work.negatives)
         found = plan(clients, samples, self.footprint, self.home.machine, self.work.batch_size)
         if clients.is_cuda:  # where a round is short, and memory for a number a client is there
@@ -87,27 +92,44 @@ class TrainingWork:
 
     def samples(self, number: int, block: Tensor) -> Samples:
         """A round's training samples of some clients."""
-        return self._drawn(number, block, None)
+        return self._drawn(self._key(number), block, None)
 
     def draw(self, number: int, wave: Sequence[Tensor]) -> Sequence[Samples]:
-        """A round's training samples of a wave; the host waits for a GPU once."""
-        if self.home.machine.device.type == "cpu" or self.home.machine.dense:
+        """A round's training samples of a wave; the host waits for a GPU once, or not at all."""
+        if not self.waits_for_gpu:
             return [self.samples(number, block) for block in wave]
-        places = torch.split(torch.cat(list(wave)).cpu(), [len(block) for block in wave])
-        known = [Foreseen.of(place, self.home.train, self.sampler) for place in places]
-        drawn = [self._drawn(number, block, one) for block, one in zip(wave, known, strict=True)]
-        most = torch.stack([one.num_rows.max() for one in drawn]).tolist()
-        fits = [rows <= one.rows for rows, one in zip(most, known, strict=True)]
+        attempt = None if self.ahead is None else self.ahead.taken(number)
+        attempt = attempt or self._attempt(self._key(number), wave, self._foreseen(wave))
         return [
-            one if fine else self.samples(number, block) for one, fine, block in zip(drawn, fits, wave, strict=True)
+            one if fits else self.samples(number, block)
+            for one, fits, block in zip(attempt.samples, attempt.fits(), wave, strict=True)
         ]
 
-    def _drawn(self, number: int, block: Tensor, foreseen: Foreseen | None) -> Samples:
+    def _look_ahead(self, number: int) -> None:
+        """Begin to draw for the next round where the same clients are likely to train in it, in one wave again."""
+        if not (self.waits_for_gpu and self.lasting and self.again and self.cut is not None):
+            return
+        if self.ahead is None:
+            self.ahead = Ahead(self.cut[1], self._foreseen(self.cut[1]), self.engine.recorder)
+        self.ahead.begin(number, self._key(number), self._attempt)
+
+    def _foreseen(self, wave: Sequence[Tensor]) -> list[Foreseen]:
+        places = torch.split(torch.cat(list(wave)).cpu(), [len(block) for block in wave])
+        return [Foreseen.of(place, self.home.train, self.sampler) for place in places]
+
+    def _attempt(self, key: int | Tensor, wave: Sequence[Tensor], foreseen: Sequence[Foreseen]) -> Attempt:
+        """Samples of a wave in as many rows as are likely to be enough, so that nobody waits to learn how many are."""
+        drawn = [self._drawn(key, block, one) for block, one in zip(wave, foreseen, strict=True)]
+        return Attempt(drawn, torch.stack([one.num_rows.max() for one in drawn]), [one.rows for one in foreseen])
+
+    def _key(self, number: int) -> int:
+        return derive(self.home.seed, "negatives", number)
+
+    def _drawn(self, key: int | Tensor, block: Tensor, foreseen: Foreseen | None) -> Samples:
         home, machine = self.home, self.home.machine
-        key, identities = derive(home.seed, "negatives", number), home.clients.identities[block]
         return draw_samples(
-            key, block, identities, home.train, self.sampler, machine.dtype, dense=machine.dense, pairs=self.work.pairs,
-            foreseen=foreseen,
+            key, block, home.clients.identities[block], home.train, self.sampler, machine.dtype, dense=machine.dense,
+            pairs=self.work.pairs, foreseen=foreseen,
         )  # fmt: skip
 
     def do(self, samples: Samples, download: Download) -> Upload:
@@ -118,6 +140,7 @@ class TrainingWork:
         """The same for the blocks of a wave, together."""
         clients, params = self.home.clients, self.home.client.params
         context = Context(downloads[0].round)
+        self._look_ahead(context.round + 1)
         opened = [clients.open(samples, download) for samples, download in zip(drawn, downloads, strict=True)]
         changing = [name for name in self.sent if params[name].role.sends == "change"]
         begun = [{name: one.values[name].clone() for name in changing} for one in opened]
