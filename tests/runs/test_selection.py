@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import weakref
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from ownview.base.errors import SettingError
 from ownview.evaluation.protocol import Protocol, protocol
 from ownview.report.reading import read_run
 from ownview.report.results import curve
+from ownview.runs import training
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, resume, run
 
@@ -54,6 +56,25 @@ def best_of(lines: list[dict[str, Any]], stage: str) -> int:
 def model_round(finished: Run) -> int:
     with safe_open(finished.folder.path / "model.safetensors", framework="pt") as stored:
         return int(json.loads(stored.metadata()["about"])["round"])
+
+
+def test_the_best_round_of_before_is_let_go_before_the_new_one_is_copied(
+    world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[weakref.ref[torch.Tensor]] = []
+    alive: list[int] = []
+    copy = training._copy
+
+    def watched(packed: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+        alive.append(sum(one() is not None for one in copied))
+        found = copy(packed)
+        copied.extend(weakref.ref(value) for value in found.values())
+        return found
+
+    monkeypatch.setattr(training, "_copy", watched)
+    train(world, tmp_path / "run")
+    assert len(alive) > 1, "a later round must have been the better one"
+    assert not any(alive)
 
 
 def test_best_validation_round_is_chosen_and_ndcg_decides_among_equals(world: Path, tmp_path: Path) -> None:

@@ -50,7 +50,12 @@ Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 EngineName = Annotated[
     str, typer.Option("--engine", help="vector, compiled (for long runs), or loop for one client at a time.")
 ]
-Memory = Annotated[str, typer.Option("--memory", help="What training may take, such as 4GB.")]
+Memory = Annotated[
+    str,
+    typer.Option(
+        "--memory", help="What clients' values and blocks of clients may take, such as 4GB; copies come on top."
+    ),
+]
 DataDir = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder of datasets, searched before $OWNVIEW_DATA and the cache.")
 ]

@@ -151,6 +151,7 @@ class Training:
     def _choose(self, number: int, metrics: dict[str, float]) -> None:
         last = self.protocol.selection == "last"
         if (number == self.rounds or not last) and self.best.offer(number, metrics, last=last):
+            self.best.packed = {}  # first: there may be no room for three models, the one that trains and two copies
             self.best.packed = self._packed(number)
 
     def _packed(self, number: int) -> dict[str, Tensor]:
