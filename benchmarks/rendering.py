@@ -70,8 +70,9 @@ def _short(document: Document) -> str:
         "| method | CPU-seconds a round | one client after the other | research style | peak memory |\n"
         "| --- | --- | --- | --- | --- |\n"
         + "".join(lines)
-        + f"\nOne core of {about['machine']}, a generated world of {about['world'].removesuffix('-sized')}'s size; in "
-        f"brackets, how many times as long. {_load(document)}.\n{_FIRST}" + _growth(document)
+        + f"\nOne core of {about['machine']}, a generated world of {about['world'].removesuffix('-sized')}'s size. "
+        "The two columns in the middle are sampling and training alone; in brackets, how many times as long as these "
+        f"take here. {_load(document)}.\n{_FIRST}" + _growth(document)
     )
 
 

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from ownview.studies.bench.suite import asked_of, suites
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 _CODE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
@@ -23,6 +25,19 @@ def test_links_lead_somewhere(page: Path) -> None:
             found = page.parent / address.partition("#")[0]
             assert found.exists(), f"{page.name}: {address}"
             assert page.parent == ROOT or found.resolve().is_relative_to(ROOT / "docs"), f"{address} is not in the site"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_files_that_are_named_are_there(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for name in re.findall(r"`((?:src/ownview|examples|tests|benchmarks)/[\w/.-]+\.(?:py|toml))`", text):
+        if not re.search("[A-Z]{4}", name):  # METHOD, say, stands for any name
+            assert (ROOT / name).is_file(), f"{page.name}: {name}"
+
+
+def test_suites_have_as_many_runs_as_their_page_says() -> None:
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (\d+) \|$", (ROOT / "docs" / "bench.md").read_text(encoding="utf-8"), re.M)
+    assert dict(rows) == {suite.name: str(len(asked_of(suite))) for suite in suites()}
 
 
 def _listed(entries: list[Any]) -> Iterator[str]:

@@ -20,6 +20,18 @@ def test_a_line_every_ten_seconds_with_units_and_time_left(capsys: pytest.Captur
     ]
 
 
+def test_work_that_was_begun_before_is_counted_and_not_timed(capsys: pytest.CaptureFixture[str]) -> None:
+    now = 0.0
+    lines = Lines("resuming, rounds", 50, clock=lambda: now)
+    for number in range(17, 37):
+        now += 1.0
+        lines.advance("", number)
+    assert capsys.readouterr().err.splitlines() == [
+        "resuming, rounds: 26 of 50, about 24 s left",
+        "resuming, rounds: 36 of 50, about 14 s left",
+    ]
+
+
 def test_what_is_over_sooner_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     lines = Lines("fitting, rounds", 9, clock=lambda: 0.0)
     for _ in range(9):

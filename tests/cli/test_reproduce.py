@@ -152,15 +152,26 @@ def test_a_stopped_reproduction_goes_on_by_the_same_command(ownview: Callable[..
     assert line(report("mine"), "PFedRec")["status"] == "measured"
 
 
-def test_list_tells_papers_tables_and_how_much_can_be_run(ownview: Callable[..., Outcome]) -> None:
+def test_list_tells_papers_and_tables(ownview: Callable[..., Outcome]) -> None:
     found = json.loads(ownview("reproduce", "--list", "--json").out)["tables"]
     assert sum(one["figures"] for one in found) == 1083
     assert {one["paper"] for one in found} == {"PFedRec", "FedRAP", "PFedCLR", "FedEM", "PLGC"}
     rows = {(one["paper"], one["table"]): one for one in found}
     assert rows["PFedRec", "1"]["figures"] == 48
-    assert all(one["can_be_run"] <= one["with_settings"] <= one["figures"] for one in found)
-    assert rows["PFedRec", "6 embedding size"]["can_be_run"] == 24
+    assert all(one["known_methods"] <= one["with_settings"] <= one["figures"] for one in found)
+    assert rows["PFedRec", "6 embedding size"]["known_methods"] == 24
     table = ownview("reproduce", "--list")
     assert "8 full ranking" in table.out
     assert "1083 figures" in table.words
     assert "FedEM" not in ownview("reproduce", "pfedrec", "--list").out
+    one = json.loads(ownview("reproduce", "fedrap", "--table", "3-4", "--data", "ml-1m", "--list", "--json").out)[
+        "tables"
+    ]
+    assert [(row["table"], row["data"]) for row in one] == [("3-4", ["ml-1m"])]
+    assert "name the paper" in ownview("reproduce", "--table", "1", "--list").err
+
+
+def test_the_list_of_all_says_what_is_not_counted(ownview: Callable[..., Outcome]) -> None:
+    told = ownview("reproduce", "--all", "--list", *PLACE)
+    assert "Runs on data that is not here are not counted: " in told.words
+    assert "filmtrust" in told.words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ownview.data.dates import in_utc
+from ownview.data.dates import in_utc, ticks_in_a_second
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,21 @@ from ownview.data.dates import in_utc
 )
 def test_seconds_are_dates_and_other_numbers_stay(seconds: int, told: str) -> None:
     assert in_utc(seconds) == told
+
+
+@pytest.mark.parametrize(
+    ("typical", "ticks"),
+    [
+        (-5, 1),
+        (7, 1),
+        (1_700_000_000, 1),
+        (99_999_999_999, 1),
+        (1_700_000_000_000, 10**3),
+        (1_700_000_000_000_000, 10**6),
+        (1_700_000_000_000_000_000, 10**9),
+        (20_231_114_221_300, None),
+        (9_000_000_000_000_000_000, None),
+    ],
+)
+def test_the_unit_of_a_clock_follows_from_where_it_stands(typical: int, ticks: int | None) -> None:
+    assert ticks_in_a_second(typical) == ticks

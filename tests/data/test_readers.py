@@ -111,7 +111,8 @@ def test_rating_and_time_are_optional(write: Write) -> None:
 
 def test_times_as_dates_fractions_and_parts(write: Write) -> None:
     dates = read(write("a.csv", "user,item,date\n1,2,1970-01-02\n1,3,1970-01-01T00:00:01.9Z\n1,4,1970-01-01 01:00\n"))
-    fractions = read(write("b.csv", "user,item,ts\n1,2,7\n1,3,7.9\n1,4,9007199254740993\n"))
+    fractions = read(write("b.csv", "user,item,ts\n1,2,7\n1,3,7.9\n"))
+    fine = read(write("f.csv", "user,item,ts\n1,2,1600000000000000000.5\n1,3,1600000000999999999\n"))
     parts = read(
         write("c.csv", "user,item,day,month,year\n1,2,2,1,1970\n1,3,1,4,2009\n"),
         columns={"timestamp": "year+month+day"},
@@ -119,12 +120,36 @@ def test_times_as_dates_fractions_and_parts(write: Write) -> None:
     typed = read(write("d.parquet", parquet({"user": [1], "item": [2], "ts": [datetime(1970, 1, 3)]})))
     for data, expected in (
         (dates, [86400, 1, 3600]),
-        (fractions, [7, 7, 9007199254740993]),
+        (fractions, [7, 7]),
+        (fine, [1600000000, 1600000000]),  # through floats the second would be a second later
         (parts, [86400, 1238544000]),
         (typed, [172800]),
     ):
         assert data.timestamp is not None
         assert data.timestamp.tolist() == expected
+
+
+@pytest.mark.parametrize("zeros", [0, 3, 6, 9])
+def test_times_in_finer_units_are_seconds(write: Write, zeros: int) -> None:
+    end = "0" * zeros
+    data = read(write("a.csv", f"user,item,timestamp\n1,1,1600000000{end}\n1,2,1600086400{end}\n1,3,1600086401{end}\n"))
+    assert data.timestamp is not None
+    assert data.timestamp.tolist() == [1600000000, 1600086400, 1600086401]
+
+
+@pytest.mark.parametrize(
+    ("times", "line", "value"),
+    [
+        (("1600000000", "1600086400", "9000000000000000000"), 4, "9000000000000000000"),
+        (("20231114221300", "20231114221400", "20231114221500"), 3, "20231114221400"),
+    ],
+)
+def test_times_of_no_clock_are_refused(write: Write, times: tuple[str, ...], line: int, value: str) -> None:
+    rows = "".join(f"1,{item},{time}\n" for item, time in enumerate(times))
+    with pytest.raises(
+        DataError, match=rf"line {line}, column 'timestamp': timestamp '{value}'; expected seconds since"
+    ):
+        read(write("a.csv", "user,item,timestamp\n" + rows))
 
 
 def test_negative_times_only_where_allowed(write: Write) -> None:
@@ -303,7 +328,7 @@ ids = st.text(st.characters(codec="utf-8", exclude_categories=["Cs", "Cc", "Zs",
 
 
 @settings(max_examples=60)
-@given(rows=st.lists(st.tuples(ids, ids, st.integers(-5, 5), st.integers(0, 2**40)), min_size=1, max_size=20))
+@given(rows=st.lists(st.tuples(ids, ids, st.integers(-5, 5), st.integers(0, 10**11 - 1)), min_size=1, max_size=20))
 def test_any_ids_survive_a_quoted_csv(
     rows: list[tuple[str, str, int, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:

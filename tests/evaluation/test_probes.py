@@ -60,9 +60,29 @@ def test_fewer_users_find_the_same_leak() -> None:
     assert float(few.values["HR@10"]) > 0.99
 
 
+def test_users_that_leave_nothing_to_draw_are_not_asked() -> None:
+    data = _data(users=150)
+    greedy = Interactions.from_rows(
+        "greedy",
+        np.concatenate([data.users[data.user], np.full(219, 150)]),
+        np.concatenate([data.items[data.item], np.arange(219)]),
+        timestamp=np.arange(len(data) + 219),
+    )
+    found = leak_probe(HONEST.prepare(greedy), HONEST, rounds=60, seed=0)
+    assert not found.fires
+    assert found.values["users"] == 150
+    assert "1 of 151 users have too many items" in found.sentence
+
+
+def test_where_nobody_leaves_anything_to_draw_nothing_is_given_away() -> None:
+    small = Interactions.from_rows("small", np.repeat([0, 1], 4), np.tile(np.arange(4), 2), timestamp=np.arange(8))
+    assert leak_probe(HONEST.prepare(small), HONEST, rounds=5, seed=0).values == {"told_by": "the data"}
+
+
 def test_counts_are_those_of_the_negatives_that_training_draws() -> None:
     split = PAPER.prepare(_data(users=70, each=12))
-    counted = -_NegativeCounts(split, PAPER, 3, 5).scores(torch.tensor([64, 3]), None)
+    probed = NegativeSampler(PAPER.training_exclusions(split), split.num_items, 4)
+    counted = -_NegativeCounts(split, probed, 3, 5).scores(torch.tensor([64, 3]), None)
     sampler = NegativeSampler(split.known_items(), split.num_items, 4)
     for place, user in enumerate((64, 3)):
         drawn = [sampler.draw(derive(5, "negatives", number), torch.tensor([user]), 10) for number in (1, 2, 3)]

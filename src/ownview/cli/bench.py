@@ -25,7 +25,7 @@ from ownview.runs.run import open_run
 from ownview.runs.table import grouped
 from ownview.studies.bench.page import failed, page
 from ownview.studies.bench.results import Document, combined, document, read_document, tables, write_document
-from ownview.studies.bench.suite import load_suite, part_of, plan, require_data, suites
+from ownview.studies.bench.suite import asked_of, load_suite, part_of, plan, require_data, suites
 from ownview.studies.grid import Planned, carry_out, carry_out_in_order, unfinished
 
 RESULTS = "results.json"
@@ -148,7 +148,7 @@ def _list_suites(as_json: bool) -> None:
             "data": list(one.data),
             "protocols": list(one.protocols),
             "seeds": one.seeds,
-            "runs": len(one.rows) * len(one.data) * len(one.protocols) * one.seeds,
+            "runs": len(asked_of(one)),
         }
         for one in suites()
     ]

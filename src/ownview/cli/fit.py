@@ -74,7 +74,7 @@ def command(
         title, total = f"fitting {experiment.label()}", experiment.rounds_needed
         work = partial(run, experiment, out=out or new_folder(folder_of(experiment)))
     with progress(title, total, quiet=as_json) as advance:
-        finished = work(memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance(""))
+        finished = work(memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance("", number))
     show(finished, as_json=as_json)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import mean
+from typing import Protocol
 
 from rich.console import Group, RenderableType
 from rich.live import Live
@@ -69,8 +70,12 @@ class Forecast:
 _EVERY = 10.0
 """Seconds from one line to the next."""
 
-Advance = Callable[[str], None]
-"""Told when one more unit is done, with a few words to show."""
+
+class Advance(Protocol):
+    """Told when one more unit is done."""
+
+    def __call__(self, words: str, done: int | None = None) -> None:
+        """A few words to show; how many units are done, where work goes on that was begun before."""
 
 
 @contextmanager
@@ -95,17 +100,19 @@ class Lines:
     """
 
     def __init__(self, title: str, total: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.title, self.total, self.clock, self.done = title, total, clock, 0
+        self.title, self.total, self.clock, self.done, self.before = title, total, clock, 0, 0
         self.began = self.told = clock()
 
-    def advance(self, words: str) -> None:
-        """One more unit is done; the seconds left are those that the others took on average."""
-        self.done += 1
+    def advance(self, words: str, done: int | None = None) -> None:
+        """One more unit is done; the seconds left are those that the others took on average since this began."""
+        if done is not None and not self.done:
+            self.before = done - 1
+        self.done = self.done + 1 if done is None else done
         now = self.clock()
         if now - self.told < _EVERY:
             return
         self.told = now
-        left = (now - self.began) / self.done * max(self.total - self.done, 0)
+        left = (now - self.began) / (self.done - self.before) * max(self.total - self.done, 0)
         said = f" ({words})" if words else ""
         line = f"{self.title}: {self.done} of {self.total}{said}, about {clock_words(left)} left"
         Console(stderr=True, highlight=False).print(line, soft_wrap=True, markup=False)
@@ -121,10 +128,14 @@ def progress(title: str, total: int, *, quiet: bool = False) -> Iterator[Advance
     """A bar over `total` units on a terminal, a line now and then elsewhere; nothing where `quiet` is set."""
     with bars(quiet=quiet) as bar:
         if bar is None:
-            yield (lambda words: None) if quiet or not lines_wanted() else Lines(title, total).advance
+            yield (lambda words, done=None: None) if quiet or not lines_wanted() else Lines(title, total).advance
             return
         task = bar.add_task(title, total=total, words="")
-        yield lambda words: bar.update(task, advance=1, words=words)
+
+        def advance(words: str, done: int | None = None) -> None:
+            bar.update(task, advance=1 if done is None else None, completed=done, words=words)
+
+        yield advance
 
 
 class Board:

@@ -99,7 +99,7 @@ def command(
     device: Device = "auto",
     memory: Memory = "auto",
     data_dir: DataDir = None,
-    listing: Annotated[bool, typer.Option("--list", help="Show papers, tables and how much can be run.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="Show papers, tables and their data.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """Run what a published table needs and put its figures beside those reached here.
@@ -136,7 +136,7 @@ def command(
         record=record, take=take, gather=gather, longest=longest, lean=lean,
     )  # fmt: skip
     if listing:
-        _list(list(CITATIONS) if paper is None else [find_paper(paper)], as_json)
+        _list(list(CITATIONS) if paper is None else [find_paper(paper)], table or (), data or (), as_json)
         return
     if paper is None:
         raise SettingError(f"name a paper: {', '.join(CITATIONS)}; see ownview reproduce --list")
@@ -205,8 +205,10 @@ def _show(report: Report, folder: Path) -> None:
     console.print(f"report.md, report.json and every run are in {folder}", soft_wrap=True, markup=False)
 
 
-def _list(papers: Sequence[str], as_json: bool) -> None:
-    rows = [row for paper in papers for row in _listed(paper)]
+def _list(papers: Sequence[str], tables: Sequence[str], data: Sequence[str], as_json: bool) -> None:
+    if tables and len(papers) > 1:
+        raise SettingError("--table: name the paper whose table it is")
+    rows = [row for paper in papers for row in _listed(paper, tables, data)]
     if as_json:
         print_json({"tables": rows})
         return
@@ -221,17 +223,17 @@ def _list(papers: Sequence[str], as_json: bool) -> None:
         console.print(f"{paper}'s data: {', '.join(every)}", markup=False)
     total = {name: sum(row[name] for row in rows) for name in _COUNTS}
     console.print(
-        f"{total['figures']} figures, {total['with_settings']} with settings, {total['can_be_run']} of methods this "
-        "version has. Run a table with: ownview reproduce PAPER --table NUMBER"
+        f"{total['figures']} figures, {total['with_settings']} with settings, {total['known_methods']} of methods this "
+        "version has. Run a table with: ownview reproduce PAPER --table NUMBER; it needs the data (ownview data ls)"
     )
 
 
-_COUNTS = ("figures", "with_settings", "can_be_run")
+_COUNTS = ("figures", "with_settings", "known_methods")
 
 
-def _listed(paper: str) -> list[dict[str, Any]]:
+def _listed(paper: str, tables: Sequence[str], wanted: Sequence[str]) -> list[dict[str, Any]]:
     rows = []
-    for table, found in grouped((figure.table, figure) for figure in select(paper)).items():
+    for table, found in grouped((figure.table, figure) for figure in select(paper, tables, wanted)).items():
         setups = [setup for figure in found if (setup := settings_of(paper).setup(figure)) is not None]
         counts = len(found), len(setups), sum(not missing(setup) for setup in setups)
         data = list(dict.fromkeys(figure.data for figure in found))

@@ -20,7 +20,7 @@ from ownview.cli.options import print_json
 from ownview.cli.progress import clock_words
 from ownview.cli.terminal import Console
 from ownview.config.layers import require_known
-from ownview.data.catalog import require_data_dir
+from ownview.data.catalog import find, require_data_dir
 from ownview.engine.machine import machine, share
 from ownview.runs.batch import free_cores
 from ownview.studies.bench.results import LEDGER, read_all, suites_in, write_document
@@ -216,4 +216,10 @@ def _list(plan: Sequence[Wanted], keeper: Keeper, asked: Asked) -> None:
             "not known yet" if row["seconds_left_one_by_one"] is None else clock_words(row["seconds_left_one_by_one"])
         )
         table.add_row(row["stage"], row["about"], str(row["runs"]), str(row["finished"]), left_words)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    absent = [name for name in datasets() if find(name, asked.wishes.data_dir) is None]
+    if absent:
+        console.print(
+            f"Runs on data that is not here are not counted: {', '.join(absent)} (ownview data ls)", markup=False
+        )

@@ -119,7 +119,10 @@ def command(
     team = Workers(workers or 0, ray, shards) if workers or ray else None
     with progress(title, total, quiet=as_json) as advance:
         finished = work(
-            memory=memory, data_dir=data_dir, workers=team, on_round=lambda number, metrics: advance(_words(metrics))
+            memory=memory,
+            data_dir=data_dir,
+            workers=team,
+            on_round=lambda number, metrics: advance(_words(metrics), number),
         )
     show(finished, as_json=as_json)
 

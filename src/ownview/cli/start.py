@@ -73,7 +73,8 @@ def _describe(console: Console, steps: Steps) -> None:
 
 
 def _audit(console: Console, steps: Steps) -> None:
-    _step(console, 2, "Audit the question (protocol honest: everybody's latest item is held out, all items are ranked)")
+    held_out = "an item of everybody's, drawn at random," if steps.split.order == "none" else "everybody's latest item"
+    _step(console, 2, f"Audit the question (protocol honest: {held_out} is held out, all items are ranked)")
     with progress("auditing, probes", STEPS) as advance:
         findings = steps.audit(advance)
     for finding in findings:
@@ -113,7 +114,7 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     if earlier := steps.earlier_model(best):
         console.print(f"  the model of an earlier start, {earlier}, gives way to it", soft_wrap=True, markup=False)
     with progress("fitting, rounds", int(best.result["chosen_round"])) as advance:
-        model = steps.fit(best, lambda number, metrics: advance(""))
+        model = steps.fit(best, lambda number, metrics: advance("", number))
     _step(console, 5, f"Write {counted(k, 'item')} for everybody")
     users = steps.lists(model, k)
     console.print(f"  {folder.lists}: lists of {counted(users, 'user')}", soft_wrap=True, markup=False)

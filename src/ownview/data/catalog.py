@@ -44,7 +44,6 @@ class Entry:
         member: file to read inside the download when that is a zip archive.
         separator: of the source file; detected where None.
         columns: mapping of the source's columns; recognised by name where None.
-        ticks_per_second: 1000 where the source's times are milliseconds.
         allow_negative_times: whether the source has times before 1970.
         clock: False where the source's times tell the order of rows and not how much time lies between them.
         embedded: whether it comes with the package.
@@ -64,7 +63,6 @@ class Entry:
     member: str | None = None
     separator: str | None = None
     columns: Mapping[str, str] | None = None
-    ticks_per_second: int = 1
     allow_negative_times: bool = False
     clock: bool = True
     embedded: bool = False

@@ -7,12 +7,29 @@ from datetime import UTC, datetime
 _EARLIEST = 10**8
 """1973. Smaller numbers are places in an order or days rather than seconds since 1970."""
 
-_LATEST = 10**11
+LATEST = 10**11
 """The year 5138. Larger ones are milliseconds or finer."""
+
+_THIS_CENTURY = 4_102_444_800
+"""Its end."""
+
+
+_UNITS = (10**3, 10**6, 10**9)
+"""Of milliseconds, microseconds and nanoseconds in a second."""
+
+
+def ticks_in_a_second(typical: int) -> int | None:
+    """Of a clock that stands at such a number: 1 for seconds or a mere order, 1000 or more, None where no clock does.
+
+    What is too late for seconds is taken for the unit in which it lies between 1973 and 2100.
+    """
+    if typical < LATEST:
+        return 1
+    return next((ticks for ticks in _UNITS if _EARLIEST <= typical // ticks < _THIS_CENTURY), None)
 
 
 def in_utc(seconds: int) -> str:
     """'1998-01-17 22:23 UTC'; the number itself where it cannot be seconds since 1970."""
-    if not _EARLIEST <= seconds < _LATEST:
+    if not _EARLIEST <= seconds < LATEST:
         return str(seconds)
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

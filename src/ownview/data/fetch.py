@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -86,13 +85,10 @@ def _from(url: str, entry: Entry, folder: Path, progress: Progress | None) -> Pa
 def _converted(entry: Entry, source: Path) -> Interactions:
     with tempfile.TemporaryDirectory(dir=source.parent, prefix=".unpacking-") as scratch:
         file = source if entry.member is None else unpack(source, entry.member, Path(scratch))
-        data = read(
+        return read(
             file,
             columns=entry.columns,
             name=entry.name,
             separator=entry.separator,
             allow_negative_times=entry.allow_negative_times,
         )
-    if entry.ticks_per_second == 1 or data.timestamp is None:
-        return data
-    return replace(data, timestamp=data.timestamp // entry.ticks_per_second)

@@ -88,6 +88,12 @@ class Ragged:
         index = (start[:, None] + column).clamp(max=len(values) - 1)
         return values[index], column < length[:, None]
 
+    def only(self, kept: Tensor) -> Ragged:
+        """The lists of users for whom [n] is True; those of all others are empty."""
+        lengths = torch.where(kept, self.lengths, 0)
+        offsets = torch.cat([self.offsets[:1], lengths.cumsum(0)])
+        return Ragged(offsets, self.values[torch.repeat_interleave(kept, self.lengths)])
+
     def with_values(self, values: IntArray) -> Ragged:
         """Lists of the same lengths that hold other values: [total], user after user."""
         return Ragged(self.offsets, torch.from_numpy(values))

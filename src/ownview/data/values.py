@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ownview.base.errors import DataError
+from ownview.data.dates import LATEST, ticks_in_a_second
 from ownview.data.interactions import FloatArray, IdArray, IntArray
 from ownview.data.tables import Table
 
@@ -49,14 +50,14 @@ def timestamps(table: Table, positions: list[int], allow_negative: bool) -> IntA
     """Whole seconds (fractions are cut down), or None where the column is empty from top to bottom.
 
     Numbers and ISO dates are accepted, but not both in one file; dates without a zone are UTC. Three
-    positions are year, month and day.
+    positions are year, month and day. Numbers that would be moments after the year 5138 in seconds are milliseconds,
+    microseconds or nanoseconds, as the middle one tells.
     """
     column, position = _time_text(table, positions), positions[0]
     if _all_empty(table, position, column, "timestamp"):
         return None
-    seconds = _numeric_times(table, position, column)
-    if seconds is None:
-        seconds = _iso_times(table, position, column)
+    numbers = _numeric_times(table, position, column)
+    seconds = _iso_times(table, position, column) if numbers is None else _in_seconds(table, position, numbers)
     if not allow_negative:
         _refuse(table, position, seconds < 0, "timestamp", "expected 0 or more (seconds since 1970)", shown=column)
     return seconds.to_numpy().astype(np.int64)
@@ -87,6 +88,16 @@ def _numeric_times(table: Table, position: int, column: pl.Series) -> pl.Series 
     _refuse(table, position, bad, "timestamp", "expected seconds as a number, as in the rows above")
     # Integers do not go through floats: above 2**53 (nanoseconds, say) that would change them.
     return pl.select(pl.coalesce(whole, number.floor().cast(pl.Int64))).to_series()
+
+
+def _in_seconds(table: Table, position: int, numbers: pl.Series) -> pl.Series:
+    """Times by whatever clock they are of."""
+    expected = "expected seconds since 1970, or milliseconds, microseconds or nanoseconds, or an ISO date"
+    middle = int(numbers.sort()[len(numbers) // 2])
+    ticks = ticks_in_a_second(middle)
+    seconds = numbers // (ticks or 1)
+    _refuse(table, position, numbers >= middle if ticks is None else seconds >= LATEST, "timestamp", expected)
+    return seconds
 
 
 def _iso_times(table: Table, position: int, column: pl.Series) -> pl.Series:

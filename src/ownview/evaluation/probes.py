@@ -95,8 +95,16 @@ def leak_probe(
         sentence = "nothing of the users that are asked is trained on, so no negative of theirs can give anything away"
         return Finding("leak", False, sentence, {"told_by": "the split"})
     test = ranker or rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)[1]
-    some = _some_users(test, most_users, seed)
-    standing = some.rank(_NegativeCounts(split, protocol, rounds, seed))
+    excluded = protocol.training_exclusions(split)
+    enough = split.num_items - excluded.lengths >= _NEGATIVES
+    asked = enough[test.users.cpu()].nonzero()[:, 0]
+    without = len(test.users) - len(asked)
+    if not len(asked):
+        sentence = f"no user leaves {_NEGATIVES} items to draw negatives from, so none can give anything away"
+        return Finding("leak", False, sentence, {"told_by": "the data"})
+    some = _some_users(test.of(asked.to(test.device)) if without else test, most_users, seed)
+    sampler = NegativeSampler(excluded.only(enough), split.num_items, _NEGATIVES, split.data.users)
+    standing = some.rank(_NegativeCounts(split, sampler, rounds, seed))
     hits = hit_rate(standing, 10)
     low, high = mean_interval(hits)
     odds = chance_of_hit(standing.candidates - (some.answers - some.met), some.met, 10)
@@ -111,6 +119,8 @@ def leak_probe(
         if fires
         else "; which items are drawn as negatives gives nothing away"
     )
+    if without:
+        sentence += f" ({without} of {len(test.users)} users have too many items for that and were not asked)"
     values: dict[str, float | str] = {"HR@10": reached, "low": low, "high": high, "chance": chance}
     values |= {"NDCG@10": float(ndcg(standing, 10).mean()), "rounds": rounds, "users": len(hits)}
     return Finding("leak", fires, sentence, values)
@@ -165,11 +175,8 @@ class _NegativeCounts:
     depend on who is drawn for beside it, so users of similar length go together: little is drawn for padding.
     """
 
-    def __init__(self, split: Split, protocol: Protocol, rounds: int, seed: int) -> None:
-        self.sampler = NegativeSampler(
-            protocol.training_exclusions(split), split.num_items, _NEGATIVES, split.data.users
-        )
-        self.split, self.rounds, self.seed = split, rounds, seed
+    def __init__(self, split: Split, sampler: NegativeSampler, rounds: int, seed: int) -> None:
+        self.split, self.sampler, self.rounds, self.seed = split, sampler, rounds, seed
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] minus the counts, less a part in [0, 1) of the user's and the item's own."""

@@ -228,9 +228,14 @@ def plan(suite: Suite, runs: Path, rounds: int | None = None, device: str = "aut
     """Every run once: by dataset, then by seed, so that what a stopped suite has can be compared."""
     return [
         _planned(suite, row, data, protocol, seed, runs, rounds, device)
-        for data, seed, row, protocol in product(suite.data, range(suite.seeds), suite.rows, suite.protocols)
-        if seed < row.seeds and protocol in row.protocols
+        for data, seed, row, protocol in asked_of(suite)
     ]
+
+
+def asked_of(suite: Suite) -> list[tuple[str, int, SuiteRow, str]]:
+    """Data, seed, row and protocol of every run."""
+    every = product(suite.data, range(suite.seeds), suite.rows, suite.protocols)
+    return [one for one in every if one[1] < one[2].seeds and one[3] in one[2].protocols]
 
 
 def _planned(

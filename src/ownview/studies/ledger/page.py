@@ -64,7 +64,11 @@ def _counts(found: Sequence[Line]) -> list[str]:
         counts = Counter(line.verdict for line in lines)
         ran = sum(line.verdict.ran for line in lines)
         rows.append([paper, str(len(lines)), f"{ran} ({share(ran, len(lines))})", *(str(counts[one]) for one in kinds)])
-    return table_lines(["paper", "figures", "run", *map(str, kinds)], rows)
+    return [
+        *table_lines(["paper", "figures", "run", *map(str, kinds)], rows),
+        "",
+        "Every figure stands in one column: within .05 are those not within .03, lower and higher are further off.",
+    ]
 
 
 def share(part: int, whole: int) -> str:
