@@ -320,7 +320,9 @@ def test_ls_runs_lists_finished_unfinished_and_unreadable_ones(world: Path, ownv
     assert (found["deep/c"]["rounds"], found["deep/c"]["HR@10"]) == ("3 of 3", None)
     table = ownview("ls", "runs").out.splitlines()
     assert table[0].split() == ["began", "protocol", "rounds", "HR@10", "run"]
-    assert [line.split()[-1] for line in table[2:]] == ["b", "deep/c"], "paths are whole"
+    assert table[2].endswith("  b")
+    assert table[3].endswith("  deep/c  local_epochs=1 embedding_size=4"), "the path is whole, and what is no default"
+    assert found["deep/c"]["settings"] == "local_epochs=1 embedding_size=4"
     assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d  honest", line) for line in table[2:])
 
 

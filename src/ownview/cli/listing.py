@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -28,7 +29,7 @@ from ownview.seam.method import Federated
 from ownview.seam.roles import REPORTED
 from ownview.seam.training import ANY_WORLD
 
-_RUN_COLUMNS = ("name", "method", "data", "began", "protocol", "seed", "rounds", "HR@10")
+_RUN_COLUMNS = ("name", "method", "data", "began", "protocol", "seed", "rounds", "HR@10", "settings")
 
 
 class Kind(StrEnum):
@@ -76,8 +77,8 @@ def command(
 
 
 def _show_runs(rows: list[dict[str, Any]]) -> None:
-    """A line each; the path comes last and is never broken, so that it can be taken as it is."""
-    columns = [name for name in _RUN_COLUMNS if name not in ("name", "method", "data", "seed")]
+    """A line each; the path is never broken, so that it can be taken as it is. What is no default follows it."""
+    columns = [name for name in _RUN_COLUMNS if name not in ("name", "method", "data", "seed", "settings")]
     texts = [{name: "" if row[name] is None else str(row[name]) for name in _RUN_COLUMNS} for row in rows]
     wide = {name: max(len(name), *(len(one[name]) for one in texts)) for name in columns}
     console = Console(highlight=False)
@@ -89,7 +90,7 @@ def _show_runs(rows: list[dict[str, Any]]) -> None:
     line({name: name for name in columns}, "run")
     for one in texts:
         broken = one["method"].startswith("unreadable")
-        line(one, f"{one['name']}  {one['method']}" if broken else one["name"])
+        line(one, "  ".join(filter(None, (one["name"], one["method"] if broken else one["settings"]))))
 
 
 def _methods() -> list[dict[str, Any]]:
@@ -151,7 +152,21 @@ def _runs(folder: Path) -> list[dict[str, Any]]:
         began = datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%d %H:%M")
         told = (
             name, experiment.label(), experiment.data_label(), began, experiment.protocol.name, experiment.seed,
-            f"{len(rounds)} of {experiment.rounds}", _figure(done),
+            f"{len(rounds)} of {experiment.rounds}", _figure(done), _not_defaults(experiment),
         )  # fmt: skip
         rows.append(dict(zip(_RUN_COLUMNS, told, strict=True)))
     return rows
+
+
+def _not_defaults(asked: Experiment) -> str:
+    """Settings as one would type them, but for defaults; all of a method in a file, which is not read for this."""
+    owners: list[tuple[Mapping[str, Any], type[Settings] | None]] = [(asked.settings, MODELS.get(asked.method.lower()))]
+    owners += [(values, PLUGINS.get(name)) for name, values in asked.plugins]
+    owners += [(asked.federation.values(), FederationOptions)]
+    told = []
+    for values, cls in owners:
+        usual = {one.name: plain(one.default) for one in declared(cls)} if cls is not None else {}
+        told += [
+            f"{name}={value}" for name, value in values.items() if name not in usual or plain(value) != usual[name]
+        ]
+    return " ".join(told)
