@@ -92,11 +92,12 @@ def _numeric_times(table: Table, position: int, column: pl.Series) -> pl.Series 
 
 def _in_seconds(table: Table, position: int, numbers: pl.Series) -> pl.Series:
     """Times by whatever clock they are of."""
-    expected = "expected seconds since 1970, or milliseconds, microseconds or nanoseconds, or an ISO date"
-    middle = int(numbers.sort()[len(numbers) // 2])
-    ticks = ticks_in_a_second(middle)
-    seconds = numbers // (ticks or 1)
-    _refuse(table, position, numbers >= middle if ticks is None else seconds >= LATEST, "timestamp", expected)
+    expected = (
+        "expected seconds since 1970, or milliseconds, microseconds or nanoseconds, or an ISO date; a column that is "
+        "none of these is left out by --columns timestamp=-"
+    )
+    seconds = numbers // (ticks_in_a_second(int(numbers.sort()[len(numbers) // 2])) or 1)
+    _refuse(table, position, seconds >= LATEST, "timestamp", expected)
     return seconds
 
 
