@@ -326,6 +326,13 @@ def test_ls_runs_lists_finished_unfinished_and_unreadable_ones(world: Path, ownv
     assert all(re.match(r"\d{4}-\d\d-\d\d \d\d:\d\d  honest", line) for line in table[2:])
 
 
+def test_settings_of_a_run_are_listed_as_one_types_them(world: Path, ownview: Callable[..., Outcome]) -> None:
+    given = ("--rounds", "1", "--set", "local_epochs=1", "--set", "adapter_layers=8,4", "--set", "clients=0.6")
+    assert ownview("run", "fedem", "--data", world, *given, "--out", "runs/a").code == 0
+    (listed,) = object_of(ownview("ls", "runs", "--json"))["runs"]
+    assert listed["settings"] == "local_epochs=1 adapter_layers=8,4 clients=0.6"
+
+
 def test_doctor_reports_versions_devices_and_data(ownview: Callable[..., Outcome]) -> None:
     found = object_of(ownview("doctor", "--json"))
     assert found["ownview"] == __version__

@@ -167,6 +167,12 @@ def _not_defaults(asked: Experiment) -> str:
     for values, cls in owners:
         usual = {one.name: plain(one.default) for one in declared(cls)} if cls is not None else {}
         told += [
-            f"{name}={value}" for name, value in values.items() if name not in usual or plain(value) != usual[name]
+            f"{name}={_typed(value)}"
+            for name, value in values.items()
+            if name not in usual or plain(value) != usual[name]
         ]
     return " ".join(told)
+
+
+def _typed(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -10,9 +10,8 @@ _EARLIEST = 10**8
 LATEST = 10**11
 """The year 5138. Larger ones are milliseconds or finer."""
 
-_THIS_CENTURY = 4_102_444_800
-"""Its end."""
-
+_CENTURY_ENDS = 4_102_444_800
+"""The year 2100."""
 
 _UNITS = (10**3, 10**6, 10**9)
 """Of milliseconds, microseconds and nanoseconds in a second."""
@@ -25,7 +24,7 @@ def ticks_in_a_second(typical: int) -> int | None:
     """
     if typical < LATEST:
         return 1
-    return next((ticks for ticks in _UNITS if _EARLIEST <= typical // ticks < _THIS_CENTURY), None)
+    return next((ticks for ticks in _UNITS if _EARLIEST <= typical // ticks < _CENTURY_ENDS), None)
 
 
 def in_utc(seconds: int) -> str:
