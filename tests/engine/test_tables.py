@@ -36,6 +36,15 @@ EVERY_ROW = torch.arange(ITEMS).expand(CLIENTS, -1)
 
 
 @dataclass(frozen=True)
+class PutWhole:
+    clients: tuple[int, ...]
+
+    def tables(self, shape: tuple[int, ...], seed: int) -> Tensor:
+        generator = torch.Generator().manual_seed(seed)
+        return torch.randn(len(self.clients), ITEMS, *shape, generator=generator)
+
+
+@dataclass(frozen=True)
 class Put:
     clients: tuple[int, ...]
     items: tuple[tuple[int, ...], ...]
@@ -69,26 +78,31 @@ def puts(draw: st.DrawFn) -> Put:
     return Put(clients, items, max(map(len, items), default=0) + draw(st.integers(0, 2)))
 
 
-restarts = st.lists(st.integers(0, CLIENTS - 1), unique=True).map(lambda clients: Restart(tuple(clients)))
-histories = st.lists(puts() | restarts, max_size=8)
+some_clients = st.lists(st.integers(0, CLIENTS - 1), unique=True).map(tuple)
+histories = st.lists(puts() | some_clients.map(Restart) | some_clients.map(PutWhole), max_size=8)
 shapes = st.sampled_from([(), (3,), (2, 2)])
+
+Event = Put | PutWhole | Restart
 
 
 def _base(shape: tuple[int, ...], number: int) -> Tensor:
     return torch.randn(ITEMS, *shape, generator=torch.Generator().manual_seed(1000 + number))
 
 
-def _follow(tables: OverlayTables, history: list[Put | Restart], shape: tuple[int, ...]) -> None:
+def _follow(tables: OverlayTables, history: list[Event], shape: tuple[int, ...]) -> None:
     device = tables.base_of.device
     for number, event in enumerate(history, start=1):
         if isinstance(event, Put):
             tables.put(*(one.to(device) for one in event.arguments(shape, number)))
+            continue
+        clients = torch.tensor(event.clients, dtype=torch.long, device=device)
+        if isinstance(event, PutWhole):
+            tables.put_whole(clients, event.tables(shape, number).to(device))
         else:
-            clients = torch.tensor(event.clients, dtype=torch.long, device=device)
             tables.restart(clients, _base(shape, number).to(device), number)
 
 
-def _by_hand(history: list[Put | Restart], shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+def _by_hand(history: list[Event], shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """The whole tables [n, m, ...], and [n, m] which of their rows are the clients' own."""
     whole, changed = (
         _base(shape, 0).repeat(CLIENTS, 1, *[1] * len(shape)),
@@ -98,6 +112,9 @@ def _by_hand(history: list[Put | Restart], shape: tuple[int, ...]) -> tuple[Tens
         for k, client in enumerate(event.clients):
             if isinstance(event, Restart):
                 whole[client], changed[client] = _base(shape, number), False
+                continue
+            if isinstance(event, PutWhole):
+                whole[client], changed[client] = event.tables(shape, number)[k], True
                 continue
             rows = event.arguments(shape, number)[3]
             for place, item in enumerate(event.items[k]):
@@ -120,7 +137,7 @@ def _fresh(store: type[OverlayTables], shape: tuple[int, ...], device: str) -> O
 @given(history=histories, shape=shapes, seed=st.integers(0, 99))
 @settings(max_examples=80)
 def test_a_store_gives_back_what_was_put(
-    store: type[OverlayTables], device: str, history: list[Put | Restart], shape: tuple[int, ...], seed: int
+    store: type[OverlayTables], device: str, history: list[Event], shape: tuple[int, ...], seed: int
 ) -> None:
     tables = _fresh(store, shape, device)
     _follow(tables, history, shape)
@@ -130,7 +147,10 @@ def test_a_store_gives_back_what_was_put(
     clients, items = torch.randperm(CLIENTS, generator=drawn)[:2], torch.randint(ITEMS, (2, 3), generator=drawn)
     rows = tables.take(clients.to(device), items.to(device))
     assert torch.equal(rows.cpu(), whole[clients[:, None], items])
-    rows.zero_()  # what was taken may be changed
+    every_row = tables.whole(clients.to(device))
+    assert torch.equal(every_row.cpu(), whole[clients])
+    for taken in (rows, every_row):
+        taken.zero_()  # what was taken may be changed
     _assert_holds(tables, whole, changed)
 
 
@@ -138,7 +158,7 @@ def test_a_store_gives_back_what_was_put(
 @given(history=histories, later=histories, shape=shapes)
 @settings(max_examples=80)
 def test_stores_pack_the_same_and_read_each_other(
-    device: str, history: list[Put | Restart], later: list[Put | Restart], shape: tuple[int, ...]
+    device: str, history: list[Event], later: list[Event], shape: tuple[int, ...]
 ) -> None:
     packed = {}
     for store in (DenseTables, SparseTables):

@@ -120,6 +120,8 @@ class CompiledStep:
         like = params[step.names[0]]
         self.taken = torch.zeros(len(like), dtype=torch.long, device=like.device)
         self.factors = [self._factors(part, context.round).to(like) for part in step.parts]
+        self.numbers = list(context.numbers.values())
+        self.standing: dict[int, tuple[list[Tensor], list[list[Tensor]], Tensor, list[Tensor]]] = {}
 
     def _factors(self, part: Step, number: int) -> Tensor:
         return torch.tensor(part.optimizer.factors(self.count, number), dtype=torch.float64)
@@ -138,6 +140,13 @@ class CompiledStep:
 
     def take(self, window: Window, active: int) -> Tensor:
         """Move in place."""
+        if active not in self.standing:
+            self.standing[active] = self._standing(active)
+        samples = [_sized(one, (0, 1)) for one in window.tensors]
+        return self.function(*self.standing[active], samples, self.numbers)
+
+    def _standing(self, active: int) -> tuple[list[Tensor], list[list[Tensor]], Tensor, list[Tensor]]:
+        """Values, memories, steps taken and factors of the first `active` runs: the same tensors in every epoch."""
         here = self.runs.clients(active)
         values = [_sized(value[here], self._axes(name)) for name, value in self.params.items()]
         moving = [name for part in self.step.parts for name in part.names]
@@ -145,10 +154,8 @@ class CompiledStep:
             [_sized(one[here], self._axes(name)) for one in several]
             for name, several in zip(moving, self.memories, strict=True)
         ]
-        samples = [_sized(one, (0, 1)) for one in window.tensors]
-        numbers = list(self.context.numbers.values())
         factors = [_sized(one, axes=(1,)) for one in self.factors]
-        return self.function(values, memories, _sized(self.taken[here]), factors, samples, numbers)
+        return values, memories, _sized(self.taken[here]), factors
 
 
 class _Compiled:

@@ -169,17 +169,13 @@ class Clients:
 
     def whole(self, name: str, clients: Tensor) -> Tensor:
         """[B, m, ...] every row of a client's own table."""
-        return self.tables[name].take(clients, self._every_row(clients))
-
-    def _every_row(self, clients: Tensor) -> Tensor:
-        return torch.arange(self.num_items, device=clients.device).expand(len(clients), -1)
+        return self.tables[name].whole(clients)
 
     def keep(self, clients: Tensor, values: Params) -> None:
         """Store new values of the clients' own, by name [B, ...]; tables are whole."""
         for name, value in values.items():
             if name in self.tables:
-                every = self._every_row(clients)
-                self.tables[name].put(clients, every, torch.ones_like(every, dtype=torch.bool), value)
+                self.tables[name].put_whole(clients, value)
             else:
                 self.own[name][clients] = value.to(self.own[name].dtype)
 
@@ -236,7 +232,8 @@ class Clients:
         if param.role is CHANCE:
             return self._chance(name, clients, download), 0
         if name in self.tables:
-            return self.tables[name].take(clients, self._every_row(clients) if items is None else items), 0
+            table = self.tables[name]
+            return table.whole(clients) if items is None else table.take(clients, items), 0
         if name in self.own:
             return self._own(name, clients, download), 0
         source = self.starts if param.role is FRESH else download.values

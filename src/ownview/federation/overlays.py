@@ -76,6 +76,18 @@ class OverlayTables(ABC):
     def put(self, clients: Tensor, items: Tensor, real: Tensor, rows: Tensor) -> None:
         """Write rows [B, R, ...] of `items` [B, R] where `real` [B, R]; no client and no real item comes twice."""
 
+    def whole(self, clients: Tensor) -> Tensor:
+        """[B, m, ...] every row of each client's table; a new tensor."""
+        return self.take(clients, self._every_row(clients))
+
+    def put_whole(self, clients: Tensor, tables: Tensor) -> None:
+        """Write every row of each client's table [B, m, ...]; no client comes twice."""
+        every = self._every_row(clients)
+        self.put(clients, every, torch.ones_like(every, dtype=torch.bool), tables)
+
+    def _every_row(self, clients: Tensor) -> Tensor:
+        return torch.arange(self.num_items, device=clients.device).expand(len(clients), -1)
+
     def restart(self, clients: Tensor, base: Tensor, number: int) -> None:
         """These clients drop what they changed and stand on a new base with this number."""
         self._drop(clients)
@@ -127,10 +139,7 @@ class OverlayTables(ABC):
 
     def _under(self, clients: Tensor, items: Tensor) -> Tensor:
         """[B, R, ...] the rows of `items` [B, R] in the tables that the clients stand on; a new tensor."""
-        tables = list(self.bases.values())
-        if len(tables) > 1:
-            numbers, which = torch.unique(self.base_of[clients], return_inverse=True)
-            tables = [self.bases[number] for number in numbers.tolist()] or tables[:1]
+        tables, which = self._bases_of(clients)
         if len(tables) == 1:
             return rows_of(tables[0], items)
         rows = tables[0].new_empty(*items.shape, *tables[0].shape[1:])
@@ -138,6 +147,14 @@ class OverlayTables(ABC):
             here = (which == place).nonzero()[:, 0]
             rows[here] = rows_of(table, items[here])
         return rows
+
+    def _bases_of(self, clients: Tensor) -> tuple[list[Tensor], Tensor]:
+        """The tables that any of these clients stands on, and which of them each does [B]."""
+        tables = list(self.bases.values())
+        if len(tables) == 1:
+            return tables, torch.zeros_like(clients)
+        numbers, which = torch.unique(self.base_of[clients], return_inverse=True)
+        return [self.bases[number] for number in numbers.tolist()] or tables[:1], which
 
 
 class DenseTables(OverlayTables):
@@ -168,6 +185,28 @@ class DenseTables(OverlayTables):
         self.values.index_copy_(0, place, rows.reshape(len(place), *self.values.shape[1:]))
         self.changed[place] = True
         self.changed[nowhere] = False
+
+    def whole(self, clients: Tensor) -> Tensor:
+        """[B, m, ...] every row of each client's table, without a look at one row after the other."""
+        own = self._tables.index_select(0, clients)
+        changed = self._marks[clients]
+        changed = changed.reshape(*changed.shape, *[1] * (own.dim() - 2))
+        tables, which = self._bases_of(clients)
+        if len(tables) == 1:
+            return torch.where(changed, own, tables[0], out=own)
+        for place, table in enumerate(tables):
+            here = (which == place).nonzero()[:, 0]
+            own[here] = torch.where(changed[here], own[here], table)
+        return own
+
+    def put_whole(self, clients: Tensor, tables: Tensor) -> None:
+        """Write every row of each client's table [B, m, ...]."""
+        self._tables.index_copy_(0, clients, tables)
+        self._marks[clients] = True
+
+    @property
+    def _tables(self) -> Tensor:
+        return self.values[:-1].view(-1, self.num_items, *self.values.shape[1:])
 
     @property
     def _marks(self) -> Tensor:

@@ -18,6 +18,7 @@ from ownview.engine.epochs import open_with
 from ownview.engine.local import Opened
 from ownview.engine.planning import plan
 from ownview.engine.samples import Foreseen, Samples, draw_samples
+from ownview.engine.threads import in_threads
 from ownview.federation.ahead import Ahead, Attempt
 from ownview.federation.messages import Download, Upload
 from ownview.federation.soundness import names_moved
@@ -146,10 +147,11 @@ class TrainingWork:
         begun = [{name: one.values[name].clone() for name in changing} for one in opened]
         stacks = [(one.values, samples) for one, samples in zip(opened, drawn, strict=True)]
         trained = self.engine.train_all(stacks, context, clients.row_names, lasting=self.lasting)
+        openings = [made for _, made in trained]
+        tables = self._all_rewritten(drawn, [one.beside for one in opened], openings, context)
         uploads = []
-        for samples, one, before, (losses, openings) in zip(drawn, opened, begun, trained, strict=True):
+        for samples, one, before, (losses, _), rewritten in zip(drawn, opened, begun, trained, tables, strict=True):
             values = one.values
-            rewritten = self._rewritten(samples, one.beside, openings, context)
             # A sum is finite only if every term is: one cheap pass.
             sums = [losses, *(values[name].reshape(len(losses), -1).sum(1) for name in params if name in values)]
             self.seen.append((samples.clients, losses, torch.isfinite(torch.stack(sums))))
@@ -167,6 +169,18 @@ class TrainingWork:
             whole[name] = clients.whole(name, samples.clients) if params[name].rows else values[name].clone()
         touched = samples.sampled_rows if self.home.machine.dense else samples.real_rows
         return Upload(samples.identities, samples.sizes, samples.items, touched, rows, whole)
+
+    def _all_rewritten(
+        self,
+        drawn: Sequence[Samples],
+        beside: Sequence[Params],
+        openings: Sequence[tuple[Opened, ...]],
+        context: Context,
+    ) -> Sequence[Params]:
+        """Of every block of a wave; on a CPU every core has one."""
+        stacks = zip(drawn, beside, openings, strict=True)
+        work = [partial(self._rewritten, *stack, context) for stack in stacks]
+        return in_threads(work) if self.home.machine.device.type == "cpu" else [piece() for piece in work]
 
     def _rewritten(self, samples: Samples, beside: Params, openings: tuple[Opened, ...], context: Context) -> Params:
         """Whole tables that openings rewrote, by name [B, m, ...], as they were before touched rows were trained."""
