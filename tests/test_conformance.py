@@ -196,6 +196,7 @@ OPTIONS: dict[str, Federated] = {
     ),
     "regularised": FedMF(regularization=0.05, initial_scale=0.1, batch_size=32, local_epochs=3),
     "distances for similarities": GPFedRec(released=True, guidance=0.3, rate_factor=0.5, batch_size=32, local_epochs=3),
+    "guided over the table": GPFedRec(guided_over="table", rate_factor=0.5, batch_size=32, local_epochs=3),
     "few neighbours": GPFedRec(threshold=1.00001, optimizer="adam", learning_rate=0.01, batch_size=32),
     "two clusters": PerFedRec(clusters=2, layers=0, embedding_size=4, batch_size=32, local_epochs=3),
     "two clusters of users": FedFast(clusters=2, decay=1.0, embedding_size=4, batch_size=32, local_epochs=3),

@@ -29,6 +29,7 @@ class Client:
     bias1: float
     table: Matrix
     guide: Matrix
+    over: str
 
     def before_relu(self, i: int) -> Vector:
         return [
@@ -49,11 +50,9 @@ class Client:
         item_half = [
             [sum(self.table[i][j] * back[i][k] for i in range(ITEMS)) for k in range(HIDDEN)] for j in range(SIZE)
         ]
+        shares = [count / sum(counts) if self.over == "batch" else (count > 0) / ITEMS for count in counts]
         pull = [
-            [
-                2 * GUIDANCE * counts[i] * (self.table[i][j] - self.guide[i][j]) / (sum(counts) * SIZE)
-                for j in range(SIZE)
-            ]
+            [2 * GUIDANCE * shares[i] * (self.table[i][j] - self.guide[i][j]) / SIZE for j in range(SIZE)]
             for i in range(ITEMS)
         ]
         table = [
@@ -95,12 +94,13 @@ CASES = {"alone": (1.0, False, [1, 0]), "together": (0.3, False, [0.5, 0.5]), "s
 
 
 @pytest.mark.parametrize("engine", ["loop", "vector"])
+@pytest.mark.parametrize("over", ["batch", "table"])
 @pytest.mark.parametrize("case", CASES)
-def test_gpfedrec(case: str, engine: str) -> None:
+def test_gpfedrec(case: str, over: str, engine: str) -> None:
     threshold, released, expected_weights = CASES[case]
     method = GPFedRec(
         embedding_size=SIZE, hidden_layers=(HIDDEN,), guidance=GUIDANCE, threshold=threshold, released=released,
-        learning_rate=RATE, rate_factor=FACTOR, negatives=1, local_epochs=EPOCHS,
+        guided_over=over, learning_rate=RATE, rate_factor=FACTOR, negatives=1, local_epochs=EPOCHS,
     )  # fmt: skip
     one = uneven_federation(method, engine)
 
@@ -114,6 +114,7 @@ def test_gpfedrec(case: str, engine: str) -> None:
         Client(
             begun["user"][u], begun["weight0"][u][:SIZE], begun["weight0"][u][SIZE:], begun["bias0"][u],
             [row[0] for row in begun["weight1"][u]], begun["bias1"][u][0], begun["items"][u], begun["guide"][u],
+            over,
         )
         for u in CLIENTS
     ]  # fmt: skip

@@ -5,7 +5,8 @@ Zhang, Long, Zhou, Zhang, Yan and Yang, "GPFedRec: Graph-Guided Personalization 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import ClassVar
 
 from torch import Tensor
@@ -13,6 +14,7 @@ from torch import Tensor
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.network import Network
+from ownview.seam.client import Client
 from ownview.seam.method import Method, cross_entropy
 from ownview.seam.mixing import NeighbourGraph
 from ownview.seam.roles import PRIVATE, Param, personal, private
@@ -24,9 +26,13 @@ from ownview.seam.training import Batch, BeginWith, Context, Params, Phase, Worl
 class GPFedRec(Method):
     """score = MLP([u, q_i]), ReLU inside, with a private user vector u and network, on a table of the client's own.
 
-    loss = mean cross-entropy + lambda mean (q - r)^2, the mean over the batch's samples and the dimensions; r_u is the
-    plain mean of the tables of u's neighbours in the server's graph. Every round the client starts from the mean of all
-    r_u, trains, uploads its table, and predicts with it. The default network is 2d-d-d/2-1.
+    loss = mean cross-entropy + lambda mean (q - r)^2; r_u is the plain mean of the tables of u's neighbours in the
+    server's graph. Every round the client starts from the mean of all r_u, trains, uploads its table, and predicts with
+    it. The default network is 2d-d-d/2-1.
+
+    `guided_over` says what the second mean is over: with `batch` the batch's samples, so that a row of a small batch is
+    drawn far (and thrown past r where the table's rate is high); with `table` all m rows, as the paper has it, of which
+    those of the batch move.
     """
 
     name: ClassVar[str] = "gpfedrec"
@@ -39,6 +45,9 @@ class GPFedRec(Method):
     hidden_layers: tuple[int, ...] = setting((), "widths of hidden layers; none given: d, d/2", low=1)
     guidance: float = setting(
         0.01, "lambda, weight of the distance to the neighbours' mean", low=0, search=Between(1e-4, 1.0, log=True)
+    )
+    guided_over: str = setting(
+        "batch", "what the distance is a mean over: the batch's samples, or all rows", choices=("batch", "table")
     )
     threshold: float = setting(1.0, "tau: neighbours are more similar than this times the mean", above=0)
     released: bool = setting(False, "take the cosine distance for the similarity, as the released code does")
@@ -76,7 +85,21 @@ class GPFedRec(Method):
         """[R] MLP([u, q_i])."""
         return self.network.scores(p)
 
+    def client(self, world: World) -> Client:
+        """The client's half; where the distance is a mean over all rows, its loss knows how many there are."""
+        one = super().client(world)
+        if self.guided_over == "batch":
+            return one
+        return replace(one, work=replace(one.training, loss=partial(self._guided_over_all, world.num_items)))
+
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
-        """[] cross-entropy, and the distance of the batch's rows to the guide's."""
+        """[] cross-entropy, and the mean distance of the batch's samples to the guide."""
+        return self._guided(p, batch, batch.counts / batch.mask.sum())
+
+    def _guided_over_all(self, num_items: int, p: Params, batch: Batch, context: Context) -> Tensor:
+        """[] cross-entropy, and the part that the batch's rows, each once, have in the mean distance of all m rows."""
+        return self._guided(p, batch, (batch.counts > 0).to(batch.counts.dtype) / num_items)
+
+    def _guided(self, p: Params, batch: Batch, weights: Tensor) -> Tensor:
         apart = (p["items"] - p["guide"]).square().mean(-1)
-        return cross_entropy(self.scores(p), batch) + self.guidance * (batch.counts @ apart) / batch.mask.sum()
+        return cross_entropy(self.scores(p), batch) + self.guidance * (weights @ apart)
