@@ -178,14 +178,14 @@ class TrainingWork:
         context: Context,
     ) -> Sequence[Params]:
         """Of every block of a wave; on a CPU every core has one."""
+        if not any(openings):
+            return [{} for _ in drawn]
         stacks = zip(drawn, beside, openings, strict=True)
         work = [partial(self._rewritten, *stack, context) for stack in stacks]
         return in_threads(work) if self.home.machine.device.type == "cpu" else [piece() for piece in work]
 
     def _rewritten(self, samples: Samples, beside: Params, openings: tuple[Opened, ...], context: Context) -> Params:
         """Whole tables that openings rewrote, by name [B, m, ...], as they were before touched rows were trained."""
-        if not openings:
-            return {}
         tables = {name: self.home.clients.whole(name, samples.clients) for name in self.home.clients.tables} | beside
         changed: Params = {}
         for one in openings:
