@@ -63,7 +63,9 @@ def _counts(found: Sequence[Line]) -> list[str]:
     for paper, lines in every.items():
         counts = Counter(line.verdict for line in lines)
         ran = sum(line.verdict.ran for line in lines)
-        rows.append([paper, str(len(lines)), f"{ran} ({share(ran, len(lines))})", *(str(counts[one]) for one in kinds)])
+        # Spaces at which no line is broken: columns are narrow.
+        told = f"{ran} ({share(ran, len(lines))})".replace(" ", "\xa0")
+        rows.append([paper, str(len(lines)), told, *(str(counts[one]) for one in kinds)])
     return [
         *table_lines(["paper", "figures", "run", *map(str, kinds)], rows),
         "",
