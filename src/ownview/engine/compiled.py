@@ -45,6 +45,9 @@ COMPILES_BESIDE_THREADS = torch.__version__ >= "2.13"
 Whole = Callable[..., Tensor]
 """A step as one function; see `_whole`."""
 
+Standing = tuple[list[Tensor], list[list[Tensor]], Tensor, list[Tensor]]
+"""What a step takes besides samples and numbers: values, memories, steps taken and factors; see `_whole`."""
+
 Compiling = Callable[[Whole], Whole | None]
 """A plain function -> the same, but fast; None where there is no way."""
 
@@ -121,7 +124,7 @@ class CompiledStep:
         self.taken = torch.zeros(len(like), dtype=torch.long, device=like.device)
         self.factors = [self._factors(part, context.round).to(like) for part in step.parts]
         self.numbers = list(context.numbers.values())
-        self.standing: dict[int, tuple[list[Tensor], list[list[Tensor]], Tensor, list[Tensor]]] = {}
+        self.standing: dict[int, Standing] = {}
 
     def _factors(self, part: Step, number: int) -> Tensor:
         return torch.tensor(part.optimizer.factors(self.count, number), dtype=torch.float64)
@@ -145,8 +148,8 @@ class CompiledStep:
         samples = [_sized(one, (0, 1)) for one in window.tensors]
         return self.function(*self.standing[active], samples, self.numbers)
 
-    def _standing(self, active: int) -> tuple[list[Tensor], list[list[Tensor]], Tensor, list[Tensor]]:
-        """Values, memories, steps taken and factors of the first `active` runs: the same tensors in every epoch."""
+    def _standing(self, active: int) -> Standing:
+        """Of the first `active` runs: the same tensors in every epoch."""
         here = self.runs.clients(active)
         values = [_sized(value[here], self._axes(name)) for name, value in self.params.items()]
         moving = [name for part in self.step.parts for name in part.names]
