@@ -22,7 +22,7 @@ from ownview.base.files import make_folder
 from ownview.config.layers import Layer, check, merged, require_known
 from ownview.config.presets.loading import preset
 from ownview.registry import MODELS, PLUGINS
-from ownview.runs.batch import OnFinished, Task, Told, run_each
+from ownview.runs.batch import OnFailure, OnFinished, Task, Told, run_each
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.lock import sole_worker
@@ -54,6 +54,7 @@ def carry_out(
     on_round: Told,
     threads: int | None = None,
     on_finished: OnFinished | None = None,
+    on_failure: OnFailure | None = None,
 ) -> dict[Path, str]:
     """Run what is not there yet; the folders of runs that failed, and why.
 
@@ -65,13 +66,20 @@ def carry_out(
         on_round: told after every round of every run.
         threads: of each run; an equal share of the cores where None.
         on_finished: told of every run once it has finished; may remove its folder.
+        on_failure: told of every run that fails by itself, while the others go on.
     """
     failures: dict[Path, str] = {}
+
+    def failed(folder: Path, reason: str) -> None:
+        failures[folder] = reason
+        if on_failure is not None:
+            on_failure(folder, reason)
+
     place = work[0][1].parent
     make_folder(place)
     with sole_worker(place):
         run_each(
-            work, jobs=jobs, memory=memory, data_dir=data_dir, on_round=on_round, on_failure=failures.__setitem__,
+            work, jobs=jobs, memory=memory, data_dir=data_dir, on_round=on_round, on_failure=failed,
             on_finished=on_finished, threads=threads, go_on="the same command goes on",
         )  # fmt: skip
     return failures

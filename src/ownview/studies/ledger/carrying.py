@@ -1,4 +1,4 @@
-"""Carrying the ledger's runs out: what is known is not run again, and every run is taken up as soon as it has finished.
+"""Carrying the ledger's runs out: what is known is not run again, and every run is noted as soon as it ended or failed.
 
 The folder of runs has a record of its own, ledger.json, which is written anew after every run: the same command goes on
 where it was stopped or killed, also where the runs' folders are gone.
@@ -140,13 +140,11 @@ def carry(
         keeper.take_up([by_folder[folder]], remove=remove)
         on_finished(by_folder[folder])
 
-    failures = carry_out(
+    return carry_out(
         [(one.planned.experiment, one.planned.folder) for one in runs],
         jobs=jobs, memory=memory, data_dir=data_dir, on_round=on_round, on_finished=finished, threads=1,
+        on_failure=lambda folder, reason: keeper.leave_out(by_folder[folder], reason),
     )  # fmt: skip
-    for folder, reason in failures.items():
-        keeper.leave_out(by_folder[folder], reason)
-    return failures
 
 
 def recorded(folder: Path, record: Record) -> Record:
