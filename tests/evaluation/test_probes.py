@@ -16,7 +16,7 @@ from ownview.data.catalog import min_interactions
 from ownview.data.negatives import NegativeSampler
 from ownview.data.splits import Split
 from ownview.evaluation.findings import selection_mark
-from ownview.evaluation.probes import _NegativeCounts, audit, duplicate_probe, leak_probe, time_probe
+from ownview.evaluation.probes import _NegativeCounts, answers_probe, audit, duplicate_probe, leak_probe, time_probe
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol, custom
 
 
@@ -99,6 +99,20 @@ def test_the_duplicate_probe_counts_pairs_that_are_trained_on() -> None:
     assert not duplicate_probe(HONEST.prepare(data)).fires
 
 
+@pytest.mark.parametrize(("users", "share", "fires"), [(40, 0.5, True), (16, 0.5, False)])
+def test_the_answers_probe_tells_where_one_item_decides(users: int, share: float, fires: bool) -> None:
+    # Everybody has items of their own; every other user's last one is the same.
+    user = np.repeat(np.arange(users), 5)
+    item = np.arange(len(user))
+    item[4::10] = len(user)
+    data = Interactions.from_rows("alike", user, item, timestamp=np.arange(len(user)))
+    found = answers_probe(PAPER.prepare(data))
+    assert (found.values["share"], found.values["users"], found.fires) == (share, users // 2, fires)
+    assert (
+        f"one item is the answer for 50.0% of the users that are asked ({users // 2} of {users})" in found.sentence
+    ) is fires
+
+
 @pytest.mark.parametrize(("times", "share", "fires"), [("real", 0.0, False), ("tied", 1.0, True), ("none", 1.0, True)])
 def test_the_time_probe(times: str, share: float, fires: bool) -> None:
     found = time_probe(HONEST.prepare(_data(times=times)))
@@ -115,7 +129,7 @@ def test_audit_on_the_command_line(ownview: Callable[..., Outcome]) -> None:
     assert done.code == 0
     found = json.loads(done.out)
     assert {finding["probe"]: finding["fires"] for finding in found["findings"]} == {
-        "leak": True, "duplicates": False, "time": False, "selection": False,
+        "leak": True, "duplicates": False, "answers": False, "time": False, "selection": False,
         "sanity-random": False, "sanity-constant": False, "sanity-shuffle": False,
     }  # fmt: skip
 
@@ -140,3 +154,6 @@ def test_on_the_papers_data(real_data: Callable[[str], Interactions]) -> None:
     assert not any(finding.fires for name, finding in tags.items() if name.startswith("sanity"))
     assert not duplicate_probe(prepared("lastfm-2k-tags", HONEST)).fires
     assert time_probe(prepared("filmtrust", HONEST)).fires
+    assert answers_probe(prepared("filmtrust", PAPER)).values == {"share": 350 / 1002, "users": 350}
+    assert not answers_probe(prepared("filmtrust", HONEST)).fires
+    assert not answers_probe(prepared("ml-100k", PAPER)).fires

@@ -33,6 +33,10 @@ _CLEARLY = 3.0
 """Standard errors above chance from which on the leak probe fires: by chance alone once in 700 audits."""
 
 
+_SAME_SHARE, _SAME_USERS = 0.1, 10
+"""Share of the users that are asked, and how many, who must have one answer in common before that is worth a word."""
+
+
 STEPS = 6
 """Of an audit: groups of probes, each told when it is done."""
 
@@ -53,7 +57,7 @@ def audit(
     _, test = rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)
     steps: dict[str, Callable[[], list[Finding]]] = {
         "leak": lambda: [leak_probe(split, protocol, rounds=rounds, seed=seed, most_users=most_users, ranker=test)],
-        "repeated pairs": lambda: [duplicate_probe(split)],
+        "held-out pairs": lambda: [duplicate_probe(split), answers_probe(split)],
         "times": lambda: [time_probe(split)],
         "questions of time": lambda: list(time_probes(split, protocol, test, seed)),
         "selection": lambda: [selection_mark(protocol)],
@@ -138,6 +142,27 @@ def duplicate_probe(split: Split) -> Finding:
         else "no held-out pair stands in training"
     )
     return Finding("duplicates", bool(seen), sentence, {"share": float(seen)})
+
+
+def answers_probe(split: Split) -> Finding:
+    """Share of the users that are asked who have the same answer: where it is large, one item decides a table.
+
+    Data without times has it where items stand in the file in the order in which everybody met them: the last of those
+    is the latest of everybody who has it.
+    """
+    relevant, asked = split.test.relevant, len(split.test.users)
+    owners = torch.repeat_interleave(relevant.lengths)
+    answers = torch.unique(owners * split.num_items + relevant.values) % split.num_items
+    most = int(torch.bincount(answers, minlength=1).max())
+    share = most / max(asked, 1)
+    fires = share > _SAME_SHARE and most >= _SAME_USERS
+    sentence = (
+        f"one item is the answer for {share:.1%} of the users that are asked ({most} of {asked}); a method that "
+        "ranks it well for all looks good, whatever else it learnt"
+        if fires
+        else f"no item is the answer for more than {share:.1%} of the users that are asked"
+    )
+    return Finding("answers", fires, sentence, {"share": share, "users": most})
 
 
 def time_probe(split: Split) -> Finding:
