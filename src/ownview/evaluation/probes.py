@@ -147,8 +147,8 @@ def duplicate_probe(split: Split) -> Finding:
 def answers_probe(split: Split) -> Finding:
     """Share of the users that are asked who have the same answer: where it is large, one item decides a table.
 
-    Data without times has it where items stand in the file in the order in which everybody met them: the last of those
-    is the latest of everybody who has it.
+    Data without times may have it where items that many people know come first in the file: the last of these is then
+    taken for the latest item of most people who have it.
     """
     relevant, asked = split.test.relevant, len(split.test.users)
     owners = torch.repeat_interleave(relevant.lengths)
