@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from ownview.engine.replay import Pool, Recorder, Repeated
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.parts.row_sums import weighted_row_sums
+from ownview.runs.batch import run_each
+from ownview.runs.experiment import Experiment
 from ownview.seam import adam_kernel
 from ownview.seam.optimizers import Adam
 from ownview.testing import CHECKS
@@ -189,3 +192,17 @@ def test_weighted_sums_of_rows_and_their_slopes_on_cuda(rows: int, width: int) -
     of_table, of_weights = torch.vmap(torch.func.grad(one, argnums=(0, 1)))(table, weights)
     torch.testing.assert_close(of_table, weights[..., None] * slopes, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(of_weights, table @ slopes, rtol=1e-12, atol=1e-12)
+
+
+def test_a_run_gives_its_memory_back_before_the_next_begins(tmp_path: Path) -> None:
+    """Several processes share a GPU; what lies idle in one of them is lacking in the others."""
+    experiment = Experiment("pfedclr", rounds=1, device="cuda")
+    lay_idle: list[int] = []
+
+    def note_idle(*_: object) -> None:
+        lay_idle.append(torch.cuda.memory_reserved() - torch.cuda.memory_allocated())
+
+    run_each([(experiment, tmp_path / "one")], jobs=1, memory="4GB", data_dir=None, on_round=note_idle)
+    note_idle()
+    during, afterwards = lay_idle
+    assert afterwards < during / 2

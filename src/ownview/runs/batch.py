@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -284,3 +285,12 @@ def _one(task: Task, memory: str, data_dir: Path | None, go_on: str, on_round: O
         if not lacks_memory(error):
             raise
         raise DeviceError(NO_MEMORY) from error
+    finally:
+        _give_back()
+
+
+def _give_back() -> None:
+    """Give the GPU memory back that a run no longer needs: a process keeps it otherwise, and runs beside it lack it."""
+    if torch.cuda.is_available():
+        gc.collect()  # what a run held may hold itself
+        torch.cuda.empty_cache()
