@@ -164,6 +164,7 @@ class _Batch:
                 except OwnviewError as error:
                     if not self._excused(_Failure.of(task[1], error)):
                         raise
+                _give_back()
                 if signals.received:
                     raise self._stopped(128 + signals.received)
 
@@ -262,11 +263,13 @@ def _apart(task: Task, memory: str, data_dir: Path | None, go_on: str, news: New
 
     if stop.is_set():
         return None
+    failure = None
     try:
         _one(task, memory, data_dir, go_on, on_round)
     except OwnviewError as error:
-        return _Failure.of(task[1], error)
-    return None
+        failure = _Failure.of(task[1], error)
+    _give_back()
+    return failure
 
 
 def _one(task: Task, memory: str, data_dir: Path | None, go_on: str, on_round: OnRound) -> None:
@@ -285,12 +288,13 @@ def _one(task: Task, memory: str, data_dir: Path | None, go_on: str, on_round: O
         if not lacks_memory(error):
             raise
         raise DeviceError(NO_MEMORY) from error
-    finally:
-        _give_back()
 
 
 def _give_back() -> None:
-    """Give the GPU memory back that a run no longer needs: a process keeps it otherwise, and runs beside it lack it."""
+    """Give the GPU memory back that a run no longer needs: a process keeps it otherwise, and runs beside it lack it.
+
+    Where a run failed, not before its error is gone: that holds what the run held.
+    """
     if torch.cuda.is_available():
         gc.collect()  # what a run held may hold itself
         torch.cuda.empty_cache()
