@@ -115,3 +115,30 @@ def test_titles_that_are_alike_in_brackets_only_are_told_apart() -> None:
     assert names.find("it (2017)").position == 1
     with pytest.raises(DataError, match="'it' may be 'It \\(1990\\)' \\(id a\\) or 'It \\(2017\\)' \\(id b\\)"):
         names.find("it")
+
+
+def test_every_item_has_a_name_that_finds_it(names: ItemNames) -> None:
+    for position in range(len(names.data.items)):
+        name = names.name_of(position)
+        assert name is not None
+        assert names.find(name).position == position
+    emma = names.find("id:i4").position
+    assert names.name_of(emma) == names.data.title(emma), "whole titles differ by their authors"
+
+
+@pytest.mark.parametrize(
+    ("ids", "titles", "expected"),
+    [
+        (["a", "b"], ["Same", "Same"], "id:a"),
+        (["a", "b"], ["One; two", "Other"], "id:a"),
+        (["a;1", "b"], ["Its title", "Other"], "Its title"),
+        (["a;1", "b"], None, None),
+        (["7", "8"], ["8", "7"], "id:7"),
+    ],
+)
+def test_a_title_that_is_not_enough_gives_way_to_the_id(
+    ids: list[str], titles: list[str] | None, expected: str | None
+) -> None:
+    users, items = np.array(["u", "u"], dtype=object), np.array(ids, dtype=object)
+    by_item = None if titles is None else dict(zip(ids, titles, strict=True))
+    assert ItemNames(Interactions.from_rows("two", users, items, titles=by_item)).name_of(0) == expected

@@ -95,6 +95,36 @@ def test_ids_that_are_not_plain_integers_stay_text(write: Write, ids: list[str],
     assert data.items.tolist() == [5]
 
 
+def test_blanks_around_ids_are_no_part_of_them(write: Write) -> None:
+    titles = write("titles.csv", "item,title\n 5 ,Five\n")
+    data = read(write("a.csv", "user, item\nann, 5\nann ,5\n bo,6\n"), titles=titles)
+    assert data.users.tolist() == ["ann", "bo"]
+    assert data.items.tolist() == [5, 6]
+    assert data.titles is not None
+    assert data.titles[0] == "Five"
+
+
+def test_columns_with_one_name_are_refused_unless_given_by_number(write: Write) -> None:
+    path = write("a.csv", "user,item,timestamp,note,note,timestamp\n1,2,5,x,y,100\n")
+    told = (
+        r"a\.csv: line 1: 2 columns are called 'timestamp'; expected one for timestamp; .* --columns timestamp=2 or 5"
+    )
+    with pytest.raises(DataError, match=told):
+        read(path)
+    with pytest.raises(DataError, match=told):
+        read(path, columns={"timestamp": "timestamp"})
+    chosen = read(path, columns={"timestamp": "5"})
+    assert chosen.timestamp is not None
+    assert chosen.timestamp.tolist() == [100]
+    assert read(path, columns={"timestamp": "-"}).timestamp is None
+
+
+def test_one_column_cannot_be_user_and_item(write: Write) -> None:
+    path = write("a.csv", "user,item\n1,2\n")
+    with pytest.raises(DataError, match=r"a\.csv: line 1: column 'item' is both user and item; expected two columns"):
+        read(path, columns={"user": "item", "item": "item"})
+
+
 def test_integers_beyond_64_bits_stay_text(write: Write) -> None:
     data = read(write("a.csv", "user,item\n1,99999999999999999999\n1,-3\n"))
     assert data.items.tolist() == ["99999999999999999999", "-3"]

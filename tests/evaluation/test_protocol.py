@@ -258,7 +258,7 @@ def test_data_with_nobody_left_is_an_error(base: Protocol) -> None:
 
 
 def test_data_of_repeats_alone_is_an_error() -> None:
-    with pytest.raises(DataError, match="rows: no user has 3"):
+    with pytest.raises(DataError, match="rows: no user has 3 different items or more"):
         HONEST.prepare(build([("a", "p"), ("a", "q")] * 4))
 
 
@@ -267,8 +267,8 @@ def test_untimed_data_is_told_after_what_was_dropped() -> None:
     dropped = "1 of 2 users with fewer than 3 interactions dropped"
     assert HONEST.prepare(data).notes == (
         dropped,
-        "no timestamps: the held-out items are drawn at random (seeded); if a user's rows are in time order, say so "
-        "with the protocol setting untimed = rows",
+        "no timestamps: the held-out items are drawn at random (seeded); if a user's rows are in time order, give "
+        "them a column timestamp that counts them (1, 2, 3, ...), or use a protocol with untimed = rows",
     )
     assert PAPER.prepare(data).notes == (
         dropped,

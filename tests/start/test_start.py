@@ -70,6 +70,19 @@ def test_a_file_becomes_lists_report_and_page(ownview: Callable[..., Outcome]) -
         assert ownview(*words).code == 0, words
 
 
+def test_ratings_are_said_to_count_for_nothing(ownview: Callable[..., Outcome]) -> None:
+    told = "note: ratings are not looked at: every row counts as an item that was taken"
+    header, *rows = Path("shop.csv").read_text().splitlines()
+    rated = [f"{header},rating", *(f"{row},1" for row in rows)]
+    Path("rated.csv").write_text("\n".join(rated) + "\n")
+    without, with_ratings = (ownview("start", name, *QUICK[2:]) for name in ("shop.csv", "rated.csv"))
+    assert (without.code, with_ratings.code) == (0, 0)
+    assert told not in without.out
+    assert told in with_ratings.out
+    lists = [Path(f"runs/start-{name}/lists.csv").read_bytes() for name in ("shop", "rated")]
+    assert lists[0] == lists[1]
+
+
 def test_the_same_command_goes_on_and_ends_the_same(ownview: Callable[..., Outcome]) -> None:
     assert ownview(*QUICK).code == 0
     whole = files(PLACE)

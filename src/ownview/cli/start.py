@@ -15,6 +15,7 @@ from ownview.cli.options import RUNS, Columns, Memory
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.data.columns import parse_columns
+from ownview.data.matching import ItemNames
 from ownview.data.readers import name_of
 from ownview.evaluation.probes import STEPS
 from ownview.registry import BASELINES
@@ -68,7 +69,8 @@ def _describe(console: Console, steps: Steps) -> None:
     )
     order = {"times": "with times", "rows": "in order, without times", "none": "without times"}[split.order]
     console.print(f"  {counts}, {order}; titles: {'yes' if data.titles else 'none, ids are shown'}", markup=False)
-    for note in split.notes:
+    taken = "ratings are not looked at: every row counts as an item that was taken"
+    for note in (*([] if data.rating is None else [taken]), *split.notes):
         console.print(f"  note: {note}", markup=False)
 
 
@@ -125,10 +127,11 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     made = steps.page(model)
     told = f"left out: {made}" if isinstance(made, str) else f"{made.path}: {readable(made.bytes)}"
     console.print(f"  {told}", soft_wrap=True, markup=False)
-    place, user, title = map(shlex.quote, (str(folder.model), str(steps.data.users[0]), steps.data.title(0)))
+    place, user = map(shlex.quote, (str(folder.model), str(steps.data.users[0])))
     console.print(f"\nEverything is in {folder.path}. Next:", soft_wrap=True, markup=False)
     console.print(f"  ownview recommend {place} --user {user}", soft_wrap=True, markup=False)
-    console.print(f"  ownview recommend {place} --history {title}", soft_wrap=True, markup=False)
+    if (name := ItemNames(steps.data).name_of(0)) is not None:
+        console.print(f"  ownview recommend {place} --history {shlex.quote(name)}", soft_wrap=True, markup=False)
 
 
 def _step(console: Console, number: int, what: str) -> None:

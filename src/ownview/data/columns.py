@@ -97,6 +97,7 @@ def locate(
     missing = [key for key in REQUIRED if key not in found]
     if missing:
         raise DataError(_missing_message(path, header, missing[0]))
+    _require_one_each(path, header, found, columns or {})
     return found
 
 
@@ -164,6 +165,24 @@ def _position(path: Path, header: Sequence[str], key: str, name: str) -> int:
     if _is_number(name) and int(name) < len(header):
         return int(name)
     raise DataError(f"{path}: line 1: no column {name!r} for {key}; found {named(header)}{suggestion(name, plain)}")
+
+
+def _require_one_each(
+    path: Path, header: Sequence[str], found: Mapping[str, Sequence[int]], columns: Mapping[str, str]
+) -> None:
+    """Refuse a column that is called like another, unless it is given by number, and one that is both user and item."""
+    names = [field.strip() for field in header]
+    for key, positions in found.items():
+        for name in (names[place] for place in positions):
+            if names.count(name) > 1 and not _is_number(columns.get(key, name)):
+                places = [str(place) for place, other in enumerate(names) if other == name]
+                raise DataError(
+                    f"{path}: line 1: {len(places)} columns are called {name!r}; expected one for {key}; "
+                    f"name it by its number, counted from 0: --columns {key}={' or '.join(places)}"
+                )
+    if found["user"] == found["item"]:
+        both = names[found["user"][0]]
+        raise DataError(f"{path}: line 1: column {both!r} is both user and item; expected two columns")
 
 
 def _missing_message(path: Path, header: Sequence[str], key: str) -> str:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import difflib
 import re
 import unicodedata
+from contextlib import suppress
 from functools import cached_property
 from typing import NamedTuple
 
 from ownview.base.errors import DataError
 from ownview.data.interactions import Interactions
+
+SEPARATOR = ";"
+"""Between the items of a history in one text."""
 
 BY_ID = "id:"
 """In front of a name: what follows is an id and no title."""
@@ -72,6 +76,17 @@ class ItemNames:
                 f"history: {given!r} may be {self._listed(found)}; write more of the title, or {BY_ID} and its id"
             )
         return self._match(given, found[0])
+
+    def name_of(self, position: int) -> str | None:
+        """What an item is found by in a list of names: its title, or its id where others have the title too.
+
+        None where neither will do, because the sign between names stands in both.
+        """
+        for name in (self.data.title(position), f"{BY_ID}{self.data.items[position]}"):
+            with suppress(DataError):
+                if SEPARATOR not in name and self.find(name).position == position:
+                    return name
+        return None
 
     def _match(self, given: str, position: int) -> Match:
         return Match(given, position, self.data.title(position))

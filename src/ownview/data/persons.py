@@ -13,15 +13,12 @@ from ownview.base.errors import DataError
 from ownview.data import values
 from ownview.data.columns import locate_known, named
 from ownview.data.interactions import IntArray
-from ownview.data.matching import ItemNames, Match
+from ownview.data.matching import SEPARATOR, ItemNames, Match
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.tables import read_table
 from ownview.data.timeline import Timeline
-
-SEPARATOR = ";"
-"""Between the items of a history in one text."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -133,8 +133,8 @@ def by_time(data: Interactions, *, ties: str, untimed: str, seed: int) -> tuple[
         note = "no timestamps: the order in which items first appear in the file stands for time"
         return time_order(data, data.item, ties=ties, seed=seed), "none", (note,)
     note = (
-        "no timestamps: the held-out items are drawn at random (seeded); if a user's rows are in time order, say so "
-        "with the protocol setting untimed = rows"
+        "no timestamps: the held-out items are drawn at random (seeded); if a user's rows are in time order, give them "
+        "a column timestamp that counts them (1, 2, 3, ...), or use a protocol with untimed = rows"
     )
     return time_order(data, hash_of_pairs(data, seed), ties=ties, seed=seed), "none", (note,)
 

@@ -24,7 +24,7 @@ def read_titles(path: Path, items: IdArray) -> dict[Any, str]:
     for key in ("item", "title"):
         if key not in where:
             raise DataError(f"{path}: line 1: no {key} column; found {named(header)}; expected item,title")
-    ids = table.frame.to_series(where["item"]).to_list()
+    ids = table.frame.to_series(where["item"]).str.strip_chars().to_list()
     names = table.frame.to_series(where["title"]).to_list()
     creators = table.frame.to_series(where["creator"]).to_list() if "creator" in where else [""] * len(ids)
     labels = _labels(ids, names, creators)

@@ -21,12 +21,13 @@ _LARGEST_TIME = 2.0**62
 def ids(table: Table, position: int, name: str) -> IdArray:
     """Ids as the source has them: int64 when every one is written as an integer, else text.
 
-    '007', '+7' and '7.0' are not how an integer is written, so they keep the whole column text.
+    '007', '+7' and '7.0' are not how an integer is written, so they keep the whole column text. Blanks around an
+    id are no part of it: 'ann' and 'ann ' are one.
     """
     import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
 
-    column = table.frame.to_series(position)
-    _refuse(table, position, column.str.strip_chars() == "", f"no {name}", "expected an id in every row")
+    column = table.frame.to_series(position).str.strip_chars()
+    _refuse(table, position, column == "", f"no {name}", "expected an id in every row")
     as_integer = column.cast(pl.Int64, strict=False)
     if bool((as_integer.cast(pl.String) == column).fill_null(False).all()):
         return as_integer.to_numpy().astype(np.int64)

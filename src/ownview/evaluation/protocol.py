@@ -146,7 +146,8 @@ class Protocol(Settings):
             notes.append(f"{repeated} repeated (user, item) rows kept: a held-out pair may also stand in training")
         if not len(kept):
             advice = "; lower min_interactions" if fewest > FEWEST else ": one each to train on, validate and test"
-            raise DataError(f"{data.name}: no user has {fewest} interactions or more{advice}")
+            what = "different items" if len(data.with_at_least(fewest)) else "interactions"
+            raise DataError(f"{data.name}: no user has {fewest} {what} or more{advice}")
         split = SPLITS[self.split](self, kept)
         return replace(split, notes=(*notes, *split.notes))
 

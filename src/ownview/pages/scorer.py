@@ -94,6 +94,12 @@ class Model:
 
 
 if __name__ == "__main__":
-    for item, title, score in Model().recommend(sys.argv[1:]):
+    model, history = Model(), sys.argv[1:]
+    unknown = [item for item in history if item not in model.place]
+    if unknown or not history:
+        found = f"no item has the id {unknown[0]!r}" if unknown else "no ids"
+        sys.stderr.write(f"scorer.py: {found}; expected ids of items.csv, the latest last\n")
+        sys.exit(2)
+    for item, title, score in model.recommend(history):
         plain = "".join(letter if letter.isprintable() else "?" for letter in f"{item}  {title}")
         sys.stdout.write(f"{score:9.4f}  {plain}\n")
