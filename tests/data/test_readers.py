@@ -170,7 +170,7 @@ def test_times_in_finer_units_are_seconds(write: Write, zeros: int) -> None:
 @pytest.mark.parametrize(
     ("times", "line", "value"),
     [
-        (("1600000000", "1600086400", "9000000000000000000"), 4, "9000000000000000000"),
+        (("5", "6", "9000000000000000000"), 4, "9000000000000000000"),
         (("20231114221300", "20231114221400", "20231114221500"), 2, "20231114221300"),
     ],
 )
@@ -180,6 +180,31 @@ def test_times_of_no_clock_are_refused(write: Write, times: tuple[str, ...], lin
         DataError, match=rf"line {line}, column 'timestamp': timestamp '{value}'; expected seconds since"
     ):
         read(write("a.csv", "user,item,timestamp\n" + rows))
+
+
+@pytest.mark.parametrize(
+    ("times", "value", "unit"),
+    [
+        (("1600000000", "1600086400", "9000000000000000000"), "9000000000000000000", "seconds"),
+        (("1600000000", "1600086400", "1600086401000"), "1600086401000", "seconds"),
+        (("1600000000000", "1600086400000", "1600086401"), "1600086401", "milliseconds"),
+        (("1600000000000000", "1600086400000000", "1600086401000"), "1600086401000", "microseconds"),
+    ],
+)
+def test_times_in_two_units_are_refused(write: Write, times: tuple[str, ...], value: str, unit: str) -> None:
+    """The last of them would be of the year 5138 or of 1970."""
+    rows = "".join(f"1,{item},{time}\n" for item, time in enumerate(times))
+    with pytest.raises(
+        DataError,
+        match=rf"line 4, column 'timestamp': timestamp '{value}'; most rows are in {unit}, .*expected one unit",
+    ):
+        read(write("a.csv", "user,item,timestamp\n" + rows))
+
+
+def test_times_of_an_order_and_zeros_are_no_other_unit(write: Write) -> None:
+    for times in (("1", "2", "3"), ("0", "1600000000000", "1600086400000"), ("99", "100", "1600000000")):
+        rows = "".join(f"1,{item},{time}\n" for item, time in enumerate(times))
+        assert read(write("a.csv", "user,item,timestamp\n" + rows)).timestamp is not None
 
 
 def test_negative_times_only_where_allowed(write: Write) -> None:

@@ -70,6 +70,14 @@ def test_a_file_becomes_lists_report_and_page(ownview: Callable[..., Outcome]) -
         assert ownview(*words).code == 0, words
 
 
+def test_how_many_items_have_titles_is_told(ownview: Callable[..., Outcome]) -> None:
+    Path("plain.csv").write_text(Path("shop.csv").read_text().replace(",title,", ",note,"))
+    Path("titles.csv").write_text("item,title\n3,Three\n4,Four\n77,Nowhere\n")
+    assert "titles: none, ids are shown" in ownview("start", "plain.csv", *QUICK[2:], "--out", "one").out
+    some = ownview("start", "plain.csv", "--titles", "titles.csv", *QUICK[2:], "--out", "two")
+    assert "titles: 2 of 24\n" in some.out
+
+
 def test_ratings_are_said_to_count_for_nothing(ownview: Callable[..., Outcome]) -> None:
     told = "note: ratings are not looked at: every row counts as an item that was taken"
     header, *rows = Path("shop.csv").read_text().splitlines()
@@ -79,6 +87,7 @@ def test_ratings_are_said_to_count_for_nothing(ownview: Callable[..., Outcome]) 
     assert (without.code, with_ratings.code) == (0, 0)
     assert told not in without.out
     assert told in with_ratings.out
+    assert "titles: yes" in without.out
     lists = [Path(f"runs/start-{name}/lists.csv").read_bytes() for name in ("shop", "rated")]
     assert lists[0] == lists[1]
 

@@ -22,6 +22,7 @@ from ownview.registry import BASELINES
 from ownview.start.folder import StartFolder
 
 if TYPE_CHECKING:
+    from ownview.data.interactions import Interactions
     from ownview.start.steps import Steps
 
 _STEPS = 7
@@ -68,10 +69,18 @@ def _describe(console: Console, steps: Steps) -> None:
         (counted(data.num_users, "user"), counted(data.num_items, "item"), counted(len(data), "interaction"))
     )
     order = {"times": "with times", "rows": "in order, without times", "none": "without times"}[split.order]
-    console.print(f"  {counts}, {order}; titles: {'yes' if data.titles else 'none, ids are shown'}", markup=False)
+    console.print(f"  {counts}, {order}; titles: {_titles(data)}", markup=False)
     taken = "ratings are not looked at: every row counts as an item that was taken"
     for note in (*([] if data.rating is None else [taken]), *split.notes):
         console.print(f"  note: {note}", markup=False)
+
+
+def _titles(data: Interactions) -> str:
+    """How many items have one; the others are called by their ids."""
+    called = sum(title != str(item) for title, item in zip(data.titles or (), data.items.tolist(), strict=False))
+    if called == data.num_items:
+        return "yes"
+    return f"{called} of {data.num_items}" if called else "none, ids are shown"
 
 
 def _audit(console: Console, steps: Steps) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-_EARLIEST = 10**8
+EARLIEST = 10**8
 """1973. Smaller numbers are places in an order or days rather than seconds since 1970."""
 
 LATEST = 10**11
@@ -13,8 +13,8 @@ LATEST = 10**11
 _CENTURY_ENDS = 4_102_444_800
 """The year 2100."""
 
-_UNITS = (10**3, 10**6, 10**9)
-"""Of milliseconds, microseconds and nanoseconds in a second."""
+UNITS = {1: "seconds", 10**3: "milliseconds", 10**6: "microseconds", 10**9: "nanoseconds"}
+"""By how many of them are in a second."""
 
 
 def ticks_in_a_second(typical: int) -> int | None:
@@ -24,11 +24,11 @@ def ticks_in_a_second(typical: int) -> int | None:
     """
     if typical < LATEST:
         return 1
-    return next((ticks for ticks in _UNITS if _EARLIEST <= typical // ticks < _CENTURY_ENDS), None)
+    return next((ticks for ticks in UNITS if EARLIEST <= typical // ticks < _CENTURY_ENDS), None)
 
 
 def in_utc(seconds: int) -> str:
     """'1998-01-17 22:23 UTC'; the number itself where it cannot be seconds since 1970."""
-    if not _EARLIEST <= seconds < LATEST:
+    if not EARLIEST <= seconds < LATEST:
         return str(seconds)
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ownview.base.errors import DataError
-from ownview.data.dates import LATEST, ticks_in_a_second
+from ownview.data.dates import EARLIEST, LATEST, UNITS, ticks_in_a_second
 from ownview.data.interactions import FloatArray, IdArray, IntArray
 from ownview.data.tables import Table
 
@@ -92,12 +92,18 @@ def _numeric_times(table: Table, position: int, column: pl.Series) -> pl.Series 
 
 
 def _in_seconds(table: Table, position: int, numbers: pl.Series) -> pl.Series:
-    """Times by whatever clock they are of."""
+    """Times by whatever clock they are of, one for all rows."""
     expected = (
         "expected seconds since 1970, or milliseconds, microseconds or nanoseconds, or an ISO date; a column that is "
         "none of these is left out by --columns timestamp=-"
     )
-    seconds = numbers // (ticks_in_a_second(int(numbers.sort()[len(numbers) // 2])) or 1)
+    middle = int(numbers.sort()[len(numbers) // 2])
+    ticks = ticks_in_a_second(middle) or 1
+    seconds = numbers // ticks
+    if EARLIEST <= middle // ticks < LATEST:
+        other = (seconds >= LATEST) | ((seconds < EARLIEST) & (numbers >= EARLIEST))
+        told = f"most rows are in {UNITS[ticks]}, and this one is not; expected one unit in all rows"
+        _refuse(table, position, other, "timestamp", told)
     _refuse(table, position, seconds >= LATEST, "timestamp", expected)
     return seconds
 
