@@ -207,6 +207,21 @@ def test_times_of_an_order_and_zeros_are_no_other_unit(write: Write) -> None:
         assert read(write("a.csv", "user,item,timestamp\n" + rows)).timestamp is not None
 
 
+@pytest.mark.parametrize(
+    ("times", "clock"),
+    [
+        (("1", "2", "3"), False),
+        (("0", "1", "1"), False),
+        (("2", "3", "4"), True),
+        (("100", "200", "300"), True),
+        (("1600000000", "1600000001", "1600000002"), True),
+    ],
+)
+def test_times_that_count_rows_are_an_order_and_no_clock(write: Write, times: tuple[str, ...], clock: bool) -> None:
+    rows = "".join(f"1,{item},{time}\n" for item, time in enumerate(times))
+    assert read(write("a.csv", "user,item,timestamp\n" + rows)).clock is clock
+
+
 def test_negative_times_only_where_allowed(write: Write) -> None:
     path = write("a.csv", "user,item,ts\n1,2,5\n1,3,-428720400\n")
     with pytest.raises(DataError, match=r"a\.csv: line 3, column 'ts': timestamp '-428720400'; expected 0 or more"):

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import numpy as np
+import numpy.typing as npt
+
 EARLIEST = 10**8
 """1973. Smaller numbers are places in an order or days rather than seconds since 1970."""
 
@@ -25,6 +28,11 @@ def ticks_in_a_second(typical: int) -> int | None:
     if typical < LATEST:
         return 1
     return next((ticks for ticks in UNITS if EARLIEST <= typical // ticks < _CENTURY_ENDS), None)
+
+
+def count_rows(times: npt.NDArray[np.int64]) -> bool:
+    """Whether times [r] are numbers of rows, of the file or of a user: no clock stands below r seconds after 1970."""
+    return bool(times.size) and int(times.min()) >= 0 and int(times.max()) <= min(times.size, EARLIEST)
 
 
 def in_utc(seconds: int) -> str:

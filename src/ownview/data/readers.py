@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ownview.data import values
 from ownview.data.columns import bare_name, has_header, locate, locate_known
+from ownview.data.dates import count_rows
 from ownview.data.interactions import IdArray, Interactions
 from ownview.data.tables import Table, read_table
 from ownview.data.titles import read_titles, titles_in_rows
@@ -25,7 +27,8 @@ def read(
     """Read one file of interactions; the kind of file is detected from its name and content.
 
     Ids stay what they are in the source; rating and timestamp are None where there is no such column or
-    it is empty. Files without header have the order user, item, rating, timestamp.
+    it is empty. Timestamps that count rows tell their order and no more. Files without header have the
+    order user, item, rating, timestamp.
 
     Args:
         path: the file.
@@ -43,16 +46,16 @@ def read(
     table = read_table(path, separator, lambda row: has_header(row, columns))
     where = locate(path, table.header, table.frame.width, columns)
     items = values.ids(table, where["item"][0], "item")
-    return Interactions.from_rows(
+    times = values.timestamps(table, where["timestamp"], allow_negative_times) if "timestamp" in where else None
+    data = Interactions.from_rows(
         name or name_of(path),
         values.ids(table, where["user"][0], "user"),
         items,
         rating=values.ratings(table, where["rating"][0]) if "rating" in where else None,
-        timestamp=(
-            values.timestamps(table, where["timestamp"], allow_negative_times) if "timestamp" in where else None
-        ),
+        timestamp=times,
         titles=_own_titles(table, items) if titles is None else read_titles(Path(titles), items),
     )
+    return data if times is None else replace(data, clock=not count_rows(times))
 
 
 def _own_titles(table: Table, items: IdArray) -> dict[Any, str] | None:
