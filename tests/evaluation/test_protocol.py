@@ -260,6 +260,8 @@ def test_data_with_nobody_left_is_an_error(base: Protocol) -> None:
 def test_data_of_repeats_alone_is_an_error() -> None:
     with pytest.raises(DataError, match="rows: no user has 3 different items or more"):
         HONEST.prepare(build([("a", "p"), ("a", "q")] * 4))
+    with pytest.raises(DataError, match="rows: no user has 3 different items or more: one each"):
+        replace(HONEST, name="eight", min_interactions=8).prepare(build([("a", "p"), ("a", "q")] * 4))
 
 
 def test_untimed_data_is_told_after_what_was_dropped() -> None:

@@ -145,9 +145,10 @@ class Protocol(Settings):
         elif repeated:
             notes.append(f"{repeated} repeated (user, item) rows kept: a held-out pair may also stand in training")
         if not len(kept):
-            advice = "; lower min_interactions" if fewest > FEWEST else ": one each to train on, validate and test"
-            what = "different items" if len(data.with_at_least(fewest)) else "interactions"
-            raise DataError(f"{data.name}: no user has {fewest} {what} or more{advice}")
+            needed = f"{FEWEST} different items" if len(data.with_at_least(fewest)) else f"{fewest} interactions"
+            lower = fewest > FEWEST and needed.endswith("interactions")
+            advice = "; lower min_interactions" if lower else ": one each to train on, validate and test"
+            raise DataError(f"{data.name}: no user has {needed} or more{advice}")
         split = SPLITS[self.split](self, kept)
         return replace(split, notes=(*notes, *split.notes))
 
