@@ -117,6 +117,8 @@ def test_columns_with_one_name_are_refused_unless_given_by_number(write: Write) 
     assert chosen.timestamp is not None
     assert chosen.timestamp.tolist() == [100]
     assert read(path, columns={"timestamp": "-"}).timestamp is None
+    parts = write("parts.csv", "user,item,at,at,at\n1,2,1970,1,2\n")
+    assert read(parts, columns={"timestamp": "2+3+4"}).timestamp == [86400]
 
 
 def test_one_column_cannot_be_user_and_item(write: Write) -> None:

@@ -77,10 +77,12 @@ def _describe(console: Console, steps: Steps) -> None:
 
 def _titles(data: Interactions) -> str:
     """How many items have one; the others are called by their ids."""
-    called = sum(title != str(item) for title, item in zip(data.titles or (), data.items.tolist(), strict=False))
+    if data.titles is None:
+        return "none, ids are shown"
+    called = sum(title != str(item) for title, item in zip(data.titles, data.items.tolist(), strict=True))
     if called == data.num_items:
         return "yes"
-    return f"{called} of {data.num_items}" if called else "none, ids are shown"
+    return f"{called} of {data.num_items}"
 
 
 def _audit(console: Console, steps: Steps) -> None:

@@ -173,8 +173,9 @@ def _require_one_each(
     """Refuse a column that is called like another, unless it is given by number, and one that is both user and item."""
     names = [field.strip() for field in header]
     for key, positions in found.items():
+        by_number = all(map(_is_number, columns.get(key, "").split("+")))
         for name in (names[place] for place in positions):
-            if names.count(name) > 1 and not _is_number(columns.get(key, name)):
+            if names.count(name) > 1 and not by_number:
                 places = [str(place) for place, other in enumerate(names) if other == name]
                 raise DataError(
                     f"{path}: line 1: {len(places)} columns are called {name!r}; expected one for {key}; "

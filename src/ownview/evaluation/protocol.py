@@ -145,9 +145,10 @@ class Protocol(Settings):
         elif repeated:
             notes.append(f"{repeated} repeated (user, item) rows kept: a held-out pair may also stand in training")
         if not len(kept):
-            needed = f"{FEWEST} different items" if len(data.with_at_least(fewest)) else f"{fewest} interactions"
-            lower = fewest > FEWEST and needed.endswith("interactions")
-            advice = "; lower min_interactions" if lower else ": one each to train on, validate and test"
+            too_few = not len(data.with_at_least(fewest))
+            needed = f"{fewest} interactions" if too_few else f"{FEWEST} different items"
+            by_setting = too_few and fewest > FEWEST
+            advice = "; lower min_interactions" if by_setting else ": one each to train on, validate and test"
             raise DataError(f"{data.name}: no user has {needed} or more{advice}")
         split = SPLITS[self.split](self, kept)
         return replace(split, notes=(*notes, *split.notes))
