@@ -37,7 +37,7 @@ def entry(asked: Asked | None, seed: int, value: float, **more: Any) -> dict[str
     return {
         "run": run, "row": asked.name, "method": made.label(), "data": made.data_label(),
         "protocol": made.protocol.name, "seed": seed, "rounds": made.rounds,
-        "test": {"HR@10": value, "NDCG@10": value / 2}, "work": 1.0, "seconds": 1.0,
+        "test": {"HR@10": value, "NDCG@10": value / 2}, "seconds": 1.0,
         "experiment": {name: values[name] for name in ("method", "settings", "plugins", "federation", "measure_every")},
         "provenance": {"revision": "abc", "machine": {"cores": 2, "cpu": "one", "device": "cpu"}}, **more,
     }  # fmt: skip

@@ -10,7 +10,8 @@ from ownview.base.errors import SettingError
 from ownview.studies.grid import folder_name
 from ownview.studies.ledger.order import MANY_SEEDS, Stage, Wanted, Wishes, part_of, wanted
 from ownview.studies.ledger.reckoning import Reckoning, work
-from ownview.studies.ledger.rows import chosen, rows, unseen, without_noise
+from ownview.studies.ledger.record import Entry, Record
+from ownview.studies.ledger.rows import Asked, chosen, rows, unseen, without_noise
 from ownview.studies.reproduction.papers import figures
 from tests.reproduction.worlds import store_world
 
@@ -139,28 +140,42 @@ def test_work_is_samples_and_scores() -> None:
     assert row.here is not None
     assert row.honest is not None
     samples = 100_000 * (1 + 4)
-    assert work(row.here.experiment) == 100 * (samples + 943 * 100 / 10)
-    assert work(row.honest.experiment) == pytest.approx(100 * (samples + 943 * 1682 / 10))
+    assert work(row.here.experiment) == 100 * (samples + 943 * 100 / 1000)
+    assert work(row.honest.experiment) == pytest.approx(100 * (samples + 943 * 1682 / 1000))
     ((_, books),) = [one for one in unseen() if one[0] == "pfedrec" and one[1].experiment.protocol.name == "paper"]
     assert work(books.experiment) > 0, "embedded data is counted"
 
 
 def test_like_runs_tell_how_long_a_run_takes() -> None:
-    def entry(method: str, data: str, seconds: float, device: str = "cpu") -> dict[str, object]:
-        return {
-            "method": method, "data": data, "seconds": seconds, "work": 100.0,
-            "provenance": {"machine": {"device": device}},
-        }  # fmt: skip
+    mine, elsewhere, other = (_main("PFedRec", "ml-100k"), _main("PFedRec", "ml-1m"), _main("FedRAP", "ml-1m"))
 
-    first = rows()[0].here
-    assert first is not None
-    asked = first.experiment
-    label, data = asked.label(), asked.data_label()
-    assert Reckoning([], "cpu").seconds(asked, 50) is None
-    assert Reckoning([entry(label, data, 4, "a GPU")], "cpu").seconds(asked, 50) is None
-    other = [entry("slow", "elsewhere", 400)]
-    assert Reckoning(other, "cpu").seconds(asked, 50) == 200
-    like = [*other, entry(label, "elsewhere", 40)]
-    assert Reckoning(like, "cpu").seconds(asked, 50) == 20
-    same = [*like, entry(label, data, 4), entry(label, data, 6), entry(label, data, 100)]
-    assert Reckoning(same, "cpu").seconds(asked, 50) == 3
+    def reckoned(*known: tuple[Asked, float], device: str = "cpu") -> float | None:
+        """Seconds of half as much as the first is, by runs that took some seconds for what they are."""
+        entries = [_entry(number, one, pace * work(one.experiment), device) for number, (one, pace) in enumerate(known)]
+        protocols = {one.experiment.protocol.name: one.experiment.protocol.plain() for one, _ in known}
+        record = Record({one["run"]: one for one in entries}, protocols=protocols)
+        return Reckoning(record, "cpu").seconds(mine.experiment, 50)
+
+    assert reckoned() is None
+    assert reckoned((mine, 0.04), device="a GPU") is None
+    assert reckoned((other, 4.0)) == pytest.approx(200)
+    assert reckoned((other, 4.0), (elsewhere, 0.4)) == pytest.approx(20)
+    same = [(mine, pace) for pace in (0.04, 0.06, 1.0)]
+    assert reckoned((other, 4.0), (elsewhere, 0.4), *same) == pytest.approx(3), "the median"
+
+
+def _main(method: str, data: str) -> Asked:
+    row = next(row for row in rows() if row.main and row.one.method == method and row.one.data == data)
+    assert row.here is not None
+    return row.here
+
+
+def _entry(number: int, asked: Asked, seconds: float, device: str) -> Entry:
+    made = asked.experiment
+    values = made.resolved(made.model()).to_dict()
+    return {
+        "run": f"run {number}", "method": made.label(), "data": made.data_label(), "protocol": made.protocol.name,
+        "seed": 0, "rounds": made.rounds_needed, "seconds": seconds,
+        "experiment": {name: values[name] for name in ("method", "settings", "plugins", "federation")},
+        "provenance": {"machine": {"device": device}},
+    }  # fmt: skip

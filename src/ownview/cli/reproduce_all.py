@@ -143,7 +143,7 @@ def _kind(device: str) -> str:
 
 def _weights(left: Sequence[Wanted], record: Record, device: str) -> dict[Path, float]:
     """By folder seconds, or units of work where nothing is known of this kind of machine."""
-    reckoning = Reckoning(record.runs.values(), device)
+    reckoning = Reckoning(record, device)
     known = {one.planned.folder: reckoning.seconds(one.planned.experiment, one.work) for one in left}
     return {one.planned.folder: known[one.planned.folder] or one.work for one in left}
 
@@ -195,7 +195,7 @@ def _show_figures(console: Console, found: Sequence[Line]) -> None:
 def _list(plan: Sequence[Wanted], keeper: Keeper, asked: Asked) -> None:
     kind = _kind(asked.wishes.device)
     weights = _weights(plan, keeper.record, kind)
-    known = bool(Reckoning(keeper.record.runs.values(), kind).known)
+    known = bool(Reckoning(keeper.record, kind).known)
     rows: list[dict[str, Any]] = []
     for stage in Stage:
         mine = [one for one in plan if one.stage is stage]

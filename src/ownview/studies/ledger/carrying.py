@@ -62,7 +62,7 @@ class Keeper:
         """
         new = [one for one in self.left(runs) if RunFolder(one.planned.folder).finished]
         if new:
-            entries = {one.run: entry_of(one.planned, one.name, one.work, self.groups.get(one.name, ())) for one in new}
+            entries = {one.run: entry_of(one.planned, one.name, self.groups.get(one.name, ())) for one in new}
             protocols = {one.planned.protocol: one.planned.experiment.protocol.plain() for one in new}
             self._write(Record(entries, protocols=protocols, not_found=self.record.not_found))
         for folder in (one.planned.folder for one in new if remove):
@@ -101,7 +101,7 @@ def within(runs: Sequence[Wanted], keeper: Keeper, longest: float | None, device
     """
     if longest is None:
         return list(runs)
-    reckoning, short = Reckoning(keeper.record.runs.values(), device), []
+    reckoning, short = Reckoning(keeper.record, device), []
     for one in runs:
         seconds = reckoning.seconds(one.planned.experiment, one.work)
         if seconds is None or seconds <= longest:

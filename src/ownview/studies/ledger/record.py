@@ -73,13 +73,12 @@ def read_record(path: Path) -> Record:
     return Record(runs, left, values["protocols"], values["data_not_found"])
 
 
-def entry_of(planned: Planned, name: str, work: float, groups: Iterable[str]) -> Entry:
+def entry_of(planned: Planned, name: str, groups: Iterable[str]) -> Entry:
     """One finished run.
 
     Args:
         planned: what was asked, and its folder.
         name: of its seed 0.
-        work: see `reckoning`.
         groups: ranges of interactions whose users published figures are about.
     """
     folder, asked = RunFolder(planned.folder), planned.experiment
@@ -96,7 +95,6 @@ def entry_of(planned: Planned, name: str, work: float, groups: Iterable[str]) ->
         "test": {metric: result["test"][metric] for metric in _METRICS if metric in result["test"]},
         **({"groups": by_group} if by_group else {}),
         **({"cost": told} if told else {}),
-        "work": work,
         "seconds": result["seconds"],
         "peak_memory_bytes": result["peak_memory_bytes"],
         "experiment": {field: values[field] for field in _FROM_EXPERIMENT},
@@ -167,8 +165,11 @@ def _in_order(entries: Mapping[str, Entry], places: Mapping[str, int]) -> dict[s
 
 def as_called_now(one: Entry, protocol: Mapping[str, Any]) -> Entry:
     """An entry under the names that its experiment has in this version: settings that came later have their default."""
-    values = {**one["experiment"], "data": one["data"], "protocol": protocol, "rounds": one["rounds"]}
-    run, row = (
-        folder_name(Experiment.from_dict({**values, "seed": seed}, f"run {one['run']}")) for seed in (one["seed"], 0)
-    )
+    run, row = (folder_name(experiment_of({**one, "seed": seed}, protocol)) for seed in (one["seed"], 0))
     return {**one, "run": run, "row": row}
+
+
+def experiment_of(one: Entry, protocol: Mapping[str, Any]) -> Experiment:
+    """What an entry is a run of; settings that came later have their default."""
+    values = {name: one[name] for name in ("data", "rounds", "seed")}
+    return Experiment.from_dict({**one["experiment"], **values, "protocol": protocol}, f"run {one['run']}")
