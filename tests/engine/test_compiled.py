@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ownview import PLGC, FedMF, FedRAP, PerFedRec
+from ownview.base.errors import TrainingError
 from ownview.engine import compiled, engines
 from ownview.engine.compiled import Compiling
 from ownview.federation.round import Federation
@@ -115,6 +116,27 @@ def test_what_cannot_be_compiled_runs_plainly_and_says_so(caplog: pytest.LogCapt
         one = equal(Untraceable())
     assert [function.fast for function in functions(one)] == [None]
     assert len([line for line in caplog.messages if "runs plainly" in line]) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("CUDA driver error: out of memory", RuntimeError),
+        ("CUDA error: an illegal memory access was encountered", TrainingError),
+    ],
+)
+def test_a_step_that_broke_off_is_not_taken_again(words: str, told: type[Exception]) -> None:
+    """It may have moved some values; lack of memory is told as such, all else by the name of the method."""
+
+    def breaking_off(plain: Any) -> Any:
+        def fast(*given: Any) -> Tensor:
+            plain(*given)
+            raise RuntimeError(words)
+
+        return fast
+
+    with pytest.raises(told, match=words):
+        equal(FedMF(embedding_size=4, local_epochs=1), compiling=breaking_off)
 
 
 @pytest.mark.skipif(NO_COMPILER, reason="no C++ compiler is installed")

@@ -69,8 +69,10 @@ def _of_the_system(error: OSError) -> str:
 def lacks_memory(error: BaseException) -> bool:
     """Whether the device or the machine had no memory left.
 
-    torch has a class of its own for GPUs and a plain RuntimeError for main memory; polars panics are neither.
+    torch has a class of its own for GPUs, but a plain RuntimeError for main memory and where a GPU's driver, or a
+    recording, found none; polars panics are neither.
     """
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return True
-    return isinstance(error, RuntimeError) and "CPUAllocator" in str(error)
+    words = str(error)
+    return isinstance(error, RuntimeError) and ("CPUAllocator" in words or "out of memory" in words)

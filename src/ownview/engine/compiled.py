@@ -42,6 +42,12 @@ _NUMBERS = count(1)
 COMPILES_BESIDE_THREADS = torch.__version__ >= "2.13"
 """Whether other threads may work while PyTorch compiles; 2.11 ends the process there, and 2.12 was not tried."""
 
+_COMPILERS = ("torch._dynamo.exc", "torch._inductor.exc")
+"""Where the errors of PyTorch's compiler come from, whatever it stumbled over."""
+
+_TRACED_ELSEWHERE = "using FX to symbolically trace"
+"""What PyTorch says where a compiled function is called while another thread compiles."""
+
 Whole = Callable[..., Tensor]
 """A step as one function; see `_whole`."""
 
@@ -176,13 +182,18 @@ class _Compiled:
             return self.plain(*given)
         try:
             return self.fast(*given)
-        except Exception as error:  # whatever a compiler may stumble over; nothing has been moved by then
-            if lacks_memory(error):
-                raise
+        except Exception as error:
+            if not _of_compiling(error) or lacks_memory(error):
+                raise  # a step that broke off may have moved some values: taken once more, it would move them twice
             log.warning("a step cannot be compiled and runs plainly: %s", str(error).strip().splitlines()[0])
             log.debug("the compiler's own words", exc_info=True)
             self.fast = None
             return self.plain(*given)
+
+
+def _of_compiling(error: Exception) -> bool:
+    """Whether a compiler stumbled, before anything was moved."""
+    return type(error).__module__ in _COMPILERS or _TRACED_ELSEWHERE in str(error)
 
 
 def _sized(tensor: Tensor, axes: tuple[int, ...] = (0,)) -> Tensor:

@@ -70,6 +70,7 @@ class Recorder:
         if self.device.type == "cuda":
             idle = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
             if idle - self.stays > _IDLE_SHARE * torch.cuda.get_device_properties(self.device).total_memory:
+                torch.cuda.synchronize(self.device)  # memory may be taken away from under work on another queue
                 torch.cuda.empty_cache()
                 self.stays = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
 
