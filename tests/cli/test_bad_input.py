@@ -272,6 +272,20 @@ def test_a_comparison_does_not_go_into_the_folder_of_a_run(
     assert sorted(Path("run").rglob("*")) == before
 
 
+def test_a_comparison_does_not_go_on_in_a_folder_of_other_things(ownview: Callable[..., Outcome]) -> None:
+    Path("thesis").mkdir()
+    Path("thesis/chapter.txt").write_text("one")
+    asked = ("compare", "popularity", "markov", "--data", "world.csv", "--resume", "--out")
+    assert_refused(
+        ownview(*asked, "thesis"),
+        "thesis: holds no run of this comparison, so there is nothing to go on with; expected popularity-honest-seed0, "
+        "markov-honest-seed0 or the like there: choose another --out, or leave --resume out for a new folder",
+    )
+    assert [one.name for one in Path("thesis").iterdir()] == ["chapter.txt"]
+    Path("empty").mkdir()
+    assert ownview(*asked, "empty").code == 0, "a comparison that was stopped before its first run"
+
+
 def test_a_blend_into_an_unfinished_one_names_the_command_that_ends_it(ownview: Callable[..., Outcome]) -> None:
     for method in ("popularity", "markov"):
         assert ownview("run", method, "--data", "world.csv", "--out", method).code == 0

@@ -70,6 +70,12 @@ def command(
     )  # fmt: skip
     protocols = list(dict.fromkeys(protocol or ["honest"]))
     tasks = _tasks(base, methods, protocols, seeds, with_privacy(sets, privacy), folder)
+    if resume and folder.is_dir() and any(folder.iterdir()) and not any(place.exists() for _, place in tasks):
+        expected = ", ".join(place.name for _, place in tasks[:3])
+        raise OutputError(
+            f"{folder}: holds no run of this comparison, so there is nothing to go on with; expected {expected} or the "
+            "like there: choose another --out, or leave --resume out for a new folder"
+        )
     needed = [experiment.rounds_needed for experiment, _ in tasks]
     with progress(f"{counted(len(tasks), 'run')}, rounds", sum(needed), quiet=as_json) as advance:
         runs = run_all(
