@@ -150,7 +150,7 @@ def test_like_runs_tell_how_long_a_run_takes() -> None:
     mine, elsewhere, other = (_main("PFedRec", "ml-100k"), _main("PFedRec", "ml-1m"), _main("FedRAP", "ml-1m"))
 
     def reckoned(*known: tuple[Asked, float], device: str = "cpu") -> float | None:
-        """Seconds of half as much as the first is, by runs that took some seconds for what they are."""
+        """Of 50 units of work, by runs and the seconds that each took for a unit."""
         entries = [_entry(number, one, pace * work(one.experiment), device) for number, (one, pace) in enumerate(known)]
         protocols = {one.experiment.protocol.name: one.experiment.protocol.plain() for one, _ in known}
         record = Record({one["run"]: one for one in entries}, protocols=protocols)

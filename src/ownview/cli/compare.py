@@ -70,12 +70,8 @@ def command(
     )  # fmt: skip
     protocols = list(dict.fromkeys(protocol or ["honest"]))
     tasks = _tasks(base, methods, protocols, seeds, with_privacy(sets, privacy), folder)
-    if resume and folder.is_dir() and any(folder.iterdir()) and not any(place.exists() for _, place in tasks):
-        expected = ", ".join(place.name for _, place in tasks[:3])
-        raise OutputError(
-            f"{folder}: holds no run of this comparison, so there is nothing to go on with; expected {expected} or the "
-            "like there: choose another --out, or leave --resume out for a new folder"
-        )
+    if resume:
+        _require_a_begun_one(folder, tasks)
     needed = [experiment.rounds_needed for experiment, _ in tasks]
     with progress(f"{counted(len(tasks), 'run')}, rounds", sum(needed), quiet=as_json) as advance:
         runs = run_all(
@@ -115,6 +111,16 @@ def _tasks(
     if twice := [place for place in places if places.count(place) > 1]:
         raise SettingError(f"two runs would go to {twice[0]}; rename one of the method or protocol files")
     return tasks
+
+
+def _require_a_begun_one(folder: Path, tasks: list[Task]) -> None:
+    """Runs go on, or begin, where there is one of these or nothing; not among other things."""
+    if folder.is_dir() and any(folder.iterdir()) and not any(place.exists() for _, place in tasks):
+        expected = ", ".join(place.name for _, place in tasks[:3])
+        raise OutputError(
+            f"{folder}: holds no run of this comparison, so there is nothing to go on with; expected {expected} or the "
+            "like there: choose another --out, or leave --resume out for a new folder"
+        )
 
 
 def _name(pair: str) -> str:
