@@ -127,7 +127,7 @@ def _run(plan: Sequence[Wanted], keeper: Keeper, asked: Asked) -> dict[Path, str
     if not left:
         return {}
     jobs = asked.jobs or (free_cores(device) if kind == "cpu" else min(ON_A_GPU, os.cpu_count() or 1))
-    outlook = Outlook(left, _weights(left, keeper.record, kind), time.monotonic)
+    outlook = Outlook(left, _weights(left, Reckoning(keeper.record, kind)), time.monotonic)
     with shown(outlook, quiet=asked.quiet) as on_round:
         return carry(
             left, keeper, jobs=jobs, memory=share(device, asked.memory, min(jobs, len(left))),
@@ -141,9 +141,8 @@ def _kind(device: str) -> str:
     return "cpu" if place.type == "cpu" else torch.cuda.get_device_name(place)
 
 
-def _weights(left: Sequence[Wanted], record: Record, device: str) -> dict[Path, float]:
+def _weights(left: Sequence[Wanted], reckoning: Reckoning) -> dict[Path, float]:
     """By folder seconds, or units of work where nothing is known of this kind of machine."""
-    reckoning = Reckoning(record, device)
     known = {one.planned.folder: reckoning.seconds(one.planned.experiment, one.work) for one in left}
     return {one.planned.folder: known[one.planned.folder] or one.work for one in left}
 
@@ -193,9 +192,8 @@ def _show_figures(console: Console, found: Sequence[Line]) -> None:
 
 
 def _list(plan: Sequence[Wanted], keeper: Keeper, asked: Asked) -> None:
-    kind = _kind(asked.wishes.device)
-    weights = _weights(plan, keeper.record, kind)
-    known = bool(Reckoning(keeper.record, kind).known)
+    reckoning = Reckoning(keeper.record, _kind(asked.wishes.device))
+    weights, known = _weights(plan, reckoning), bool(reckoning.known)
     rows: list[dict[str, Any]] = []
     for stage in Stage:
         mine = [one for one in plan if one.stage is stage]
