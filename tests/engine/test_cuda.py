@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from ownview.engine.replay import Pool, Recorder, Repeated
+from ownview.engine.replay import Pool, Recorder, Repeated, queue
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.parts.row_sums import weighted_row_sums
@@ -175,6 +175,25 @@ def test_the_collector_destroys_no_recording_while_another_is_made() -> None:
         again(busy)
         again(busy)
     assert total.tolist() == [9.0] * 3
+
+
+def test_recordings_on_several_queues_leave_memory_alone_that_work_has_yet_to_read() -> None:
+    """PyTorch takes memory for random numbers with its first recording, and all others write there, unasked."""
+    device = torch.device("cuda")
+    recorder = Recorder(device)
+    recorder.warm = True
+    numbers = [torch.zeros((), device=device) for _ in range(2)]
+    torch.cuda.synchronize()
+    with torch.cuda.stream(queue(device, 0)):
+        given_back = [torch.full((2,), 5.0, device=device) for _ in range(200)]
+        torch.cuda._sleep(1_000_000_000)  # about half a second, in which they lie waiting
+        found = torch.stack(given_back)
+        del given_back
+    for number, of_it in enumerate(numbers):
+        with torch.cuda.stream(queue(device, number)):
+            Repeated(recorder, 2, Pool(device))(partial(of_it.add_, 1))
+    torch.cuda.synchronize()
+    assert bool((found == 5.0).all())
 
 
 @pytest.mark.parametrize(("rows", "width"), [(1, 16), (255, 16), (256, 16), (700, 16), (33, 128), (100, 20), (9, 1)])

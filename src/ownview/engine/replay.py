@@ -57,6 +57,7 @@ class Recorder:
         self.stays = 0
         if device.type == "cuda":
             _set_up_products(device)
+            _standing(device)
         self.renew()
 
     def renew(self) -> None:
@@ -155,3 +156,23 @@ def _set_up_products(device: torch.device) -> None:
     """
     square = torch.ones(2, 2, device=device, requires_grad=True)
     torch.autograd.grad((square @ square).sum(), square)
+
+
+@functools.cache
+def _standing(device: torch.device) -> torch.cuda.CUDAGraph:
+    """A recording that nobody replays and nobody drops, made while the GPU has nothing to do.
+
+    With the first recording there is, PyTorch takes sixteen bytes for random numbers; with the last one it gives them
+    back. They come from memory of the queue that is being recorded, where work that has yet to run may still use them,
+    and every other recording writes into them from a queue of its own without waiting for that work. A seed was read
+    as the number of samples in a batch that way. As long as one recording stands, so do they.
+    """
+    number = torch.zeros((), device=device)
+    torch.cuda.synchronize(device)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.stream(queue(device, 0)), _nothing_collected():
+        graph.capture_begin()
+        number.add_(1)  # a recording of nothing is warned of
+        graph.capture_end()
+    torch.cuda.synchronize(device)
+    return graph
