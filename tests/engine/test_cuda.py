@@ -177,22 +177,31 @@ def test_the_collector_destroys_no_recording_while_another_is_made() -> None:
     assert total.tolist() == [9.0] * 3
 
 
+def _recorded_on(count: int, recorder: Recorder) -> list[Repeated]:
+    """Work that is recorded on so many queues, and replayed once."""
+    recorded = [Repeated(recorder, 2, Pool(recorder.device)) for _ in range(count)]
+    numbers = [torch.zeros((), device=recorder.device) for _ in recorded]
+    for place, (one, number) in enumerate(zip(recorded, numbers, strict=True)):
+        with torch.cuda.stream(queue(recorder.device, place)):
+            one(partial(number.add_, 1))
+    return recorded
+
+
 def test_recordings_on_several_queues_leave_memory_alone_that_work_has_yet_to_read() -> None:
     """PyTorch takes memory for random numbers with its first recording, and all others write there, unasked."""
-    device = torch.device("cuda")
-    recorder = Recorder(device)
+    recorder = Recorder(torch.device("cuda"))
     recorder.warm = True
-    numbers = [torch.zeros((), device=device) for _ in range(2)]
+    _recorded_on(2, recorder)  # what is loaded when it is first used would be waited for
     torch.cuda.synchronize()
-    with torch.cuda.stream(queue(device, 0)):
-        given_back = [torch.full((2,), 5.0, device=device) for _ in range(200)]
-        torch.cuda._sleep(1_000_000_000)  # about half a second, in which they lie waiting
+    with torch.cuda.stream(queue(recorder.device, 0)):
+        given_back = [torch.full((2,), 5.0, device=recorder.device) for _ in range(100)]
+        torch.stack(given_back)
+        torch.cuda._sleep(2_000_000_000)  # about a second, in which they have yet to be read
         found = torch.stack(given_back)
         del given_back
-    for number, of_it in enumerate(numbers):
-        with torch.cuda.stream(queue(device, number)):
-            Repeated(recorder, 2, Pool(device))(partial(of_it.add_, 1))
+    recorded = _recorded_on(2, recorder)
     torch.cuda.synchronize()
+    assert all(one.graph is not None for one in recorded)
     assert bool((found == 5.0).all())
 
 
