@@ -116,7 +116,7 @@ def test_figures_that_are_not_there_say_why() -> None:
     absent = [line for line in found if line.figure.data == "hetrec2011"]
     assert {line.verdict for line in absent} == {Verdict.NO_DATA}
     text = page(found, unseen_lines(Record()), record(not_found=("hetrec2011",)))
-    assert "| PFedRec, HR@10 | 0.716 | - | - | too large: pfedrec's standing values need 9 GB |" in text
+    assert "| PFedRec, HR@10 | 0.7162 | - | - | too large: pfedrec's standing values need 9 GB |" in text
     assert "- failed: FedMF on ml-100k: values are not finite in round 55" in text
     assert "**0 of the 1022 figures whose data is at hand have been run (0 %)**" in text
 

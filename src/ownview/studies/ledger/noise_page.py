@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from ownview.base.errors import OutputError, suggestion
 from ownview.runs.table import grouped, table_lines
 from ownview.studies.ledger.lines import Line, Verdict
+from ownview.studies.ledger.page import printed
 from ownview.studies.ledger.record import Entry
 from ownview.studies.ledger.rows import BARE, LedgerRow, without_noise
 from ownview.studies.ledger.uploads import CLIENTS, LATER, SEED, UploadRecord
@@ -72,7 +73,7 @@ class NoiseLine:
 
     @property
     def _published(self) -> str:
-        known = [f"{self.lines[metric].figure.value:.3f}" for metric in _ACCURACY if metric in self.lines]
+        known = [printed(self.lines[metric].figure.value, metric) for metric in _ACCURACY if metric in self.lines]
         return " / ".join(known) or _NOTHING
 
     @property

@@ -111,7 +111,7 @@ def _table(lines: Sequence[Line]) -> list[str]:
     rows = [
         [
             f"{line.figure.method}, {line.figure.metric}",
-            number(line.figure.value, line.figure.metric),
+            printed(line.figure.value, line.figure.metric),
             over_seeds(line.here, line.figure.metric),
             over_seeds(line.honest, line.figure.metric),
             str(line.verdict) + (f": {line.why}" if line.verdict is Verdict.TOO_LARGE else ""),
@@ -130,6 +130,11 @@ def _reasons(lines: Sequence[Line]) -> list[str]:
     )
     found = [f"- {verdict}: {', '.join(dict.fromkeys(who))}: {why}" for (verdict, why), who in told.items()]
     return ["", *found] if found else []
+
+
+def printed(value: float, metric: str) -> str:
+    """What a paper has printed: shares with four places, or three where the fourth is 0."""
+    return number(value, metric) if metric in COSTS else f"{value:.4f}".removesuffix("0")
 
 
 def number(value: float, metric: str) -> str:
