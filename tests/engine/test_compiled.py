@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor
+from torch._dynamo.testing import CompileCounter
 
-from ownview import PLGC, FedMF, FedRAP, PerFedRec
+from ownview import PLGC, FedMF, FedNCF, FedRAP, PerFedRec
 from ownview.base.errors import TrainingError
 from ownview.engine import compiled, engines
-from ownview.engine.compiled import Compiling
+from ownview.engine.compiled import Compiling, Whole, with_own_name
 from ownview.federation.round import Federation
 from ownview.seam.client import Training
 from ownview.seam.method import Federated
@@ -100,6 +101,36 @@ def test_what_was_compiled_before_does_not_matter() -> None:
     for size in (4, 6):
         one = equal(PLGC(inner=FedMF(embedding_size=size, batch_size=64, local_epochs=1)))
         assert all(function.fast is not None for function in functions(one))
+
+
+def variants(method: Federated) -> list[int]:
+    """How often each step of a method is compiled, as stacks of several sizes come along; no code is made of it."""
+    counters: list[CompileCounter] = []
+
+    def traced(plain: Whole) -> Whole:
+        counters.append(CompileCounter())
+        return torch.compile(with_own_name(plain), fullgraph=True, backend=counters[-1])
+
+    one = federation(method, small_world(), engine="compiled", block_clients=9)
+    work: Any = one.work
+    work.engine.compiler.compiling = traced
+    after(one)
+    return [counter.frame_count for counter in counters]
+
+
+MOST_VARIANTS = 3
+"""For one client, for several, and for several with one sample."""
+
+
+def test_halves_of_a_layer_leave_the_number_of_clients_open() -> None:
+    """Slopes of slices fix it: a step was compiled anew for every stack, and after eight of them ran plainly."""
+    assert max(variants(FedNCF(embedding_size=4, hidden_layers=(3,), local_epochs=1))) <= MOST_VARIANTS
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINED)
+def test_steps_are_compiled_for_any_number_of_clients(name: str) -> None:
+    assert all(count <= MOST_VARIANTS for count in variants(TRAINED[name]))
 
 
 class Untraceable(FedMF):

@@ -62,10 +62,17 @@ def by_pytorch(device: torch.device, plain: Whole) -> Whole | None:
     """By PyTorch's compiler, unless somebody switched it off (TORCH_COMPILE_DISABLE)."""
     if torch._dynamo.config.disable:
         return None
-    # What is compiled is kept with a function's code, and what is known of sizes with its name; steps would share both.
+    return torch.compile(with_own_name(plain), fullgraph=True, options=options(device.type))
+
+
+def with_own_name(plain: Whole) -> Whole:
+    """The same under a name that no other has.
+
+    PyTorch keeps what it has compiled with a function's code, and what it knows of sizes with its name: steps would
+    share both.
+    """
     code = plain.__code__.replace(co_name=f"{plain.__name__}{next(_NUMBERS)}")
-    own = FunctionType(code, plain.__globals__, code.co_name, closure=plain.__closure__)
-    return torch.compile(own, fullgraph=True, options=options(device.type))
+    return FunctionType(code, plain.__globals__, code.co_name, closure=plain.__closure__)
 
 
 def options(device: str) -> dict[str, Any]:
