@@ -43,7 +43,7 @@ class Network:
 
     def scores(self, p: Params) -> Tensor:
         """[R] of the rows of p["items"] for p["user"]."""
-        # The user's half of the first layer is the same for every row, so it is worked out once. No slices: their slopes
+        # The user's half of the first layer is the same for every row, so it is worked out once. Slopes of slices would
         # fix the number of clients, and what is compiled would have to be compiled again for every other.
         upper, lower = p["weight0"].reshape(2, self.size, -1).unbind(0)
         return self.output(p, p["user"] @ upper + p["items"] @ lower + p["bias0"])
