@@ -25,6 +25,26 @@ def test_figures_of_a_guess_are_means_over_clients() -> None:
     assert values["shuffled precision"] == 0
 
 
+@pytest.mark.parametrize(
+    ("users", "items", "applies", "succeeds", "told"),
+    [
+        (3, 5, True, True, "the server reads a user's items"),  # a third order in 126^3 by chance
+        (1, 1, False, False, "cannot be told of so few items"),  # one in nine
+    ],
+)
+def test_of_few_items_a_perfect_guess_is_told_from_chance_or_not_at_all(
+    users: int, items: int, applies: bool, succeeds: bool, told: str
+) -> None:
+    truth = Ragged(torch.arange(users + 1) * items, (torch.arange(users * items) * 2) % 9)
+    scores = torch.zeros(users, 9)
+    for user in range(users):
+        scores[user, truth.values[user * items : (user + 1) * items]] = 1.0
+    found = items_scored("a", "one upload", ItemGuess(torch.arange(users), scores > 0, scores), truth, 0)
+    assert found.values["AUC"] == 1
+    assert (found.applies, found.succeeds) == (applies, succeeds)
+    assert told in found.sentence
+
+
 def test_areas_count_ties_half_and_know_nothing_of_nobody() -> None:
     scores = torch.tensor([[1.0, 1.0, 1.0], [3.0, 2.0, 1.0], [1.0, 2.0, 3.0]])
     positive = torch.tensor([[True, False, False], [True, True, False], [False, False, False]])

@@ -363,6 +363,21 @@ def test_wrong_mapping_names_the_nearest_column(write: Write) -> None:
         read(numbers, columns={"user": "0"})
 
 
+def test_a_title_is_read_from_the_column_that_is_named(write: Write) -> None:
+    text = "user,item,label,title\nann,5,Five,no\nbo,6,Six,no\n"
+    assert read(write("a.csv", text), columns={"title": "label"}).titles == ("Five", "Six")
+    assert read(write("a.csv", text), columns={"title": "-"}).titles is None
+    assert read(write("a.csv", text)).titles == ("no", "no")
+    plain = {"user": "0", "item": "1", "title": "2"}
+    assert read(write("b.csv", "1,5,Five\n2,6,Six\n"), columns=plain).titles == ("Five", "Six")
+
+
+def test_columns_that_nothing_is_taken_from_are_named(write: Write) -> None:
+    data = read(write("a.csv", "user_id,user,item,title,amount\n1,ann,5,Five,2\n"))
+    assert data.unread == ("user_id", "amount")
+    assert read(write("b.csv", "1,5\n2,6\n")).unread == ()
+
+
 def test_titles_come_with_their_first_creator(write: Write) -> None:
     items = write(
         "items.csv",

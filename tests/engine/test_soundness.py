@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from ownview import Adam, FedMF, Method, Param, Params, Phase, Server, Step, World, personal
+from ownview import Adam, FedMF, Method, Param, Params, Phase, Server, Step, World, personal, setting
 from ownview.base.errors import SettingError, TrainingError
 from ownview.seam.training import Batch, Context
 from ownview.testing.worlds import federation, small_world
@@ -38,6 +39,54 @@ class Misspelt(FedMF):
         return p["items"] @ p["usr"]
 
 
+def given_back(function: str, value: object) -> Method:
+    """FedMF whose `params` or `phases` gives something else back."""
+    return type("Odd", (FedMF,), {function: lambda *_: value})()
+
+
+class NoDataclass(FedMF):
+    rate: float = setting(0.1, "which nobody will find")
+
+
+@dataclass(frozen=True)
+class ShortLoss(FedMF):
+    def loss(self, p: Params, batch: Batch) -> Tensor:  # type: ignore[override]
+        return super().loss(p, batch, Context(1))
+
+
+@dataclass(frozen=True)
+class Steered(FedMF):
+    def scores(self, p: Params) -> Tensor:
+        return p["items"] @ p["user"] if p["user"].sum() > 0 else p["items"] @ -p["user"]
+
+
+ONE_STEP = Step(("user",), Adam(0.1))
+LONE_STEP: Any = ONE_STEP
+LONE_NAME: Any = "user"
+OF_LONE_NAME = Phase((Step(LONE_NAME, Adam(0.1)),), 1)
+
+
+@pytest.mark.parametrize(
+    ("method", "message"),
+    [
+        (given_back("params", None), "it has no params; expected {'user': "),
+        (given_back("params", ["user"]), "params returned a list; expected {'user': "),
+        (given_back("params", {"user": 16}), "parameter 'user' is declared by a int; expected a role"),
+        (given_back("phases", None), "it has no phases; expected a tuple of phases"),
+        (given_back("phases", Phase((ONE_STEP,), 1)), "phases returned a Phase; expected a tuple of phases"),
+        (given_back("phases", (ONE_STEP,)), "phases has a Step in it; expected a tuple of phases"),
+        (given_back("phases", (Phase(LONE_STEP, 1),)), r"steps of a phase came as a Step; expected a tuple: \(STEP,\)"),
+        (given_back("phases", (OF_LONE_NAME,)), r"moves 'user'; .* a tuple of names: \('user',\)"),
+        (NoDataclass(), r"setting 'rate' has no value, .* put @dataclass\(frozen=True\) above class NoDataclass"),
+        (ShortLoss(), r"loss takes other arguments .* expected def loss\(self, p, batch, context\)"),
+        (Steered(), r"two clients .* in .*test_soundness\.py, line \d+: values steer Python .* torch.where"),
+    ],
+)  # fmt: skip
+def test_the_first_mistakes_of_a_new_method_are_named(method: Method, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        federation(method, small_world())
+
+
 @dataclass(frozen=True)
 class OpensShared(FedMF):
     """Untouched rows would be halved at the client, and the server would never hear of it."""
@@ -65,7 +114,7 @@ class OpensWithSquares(OpensShared):
         (WrongName(), r"moves a parameter 'usr' it does not have; did you mean 'user'"),
         (NothingMoves(), "no phase with a step"),
         (WrongShape(), r"came as \(3, 1\); expected shape \(3,\)"),
-        (Misspelt(), "cannot score 3 rows: KeyError: 'usr'"),
+        (Misspelt(), r"cannot score 3 rows: KeyError in .*test_soundness\.py, line \d+: 'usr'"),
         (OpensShared(), r"every row of the shared table 'items', .* expected everywhere=False, or a personal table"),
         (OpensShared(target="itmes"), r"an opening rewrites 'itmes', no parameter; did you mean 'items'"),
         (OpensWithSquares(), r"every row of 'items', and items.outside would still be .* or no squares_outside"),

@@ -78,6 +78,30 @@ def test_how_many_items_have_titles_is_told(ownview: Callable[..., Outcome]) -> 
     assert "titles: 2 of 24\n" in some.out
 
 
+def test_columns_that_are_not_looked_at_are_named(ownview: Callable[..., Outcome]) -> None:
+    text = Path("shop.csv").read_text().replace("title,timestamp", "label,ordered on")
+    Path("other.csv").write_text(text)
+    found = " ".join(ownview("start", "other.csv", "--method", "popularity").out.split())
+    assert (
+        "not looked at: columns label, ordered on; --columns timestamp=ordered on takes that one for the time" in found
+    )
+    timed = " ".join(
+        ownview("start", "other.csv", "--columns", "timestamp=ordered on", *QUICK[2:], "--out", "two").out.split()
+    )
+    assert "note: not looked at: column label " in timed
+    assert "with times" in timed
+
+
+def test_a_method_of_ones_own_is_compared_and_fitted_in_one_command(ownview: Callable[..., Outcome]) -> None:
+    """A file that is named on the command line is meant, also where a run folder names it later."""
+    Path("mine.py").write_text(
+        "from ownview import FedMF\n\n\nclass Mine(FedMF):\n    name, summary, paper = 'mine', 'as FedMF', 'none'\n"
+    )
+    outcome = ownview("start", "shop.csv", "--method", "mine.py", "--out", "runs/mine")
+    assert outcome.code == 0, outcome.err
+    assert Path("runs/mine/lists.csv").exists()
+
+
 def test_ratings_are_said_to_count_for_nothing(ownview: Callable[..., Outcome]) -> None:
     told = "note: ratings are not looked at: every row counts as an item that was taken"
     header, *rows = Path("shop.csv").read_text().splitlines()

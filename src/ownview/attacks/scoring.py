@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +17,7 @@ from ownview.evaluation.findings import Finding
 CLEARLY = 0.6
 """An area under the curve from which on an attack has learnt something, and more than the control by 0.05.
 
-It must also be more than three standard errors above one half: of few users a guess that knows nothing may look good.
+It must also be beyond chance: of few users a guess that knows nothing may look good. See `_beyond_chance`.
 """
 
 _MARGIN = 0.05
@@ -31,7 +32,7 @@ class AttackFinding:
     Args:
         attack: its name.
         sees: what it looks at, such as "one upload".
-        applies: whether there was anything to look at.
+        applies: whether there was anything to look at, and enough of it to tell what came of it.
         succeeds: whether the attacker knows clearly more than before.
         sentence: for people.
         values: for programs; figures with "shuffled" before them are of the control, whose truth is that of others.
@@ -83,10 +84,13 @@ def items_scored(
         others = _figures(guess, own[_deranged(len(own), seed)])
         values |= {f"shuffled {name}": float(each.mean()) for name, each in others.items()}
     values["clients"] = len(guess.clients)
-    clear = values["AUC"] >= max(CLEARLY, values.get("shuffled AUC", 0.0) + _MARGIN, 0.5 + 3 * _chance(own))
+    apart = values["AUC"] >= max(CLEARLY, values.get("shuffled AUC", 0.0) + _MARGIN)
+    clear = apart and _beyond_chance(values["AUC"], own)
     reads = min(values["precision"], values["recall"]) >= _READS
     many = counted(len(guess.clients), "user")
-    if clear and reads:
+    if apart and not clear:
+        sentence = f"whether {who} learns anything of a user's items from {sees} cannot be told of so few items"
+    elif clear and reads:
         sentence = f"{who} reads a user's items from {sees}"
     elif clear:
         sentence = f"{who} learns something of a user's items from {sees}"
@@ -95,7 +99,7 @@ def items_scored(
     sentence += (
         f": precision {values['precision']:.3f}, recall {values['recall']:.3f}, AUC {values['AUC']:.3f} over {many}"
     )
-    return AttackFinding(attack, sees, True, clear, sentence, values)
+    return AttackFinding(attack, sees, clear or not apart, clear, sentence, values)
 
 
 def vectors_scored(attack: str, sees: str, guess: VectorGuess, private: dict[str, Tensor], seed: int) -> AttackFinding:
@@ -147,6 +151,24 @@ def areas(scores: Tensor, positive: Tensor) -> Tensor:
     count, rest = positive.sum(-1).double(), (~positive).sum(-1).double()
     above = (ranks * positive).sum(-1) - count * (count + 1) / 2
     return torch.where((count > 0) & (rest > 0), above / (count * rest).clamp(min=1), 0.5)
+
+
+_RARELY = 0.00135
+"""How often a normal number lies more than three standard deviations above its mean."""
+
+
+def _beyond_chance(auc: float, positive: Tensor) -> bool:
+    """Whether a mean AUC of rows [C, m] lies three standard errors above one half.
+
+    Of very few items that is more than 1. Then it must be 1, and so seldom by chance: a row's a positives stand before
+    its b others in one of (a + b)! / (a! b!) orders.
+    """
+    bound = 0.5 + 3 * _chance(positive)
+    if bound < 1:
+        return auc >= bound
+    count, every = positive.sum(-1).double(), float(positive.shape[-1])
+    orders = math.lgamma(every + 1) - torch.lgamma(count + 1) - torch.lgamma(every - count + 1)
+    return auc == 1 and float(torch.exp(-orders.sum())) < _RARELY
 
 
 def _chance(positive: Tensor) -> float:

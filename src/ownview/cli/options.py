@@ -17,7 +17,8 @@ from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with
 
 Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`) or a file of interactions.")]
 Columns = Annotated[
-    str | None, typer.Option("--columns", help="A file's own column names: user=who,item=what,timestamp=when.")
+    str | None,
+    typer.Option("--columns", help="A file's own column names: user=who,item=what,timestamp=when,title=called."),
 ]
 PROTOCOL_NAMES = f"{', '.join(PROTOCOLS)}, or a .toml file"
 """What --protocol takes, for its help."""

@@ -14,7 +14,8 @@ from ownview.cli.figures import figures
 from ownview.cli.options import RUNS, Columns, Memory
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
-from ownview.data.columns import parse_columns
+from ownview.cli.trusting import trusted_files
+from ownview.data.columns import named, parse_columns
 from ownview.data.matching import ItemNames
 from ownview.data.readers import name_of
 from ownview.evaluation.probes import STEPS
@@ -39,7 +40,9 @@ def command(
     ] = None,
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", help="Compare these instead of what suits the data; may be repeated."),
+        typer.Option(
+            "--method", help="Compare these instead of what suits the data; may be repeated.", callback=trusted_files
+        ),
     ] = None,
     k: Annotated[int, typer.Option("-k", help="Items in everybody's list.", min=1)] = 10,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
@@ -71,8 +74,18 @@ def _describe(console: Console, steps: Steps) -> None:
     order = {"times": "with times", "rows": "in order, without times", "none": "without times"}[split.order]
     console.print(f"  {counts}, {order}; titles: {_titles(data)}", markup=False)
     taken = "ratings are not looked at: every row counts as an item that was taken"
-    for note in (*([] if data.rating is None else [taken]), *split.notes):
+    for note in (*_unread(data), *([] if data.rating is None else [taken]), *split.notes):
         console.print(f"  note: {note}", markup=False)
+
+
+def _unread(data: Interactions) -> list[str]:
+    """Which columns are not looked at, and how one of them would be the time where none is."""
+    if not data.unread:
+        return []
+    advice = (
+        "" if data.timestamp is not None else f"; --columns timestamp={data.unread[-1]} takes that one for the time"
+    )
+    return [f"not looked at: {'column' if len(data.unread) == 1 else 'columns'} {named(data.unread)}{advice}"]
 
 
 def _titles(data: Interactions) -> str:

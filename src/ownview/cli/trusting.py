@@ -34,9 +34,9 @@ def trusted_if_file(method: str | None) -> str | None:
     return method
 
 
-def trusted_files(methods: list[str]) -> list[str]:
-    """The same for several."""
-    for method in methods:
+def trusted_files(methods: list[str] | None) -> list[str] | None:
+    """The same for several, or none."""
+    for method in methods or ():
         trust(method)
     return methods
 

@@ -14,8 +14,11 @@ from ownview.base.errors import DataError, SettingError, nearest, suggestion
 
 CANONICAL = ("user", "item", "rating", "timestamp")
 REQUIRED = ("user", "item")
+NAMEABLE = (*CANONICAL, "title")
+"""What a mapping may name."""
+
 LEFT_OUT = "-"
-"""As the name of a rating's or timestamp's column: do not read one, whatever the file has."""
+"""As the name of a rating's, timestamp's or title's column: do not read one, whatever the file has."""
 
 ALIASES: dict[str, tuple[str, ...]] = {
     # Earlier names win where a file has several of them.
@@ -38,8 +41,8 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 def parse_columns(text: str | None) -> dict[str, str] | None:
     """Read `user=who,item=what` from the command line; None stays None.
 
-    Keys are user, item, rating and timestamp; values are names or numbers of the source's columns, or "-" to leave the
-    rating or the timestamp out.
+    Keys are user, item, rating, timestamp and title; values are names or numbers of the source's columns, or "-" to
+    leave the rating, the timestamp or the title out.
     """
     if text is None:
         return None
@@ -74,7 +77,7 @@ def has_header(first_row: Sequence[str], columns: Mapping[str, str] | None) -> b
 def locate(
     path: Path, header: Sequence[str] | None, width: int, columns: Mapping[str, str] | None
 ) -> dict[str, list[int]]:
-    """Positions of the source's columns by canonical name; user and item are always there.
+    """Positions of the source's columns by canonical name; user and item are always there, title where it is named.
 
     A timestamp may be `year+month+day`: then it has one position for each part.
 
@@ -195,5 +198,5 @@ def _missing_message(path: Path, header: Sequence[str], key: str) -> str:
 
 def _require_canonical_keys(columns: Mapping[str, str]) -> None:
     for key in columns:
-        if key not in CANONICAL:
-            raise SettingError(f"columns: unknown name {key!r}{suggestion(key, CANONICAL)}")
+        if key not in NAMEABLE:
+            raise SettingError(f"columns: unknown name {key!r}{suggestion(key, NAMEABLE)}")

@@ -36,6 +36,7 @@ class Interactions:
         timestamp: [r] seconds or any increasing clock, or None where the source has none.
         titles: [m] what a person calls the item, or None.
         clock: whether differences of timestamps are seconds; False where they tell the order of rows and nothing else.
+        unread: names of the source's columns that nothing was taken from.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Interactions:
     timestamp: IntArray | None = None
     titles: tuple[str, ...] | None = None
     clock: bool = True
+    unread: tuple[str, ...] = ()
     _user_position: dict[Any, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

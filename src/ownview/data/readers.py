@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def read(
 
     Args:
         path: the file.
-        columns: canonical name (user, item, rating, timestamp) to the source's column name, or number
+        columns: canonical name (user, item, rating, timestamp, title) to the source's column name, or number
             counted from 0. A timestamp in parts is `year+month+day`.
         name: what reports call the data; the file's name (or its folder's) where None.
         separator: '::' or one character; detected where None.
@@ -45,6 +45,8 @@ def read(
     path = Path(path)
     table = read_table(path, separator, lambda row: has_header(row, columns))
     where = locate(path, table.header, table.frame.width, columns)
+    if titles is None and "title" not in (columns or {}):
+        where |= _own_title(table)
     items = values.ids(table, where["item"][0], "item")
     times = values.timestamps(table, where["timestamp"], allow_negative_times) if "timestamp" in where else None
     data = Interactions.from_rows(
@@ -53,18 +55,23 @@ def read(
         items,
         rating=values.ratings(table, where["rating"][0]) if "rating" in where else None,
         timestamp=times,
-        titles=_own_titles(table, items) if titles is None else read_titles(Path(titles), items),
+        titles=_titles_in(table, where, items) if titles is None else read_titles(Path(titles), items),
     )
-    return data if times is None else replace(data, clock=not count_rows(times))
+    taken = {place for places in where.values() for place in places}
+    unread = tuple(name.strip() for place, name in enumerate(table.header or ()) if place not in taken)
+    return replace(data, clock=times is None or not count_rows(times), unread=unread)
 
 
-def _own_titles(table: Table, items: IdArray) -> dict[Any, str] | None:
-    """By item, from a column of the interactions that is called title; `name` may be that of a user."""
+def _own_title(table: Table) -> dict[str, list[int]]:
+    """Where a column of the interactions is called title, if one is; `name` may be that of a user."""
     header = table.header or []
-    where = {
-        key: place for key, place in locate_known(header, ("title",)).items() if bare_name(header[place]) != "name"
-    }
-    return titles_in_rows(items, table.frame.to_series(where["title"]).to_list()) if where else None
+    found = locate_known(header, ("title",))
+    return {key: [place] for key, place in found.items() if bare_name(header[place]) != "name"}
+
+
+def _titles_in(table: Table, where: Mapping[str, Sequence[int]], items: IdArray) -> dict[Any, str] | None:
+    """By item, from the interactions' own column."""
+    return titles_in_rows(items, table.frame.to_series(where["title"][0]).to_list()) if "title" in where else None
 
 
 def name_of(path: Path) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from traceback import extract_tb
 from typing import Any, cast
 
 import torch
@@ -11,6 +13,7 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.base.randomness import generator
+from ownview.federation.declared import require_declared, require_settings
 from ownview.seam.client import Client, Reporting, Training
 from ownview.seam.method import Federated
 from ownview.seam.roles import CHANCE, HELD, PERSONAL, RECEIVED, TIMELINE, Param, visible
@@ -25,6 +28,7 @@ def require_sound(method: Federated, world: World) -> tuple[Client, Server]:
     name = getattr(type(method), "name", None)
     if not isinstance(name, str):
         raise SettingError(f"method {type(method).__name__} has no name; expected name: ClassVar[str] = 'my-method'")
+    require_settings(method, name)
     try:
         client, server = method.client(world), method.server(world)
     except TypeError as error:
@@ -32,6 +36,7 @@ def require_sound(method: Federated, world: World) -> tuple[Client, Server]:
             f"method {name} cannot say what its clients have and do: {error}. Parameters are declared by role: "
             "ov.private(d), ov.table(ov.shared(d)), and the others of ownview.seam.roles"
         ) from error
+    require_declared(client, name)
     _require_work(client, name)
     _require_scores(client, name)
     for phase in client.phases:
@@ -118,7 +123,16 @@ def _tried(what: str, function: Callable[..., Any], *given: Any) -> Any:
     try:
         return function(*given)
     except Exception as error:
-        raise SettingError(f"{what}: {type(error).__name__}: {error}") from error
+        steers = "data-dependent control flow" in str(error) or ".item() on a Tensor" in str(error)
+        told = "values steer Python (if, float() or .item()); write torch.where for if" if steers else str(error)
+        raise SettingError(f"{what}: {type(error).__name__} in {_place(error)}: {told}") from error
+
+
+def _place(error: Exception) -> str:
+    """File and line of the innermost call outside PyTorch."""
+    torch_home = str(Path(torch.__file__).parent)
+    calls = [call for call in extract_tb(error.__traceback__) if not call.filename.startswith(torch_home)]
+    return f"{calls[-1].filename}, line {calls[-1].lineno}"
 
 
 def _moved_in(phases: Iterable[Phase]) -> list[str]:
@@ -134,6 +148,8 @@ def _require_scores(client: Client, name: str) -> None:
     if not isinstance(scores, torch.Tensor) or scores.shape != (_ROWS,):
         found = tuple(scores.shape) if isinstance(scores, torch.Tensor) else type(scores).__name__
         raise SettingError(f"method {name}: scores of {_ROWS} rows came as {found}; expected shape ({_ROWS},)")
+    two = {one: torch.stack([value, value]) for one, value in _drawn(client.params).items()}
+    _tried(f"method {name} cannot score two clients at once", torch.vmap(client.scores), two)
 
 
 def _require_opening(phase: Phase, name: str, params: Mapping[str, Param]) -> None:
