@@ -92,6 +92,17 @@ def test_columns_that_are_not_looked_at_are_named(ownview: Callable[..., Outcome
     assert "with times" in timed
 
 
+def test_that_nothing_can_be_missed_is_told(ownview: Callable[..., Outcome]) -> None:
+    """Of nine items and five of one's own, a list of ten misses none."""
+    rows = [
+        f"u{user},{(user + 2 * place) % 9},{1_700_000_000 + 90_000 * place}" for user in range(9) for place in range(5)
+    ]
+    Path("tiny.csv").write_text("user,item,timestamp\n" + "\n".join(rows) + "\n")
+    told = "left to rank: HR@10 is 1 whatever the model"
+    assert told in " ".join(ownview("start", "tiny.csv", "--method", "popularity").out.split())
+    assert told not in " ".join(ownview("start", "shop.csv", "--method", "popularity").out.split())
+
+
 def test_a_method_of_ones_own_is_compared_and_fitted_in_one_command(ownview: Callable[..., Outcome]) -> None:
     """A file that is named on the command line is meant, also where a run folder names it later."""
     Path("mine.py").write_text(

@@ -24,9 +24,12 @@ from ownview.start.folder import StartFolder
 
 if TYPE_CHECKING:
     from ownview.data.interactions import Interactions
+    from ownview.data.splits import Split
     from ownview.start.steps import Steps
 
 _STEPS = 7
+_PLACES = 10
+"""Of the lists that methods are compared by."""
 
 
 def command(
@@ -74,7 +77,7 @@ def _describe(console: Console, steps: Steps) -> None:
     order = {"times": "with times", "rows": "in order, without times", "none": "without times"}[split.order]
     console.print(f"  {counts}, {order}; titles: {_titles(data)}", markup=False)
     taken = "ratings are not looked at: every row counts as an item that was taken"
-    for note in (*_unread(data), *([] if data.rating is None else [taken]), *split.notes):
+    for note in (*_unread(data), *([] if data.rating is None else [taken]), *_few_left(split), *split.notes):
         console.print(f"  note: {note}", markup=False)
 
 
@@ -86,6 +89,14 @@ def _unread(data: Interactions) -> list[str]:
         "" if data.timestamp is not None else f"; --columns timestamp={data.unread[-1]} takes that one for the time"
     )
     return [f"not looked at: {'column' if len(data.unread) == 1 else 'columns'} {named(data.unread)}{advice}"]
+
+
+def _few_left(split: Split) -> list[str]:
+    """That figures say nothing, where nobody has more items left to rank than a list has places."""
+    left = split.num_items - int(split.train.lengths.min())
+    if left > _PLACES:
+        return []
+    return [f"nobody has more than {counted(left, 'item')} left to rank: HR@{_PLACES} is 1 whatever the model"]
 
 
 def _titles(data: Interactions) -> str:

@@ -88,12 +88,14 @@ class StartFolder:
         return {"format": _FORMAT, "sha256": sha256_of(self.file), "titles": titles, "columns": self.columns}
 
     def _require_same(self, before: dict[str, Any], asked: dict[str, Any]) -> None:
-        words = {"sha256": "another file", "titles": "other titles", "columns": "other columns"}
+        words = {
+            "sha256": f"another file than {self.file} is now",
+            "titles": "other titles than are given now",
+            "columns": "other columns than are given now",
+        }
         for name, word in words.items():
             if before.get(name) != asked[name]:
-                raise OutputError(
-                    f"{self.path}: was begun with {word} than {self.file} now has; choose another --out, or remove it"
-                )
+                raise OutputError(f"{self.path}: was begun with {word}; choose another --out, or remove it")
 
 
 def _read(record: Path) -> dict[str, Any]:
