@@ -33,9 +33,9 @@ _ADVICE = "bring a sound copy back, or start a new run"
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], experiment: Experiment) -> None:
     """Write all of it, whole or not at all."""
     plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
-    told = json.dumps({**about, _CHECKED: {"experiment": experiment}}, sort_keys=True, allow_nan=False)
-    whole = json.loads(told)
-    whole[_CHECKED]["sha256"] = _digest(plain, told)
+    # As it will be read again, with names in their order: what goes on from here writes them in the same one.
+    whole = json.loads(json.dumps({**about, _CHECKED: {"experiment": experiment}}, allow_nan=False))
+    whole[_CHECKED]["sha256"] = _digest(plain, json.dumps(whole, sort_keys=True))
 
     def fill(temporary: Path) -> None:
         try:
