@@ -71,7 +71,7 @@ OF_LONE_NAME = Phase((Step(LONE_NAME, Adam(0.1)),), 1)
     [
         (given_back("params", None), "it has no params; expected {'user': "),
         (given_back("params", ["user"]), "params returned a list; expected {'user': "),
-        (given_back("params", {"user": 16}), "parameter 'user' is declared by a int; expected a role"),
+        (given_back("params", {"user": 16}), "parameter 'user' is declared by an int; expected a role"),
         (given_back("phases", None), "it has no phases; expected a tuple of phases"),
         (given_back("phases", Phase((ONE_STEP,), 1)), "phases returned a Phase; expected a tuple of phases"),
         (given_back("phases", (ONE_STEP,)), "phases has a Step in it; expected a tuple of phases"),

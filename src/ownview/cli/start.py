@@ -85,10 +85,12 @@ def _unread(data: Interactions) -> list[str]:
     """Which columns are not looked at, and how one of them would be the time where none is."""
     if not data.unread:
         return []
-    advice = (
-        "" if data.timestamp is not None else f"; --columns timestamp={data.unread[-1]} takes that one for the time"
-    )
-    return [f"not looked at: {'column' if len(data.unread) == 1 else 'columns'} {named(data.unread)}{advice}"]
+    told = f"not looked at: {'column' if len(data.unread) == 1 else 'columns'} {named(data.unread)}"
+    if data.timestamp is not None:
+        return [told]
+    likely = [name for name in data.unread if "date" in name.lower() or "time" in name.lower()]
+    taking = shlex.quote(f"timestamp={likely[0] if likely else 'COLUMN'}")
+    return [f"{told}; --columns {taking} takes {'that' if likely else 'a'} column for the time"]
 
 
 def _few_left(split: Split) -> list[str]:

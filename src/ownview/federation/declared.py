@@ -74,4 +74,5 @@ def _found(function: str, value: Any) -> str:
 
 
 def _kind(value: Any) -> str:
-    return f"a {type(value).__name__}"
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
