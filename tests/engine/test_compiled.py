@@ -119,7 +119,7 @@ def variants(method: Federated) -> list[int]:
 
 
 MOST_VARIANTS = 3
-"""For one client, for several, and for several with one sample."""
+"""For one client, for several whose batch is all that they have, and for several."""
 
 
 def test_halves_of_a_layer_leave_the_number_of_clients_open() -> None:
