@@ -362,6 +362,14 @@ def test_help_of_every_command_describes_every_option(command: str, ownview: Cal
     assert all(re.search(r"[A-Za-z]{3} .*[a-z]", text) for _, text in options), options
 
 
+@pytest.mark.parametrize("command", ["start", "run", "compare", "recommend", "fit", "report", "data import"])
+def test_help_describes_what_is_given_without_a_name(command: str, ownview: Callable[..., Outcome]) -> None:
+    """typer loses these words where a newer click has words of its own for them."""
+    panel = ownview(*command.split(), "--help").out.partition("─ Arguments ─")[2].partition("╰")[0]
+    words = re.sub(r"\[[^]]*\]|[^A-Za-z ]", " ", panel)
+    assert len(words.split()) > 5, panel
+
+
 def test_ownview_alone_shows_its_commands(ownview: Callable[..., Outcome]) -> None:
     outcome = ownview()
     shown = outcome.out + outcome.err

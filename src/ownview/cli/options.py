@@ -18,7 +18,9 @@ from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with
 Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`) or a file of interactions.")]
 Columns = Annotated[
     str | None,
-    typer.Option("--columns", help="A file's own column names: user=who,item=what,timestamp=when,title=called."),
+    typer.Option(
+        "--columns", help="A file's own column names, as in user=who,item=what; also rating, timestamp and title."
+    ),
 ]
 PROTOCOL_NAMES = f"{', '.join(PROTOCOLS)}, or a .toml file"
 """What --protocol takes, for its help."""
