@@ -28,7 +28,7 @@ def test_figures_of_a_guess_are_means_over_clients() -> None:
 @pytest.mark.parametrize(
     ("users", "items", "applies", "succeeds", "told"),
     [
-        (3, 5, True, True, "the server reads a user's items"),  # a third order in 126^3 by chance
+        (3, 5, True, True, "the server reads a user's items"),  # one in 126^3 by chance
         (1, 1, False, False, "cannot be told of so few items"),  # one in nine
     ],
 )
