@@ -188,6 +188,7 @@ def test_experiment_and_provenance_say_everything(world: Path, tmp_path: Path) -
     known = json.loads((tmp_path / "run" / "provenance.json").read_text())
     assert known["data"] | {"name": "world", "users": USERS, "items": ITEMS} == known["data"]
     assert {"ownview", "revision", "python", "packages", "machine"} <= set(known)
+    assert known["machine"]["engine"] == "vector"
 
 
 def test_result_names_protocol_seed_settings_and_choice(world: Path, tmp_path: Path) -> None:

@@ -16,16 +16,17 @@ import torch
 
 from ownview.base.version import __version__
 from ownview.data.splits import Split
+from ownview.engine.machine import Machine
 
 _PACKAGES = ("torch", "numpy", "polars", "safetensors")
 
 
-def provenance(split: Split, device: torch.device, method: str) -> dict[str, Any]:
+def provenance(split: Split, place: Machine, method: str) -> dict[str, Any]:
     """Everything a reader needs to judge whether two results are comparable.
 
     Args:
         split: the data as used.
-        device: trained on.
+        place: where training took place; its engine is named because a fault of one engine says nothing of the others.
         method: a name, or the file of a method of one's own, whose content is fingerprinted.
     """
     return {
@@ -39,7 +40,8 @@ def provenance(split: Split, device: torch.device, method: str) -> dict[str, Any
             "processor": platform.machine(),
             "cpu": _cpu_kind(),
             "cores": os.cpu_count(),
-            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu",
+            "device": torch.cuda.get_device_name(place.device) if place.device.type == "cuda" else "cpu",
+            "engine": place.engine,
         },
         "data": {
             "name": split.data.name,

@@ -79,5 +79,5 @@ class ExperimentSetup:
             )
 
     def provenance(self, method: str) -> dict[str, Any]:
-        """Versions, revision, data and device, as a run notes them."""
-        return provenance(self.split, self.machine.device, method)
+        """Versions, revision, data, device and engine, as a run notes them."""
+        return provenance(self.split, self.machine, method)

@@ -81,7 +81,7 @@ FITTED = {
 
 PROVENANCE = {
     "data": Maybe({"fingerprint": Maybe(str)}),
-    "machine": Maybe({"device": Maybe(str)}),
+    "machine": Maybe({"device": Maybe(str), "engine": Maybe(str)}),
     "revision": Maybe(str),
     "method_file_sha256": Maybe(str),
 }
