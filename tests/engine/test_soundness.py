@@ -60,6 +60,25 @@ class Steered(FedMF):
         return p["items"] @ p["user"] if p["user"].sum() > 0 else p["items"] @ -p["user"]
 
 
+@dataclass(frozen=True)
+class SteeredLoss(FedMF):
+    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+        found = super().loss(p, batch, context)
+        return found / 2 if found > 10 else found
+
+
+@dataclass(frozen=True)
+class LossOfSamples(FedMF):
+    def loss(self, p: Params, batch: Batch, ctx: Context) -> Tensor:
+        return (self.scores(p)[batch.rows] - batch.labels) ** 2
+
+
+@dataclass(frozen=True)
+class LossOfNothing(FedMF):
+    def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
+        return super().loss(p, batch, context) + p["nothing"]
+
+
 ONE_STEP = Step(("user",), Adam(0.1))
 LONE_STEP: Any = ONE_STEP
 LONE_NAME: Any = "user"
@@ -80,6 +99,9 @@ OF_LONE_NAME = Phase((Step(LONE_NAME, Adam(0.1)),), 1)
         (NoDataclass(), r"setting 'rate' has no value, .* put @dataclass\(frozen=True\) above class NoDataclass"),
         (ShortLoss(), r"loss takes other arguments .* expected def loss\(self, p, batch, context\)"),
         (Steered(), r"two clients .* in .*test_soundness\.py, line \d+: values steer Python .* torch.where"),
+        (SteeredLoss(), r"its loss .* in .*test_soundness\.py, line \d+: values steer Python .* torch.where"),
+        (LossOfSamples(), r"the loss of a batch came as shape \(4,\); expected one number, shape \(\)"),
+        (LossOfNothing(), r"loss of two clients at once: KeyError in .*test_soundness\.py, line \d+: 'nothing'"),
     ],
 )  # fmt: skip
 def test_the_first_mistakes_of_a_new_method_are_named(method: Method, message: str) -> None:
@@ -139,8 +161,10 @@ def test_openings_of_trained_rows_lose_nothing(method: Method) -> None:
 
 @dataclass(frozen=True)
 class BadLoss(FedMF):
+    """Good enough for the small batch that is tried beforehand."""
+
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
-        return super().loss(p, batch, context) + p["nothing"]
+        return super().loss(p, batch, context) + (p["nothing"] if len(batch.rows) > 4 else 0)
 
 
 @pytest.mark.parametrize(("engine", "who"), [("loop", "on client"), ("vector", "run it with --engine loop")])

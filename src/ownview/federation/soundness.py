@@ -18,7 +18,7 @@ from ownview.seam.client import Client, Reporting, Training
 from ownview.seam.method import Federated
 from ownview.seam.roles import CHANCE, HELD, PERSONAL, RECEIVED, TIMELINE, Param, visible
 from ownview.seam.server import Server, Sums
-from ownview.seam.training import Context, Params, Phase, World
+from ownview.seam.training import Batch, Context, Params, Phase, World
 
 _ROWS = 3
 
@@ -39,6 +39,7 @@ def require_sound(method: Federated, world: World) -> tuple[Client, Server]:
     require_declared(client, name)
     _require_work(client, name)
     _require_scores(client, name)
+    _require_loss(client, name)
     for phase in client.phases:
         _require_opening(phase, name, client.params)
         _require_before_epoch(phase, name, client.params)
@@ -148,8 +149,36 @@ def _require_scores(client: Client, name: str) -> None:
     if not isinstance(scores, torch.Tensor) or scores.shape != (_ROWS,):
         found = tuple(scores.shape) if isinstance(scores, torch.Tensor) else type(scores).__name__
         raise SettingError(f"method {name}: scores of {_ROWS} rows came as {found}; expected shape ({_ROWS},)")
-    two = {one: torch.stack([value, value]) for one, value in _drawn(client.params).items()}
-    _tried(f"method {name} cannot score two clients at once", torch.vmap(client.scores), two)
+    _tried(f"method {name} cannot score two clients at once", torch.vmap(client.scores), _twice(_drawn(client.params)))
+
+
+def _require_loss(client: Client, name: str) -> None:
+    """One number for every client, in every phase, of two clients at once."""
+    if not isinstance(client.work, Training):
+        return
+    values, batch = _twice(_drawn(client.params)), _drawn_batch(client.work.pairs)
+    for phase in range(len(client.phases)):
+        context = Context(1, phase, client.work.by_round(1))
+        both = torch.vmap(client.loss, in_dims=(0, 0, None))
+        losses = _tried(f"method {name} cannot work out its loss of two clients at once", both, values, batch, context)
+        if losses.shape != (2,):
+            found = tuple(losses.shape[1:])
+            raise SettingError(
+                f"method {name}: the loss of a batch came as shape {found}; expected one number, shape ()"
+            )
+
+
+def _twice(values: Params) -> Params:
+    """Values of two clients, an axis of clients in front."""
+    return {name: torch.stack([value, value]) for name, value in values.items()}
+
+
+def _drawn_batch(pairs: bool) -> Batch:
+    """A batch of each of two clients: a positive, two negatives that were drawn for it, and a place of padding."""
+    rows, labels, mask = torch.tensor([0, 1, 2, 0]), torch.tensor([1.0, 0.0, 0.0, 0.0]), torch.tensor([1.0, 1, 1, 0])
+    partners = torch.zeros_like(rows if pairs else rows[:0])
+    one = Batch(rows, labels, mask, positives=labels[:_ROWS], counts=mask[:_ROWS], partners=partners)
+    return Batch(*(torch.stack([tensor, tensor]) for tensor in one))
 
 
 def _require_opening(phase: Phase, name: str, params: Mapping[str, Param]) -> None:
