@@ -32,6 +32,27 @@ class Greedy(FedMF):
         client = super().client(world)
         return replace(client, work=replace(client.training, loss=loss))
 """
+GREEDY_ONCE = """
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from ownview.methods.fedmf import FedMF
+
+FAILED = Path(__file__).with_name("failed.txt")
+
+
+@dataclass(frozen=True)
+class GreedyOnce(FedMF):
+    name = "greedy-once"
+
+    def loss(self, p, batch, context):
+        if context.round == 2 and not FAILED.exists():
+            FAILED.touch()
+            torch.empty(2**60)
+        return super().loss(p, batch, context)
+"""
 QUICK = ("--rounds", "1", "--set", "embedding_size=4", "--set", "local_epochs=1")
 
 
@@ -60,3 +81,22 @@ def test_other_runs_go_on(jobs: int, greedy: Path, here: Path) -> None:
     assert failures == {tasks[0][1]: NO_MEMORY}
     assert failed == {tasks[0][1]}
     assert [(folder / "result.json").is_file() for _, folder in tasks] == [False, True, True]
+
+
+def test_what_lacks_memory_beside_others_goes_on_when_they_are_through(here: Path) -> None:
+    path = here / "greedy_once.py"
+    path.write_text(GREEDY_ONCE)
+    ov.trust(path)
+    given = {"data": str(here / "world.csv"), "rounds": 3, "settings": {"embedding_size": 4, "local_epochs": 1}}
+    names = (str(path), "fedmf", "pfedrec")
+    tasks = [(Experiment.from_dict({**given, "method": name}), here / "runs" / Path(name).stem) for name in names]
+    told: list[tuple[Path, int]] = []
+    failed = run_each(
+        tasks, jobs=2, memory="auto", data_dir=None, on_round=lambda folder, number, _: told.append((folder, number))
+    )
+    assert failed == set()
+    assert path.with_name("failed.txt").exists()
+    assert [(folder / "result.json").is_file() for _, folder in tasks] == [True, True, True]
+    rounds = [number for folder, number in told if folder == tasks[0][1]]
+    assert rounds == [1, 2, 3], "no round twice: it went on from its checkpoint"
+    assert told.index((tasks[0][1], 2)) > max(told.index((folder, 3)) for _, folder in tasks[1:])

@@ -40,6 +40,10 @@ class DeviceError(OwnviewError):
     """The device or memory asked for is not there."""
 
 
+class MemoryLackError(DeviceError):
+    """There was too little memory for a run at this moment; with less beside it there may be enough."""
+
+
 class OutputError(OwnviewError):
     """A result could not be written, or would overwrite another."""
 

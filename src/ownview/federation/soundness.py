@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError, suggestion
+from ownview.base.expected import lacks_memory
 from ownview.base.randomness import generator
 from ownview.federation.declared import require_declared, require_settings
 from ownview.seam.client import Client, Reporting, Training
@@ -120,10 +121,12 @@ def _drawn(params: Mapping[str, Param]) -> Params:
 
 
 def _tried(what: str, function: Callable[..., Any], *given: Any) -> Any:
-    """What a method's function makes of drawn values; whatever it raises is told as a fault of the method."""
+    """What a method's function makes of drawn values; what it raises, but for lack of memory, is the method's fault."""
     try:
         return function(*given)
     except Exception as error:
+        if lacks_memory(error):
+            raise
         steers = "data-dependent control flow" in str(error) or ".item() on a Tensor" in str(error)
         told = "values steer Python (if, float() or .item()); write torch.where for if" if steers else str(error)
         raise SettingError(f"{what}: {type(error).__name__} in {_place(error)}: {told}") from error

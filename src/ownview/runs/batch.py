@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import torch
 
-from ownview.base.errors import DeviceError, OutputError, OwnviewError, UnwrittenError
+from ownview.base.errors import DeviceError, MemoryLackError, OutputError, OwnviewError, UnwrittenError
 from ownview.base.expected import NO_MEMORY, lacks_memory
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
@@ -59,17 +59,19 @@ class _Failure(NamedTuple):
     """An error of a run in another process, in a form that every error can be sent in.
 
     `alone`: other runs need not mind. Not so a full disk, or being told to stop.
+    `crowded`: memory was lacking, which runs beside it may have held.
     """
 
     folder: Path
     message: str
     exit_code: int
     alone: bool
+    crowded: bool
 
     @classmethod
     def of(cls, folder: Path, error: OwnviewError) -> _Failure:
         alone = not isinstance(error, OutputError | InterruptedRunError)
-        return cls(folder, str(error), error.exit_code, alone)
+        return cls(folder, str(error), error.exit_code, alone, isinstance(error, MemoryLackError))
 
 
 def free_cores(device: str) -> int:
@@ -120,7 +122,8 @@ def run_each(
         data_dir: where datasets are.
         on_round: progress.
         on_failure: told of runs that fail by themselves (values that are not finite, say), while the others go on.
-            Without it the first failure ends everything.
+            Without it the first failure ends everything. A run that lacks memory beside others has not failed yet: it
+            goes on from its last round when they are through, beside half as many, in the end alone.
         on_finished: told of every run once it has finished, in this process; may remove its folder.
         threads: of each process; an equal share of the cores where None.
         go_on: how a stopped batch goes on, in words; by --resume where None.
@@ -169,9 +172,20 @@ class _Batch:
                     raise self._stopped(128 + signals.received)
 
     def side_by_side(self, jobs: int, threads: int) -> None:
-        """On a signal or an error in one run the others checkpoint after the round in progress and stop."""
+        """Several at a time; what lacked memory goes on when the others are through, beside half as many."""
+        tasks, at_once = self.tasks, jobs
+        while tasks:
+            tasks = self._in_processes(tasks, at_once, threads * jobs // at_once)
+            at_once = max(1, at_once // 2)
+
+    def _in_processes(self, tasks: Sequence[Task], jobs: int, threads: int) -> list[Task]:
+        """The tasks that lacked memory beside others; one that lacks it alone has failed.
+
+        On a signal or an error in one run the others checkpoint after the round in progress and stop.
+        """
         processes = runs_forked()
         failures: list[_Failure] = []
+        crowded: list[Task] = []
         manager = SyncManager(ctx=multiprocessing.get_context("spawn"))
         manager.start(end_with_parent)
         with Signals() as signals, manager:
@@ -179,15 +193,20 @@ class _Batch:
             settled = (threads, dict(os.environ))
             with ProcessPoolExecutor(jobs, mp_context=processes, initializer=_settle, initargs=settled) as pool:
                 given = self.memory, self.data_dir, self.go_on
-                each = {pool.submit(_apart, task, *given, news, stop): task for task in self.tasks}
+                each = {pool.submit(_apart, task, *given, news, stop): task for task in tasks}
                 waiting = set(each)
                 try:
                     while waiting:
                         done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
                         _tell(news, self.told)
-                        failures += [failure for failure in self._failures(done) if not self._excused(failure)]
-                        for folder in (each[future][1] for future in done if future.result() is None):
-                            self._finish(folder)
+                        for future in done:
+                            failure = self._failure(future)
+                            if failure is None:
+                                self._finish(each[future][1])
+                            elif failure.crowded and jobs > 1:
+                                crowded.append(each[future])
+                            elif not self._excused(failure):
+                                failures.append(failure)
                         if failures or signals.received:
                             stop.set()
                 except BaseException:
@@ -197,6 +216,7 @@ class _Batch:
             raise self._stopped(128 + signals.received)
         if failures:
             raise BatchError(failures[0].message, failures[0].exit_code)
+        return crowded
 
     def _finish(self, folder: Path) -> None:
         if RunFolder(folder).finished:  # not one that was never begun, because all were told to stop
@@ -210,9 +230,9 @@ class _Batch:
         self.on_failure(failure.folder, failure.message)
         return True
 
-    def _failures(self, done: set[Future[_Failure | None]]) -> list[_Failure]:
+    def _failure(self, future: Future[_Failure | None]) -> _Failure | None:
         try:
-            return [failure for future in done if (failure := future.result()) is not None]
+            return future.result()
         except BrokenProcessPool:
             raise DeviceError(
                 f"the process of a run was killed, most likely for lack of memory; lower --jobs: {self.go_on}"
@@ -287,7 +307,7 @@ def _one(task: Task, memory: str, data_dir: Path | None, go_on: str, on_round: O
     except (MemoryError, RuntimeError) as error:
         if not lacks_memory(error):
             raise
-        raise DeviceError(NO_MEMORY) from error
+        raise MemoryLackError(NO_MEMORY) from error
 
 
 def _give_back() -> None:
