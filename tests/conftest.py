@@ -58,6 +58,8 @@ def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         monkeypatch.setattr(sys, "argv", ["ownview", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
             entry()
-        return Outcome(ended.value.code, *capsys.readouterr())
+        code = ended.value.code
+        assert isinstance(code, int)
+        return Outcome(code, *capsys.readouterr())
 
     return call

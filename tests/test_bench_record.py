@@ -64,7 +64,7 @@ def test_blends_of_runs_that_have_another_name_now_keep_their_place() -> None:
     """A new setting renames a part; the blend that was made of it is still what the suite asks for."""
     whole = plan(part_of(load_suite("best"), ["blend, central"], ["ml-1m"]), Path())
     planned = next(one for one in whole if one.parts and one.seed == 0)
-    entries = []
+    entries: list[dict[str, Any]] = []
     for one in (*planned.parts, planned):
         told = one.experiment.resolved(one.experiment.model()).to_dict()
         experiment = {name: told[name] for name in ("method", "settings", "plugins", "federation")}

@@ -127,7 +127,8 @@ def test_what_little_tables_differ_by_survives_a_long_common_part() -> None:
 
 
 def _objective(weights: Array, shares: Array, similar: Array, alpha: float) -> Array:
-    return np.square(weights - shares).sum(-1) + alpha * np.square(weights - similar).sum(-1)
+    found: Array = np.square(weights - shares).sum(-1) + alpha * np.square(weights - similar).sum(-1)
+    return found
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 0.9, 20.0])

@@ -118,10 +118,10 @@ def test_rows_that_do_not_count_do_not_matter(name: str, filling: float) -> None
     own, received = _views()
     counts = torch.tensor(COUNTS, dtype=torch.float64)
     absent = counts == 0
-    views = [torch.where(absent[:, None], filling, view).requires_grad_() for view in (own, received)]
-    value = REDUCTIONS[name](*views, counts, GAMMA)
+    mine, theirs = (torch.where(absent[:, None], filling, view).requires_grad_() for view in (own, received))
+    value = REDUCTIONS[name](mine, theirs, counts, GAMMA)
     assert float(value.detach()) == pytest.approx(float(REDUCTIONS[name](own, received, counts, GAMMA)), abs=1e-12)
-    gradients = torch.autograd.grad(value, views, materialize_grads=True)
+    gradients = torch.autograd.grad(value, (mine, theirs), materialize_grads=True)
     assert float(gradients[0][~absent].abs().max()) > 0
     for gradient in gradients:
         assert torch.equal(gradient[absent], torch.zeros_like(gradient[absent]))

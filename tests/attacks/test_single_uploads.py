@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from ownview.testing.worlds import small_world
 from tests.attacks.scenes import noise_for, scene, sparse_world
 
 
-def _findings(method: str, rounds: int = 1, **options: str) -> dict[str, AttackFinding]:
+def _findings(method: str, rounds: int = 1, **options: Any) -> dict[str, AttackFinding]:
     one = scene(method, **options)
     view, federation = watch(one, victims(30, 20, 0), rounds)
     return {found.attack: found for found in single_uploads(view, federation, one, 0)}

@@ -79,15 +79,15 @@ def test_ncf_is_a_network_over_both_vectors() -> None:
     lessons = lessons_of(golden_split())
     model = NCF(embedding_size=4, negatives=2, learning_rate=0.01, decay=0.2)
     values = model.start(lessons)
-    users, items = nn.Embedding.from_pretrained(values["users"].clone(), freeze=False), nn.Embedding(ITEMS, 4)
-    layers = nn.Sequential(
-        nn.Linear(8, 4), nn.ReLU(), nn.Linear(4, 2), nn.ReLU(), nn.Linear(2, 1), nn.ReLU(), nn.Linear(1, 1)
-    )
+    users, items = nn.Embedding(2, 4), nn.Embedding(ITEMS, 4)
+    linear = [nn.Linear(8, 4), nn.Linear(4, 2), nn.Linear(2, 1), nn.Linear(1, 1)]
+    layers = nn.Sequential(linear[0], nn.ReLU(), linear[1], nn.ReLU(), linear[2], nn.ReLU(), linear[3])
     with torch.no_grad():
+        users.weight.copy_(values["users"])
         items.weight.copy_(values["items"])
-        for depth in range(4):
-            layers[2 * depth].weight.copy_(values[f"weight{depth}"].T)
-            layers[2 * depth].bias.copy_(values[f"bias{depth}"])
+        for depth, layer in enumerate(linear):
+            layer.weight.copy_(values[f"weight{depth}"].T)
+            layer.bias.copy_(values[f"bias{depth}"])
     theirs = torch.optim.Adam([*users.parameters(), *items.parameters(), *layers.parameters()], lr=0.01)
     sampler = NegativeSampler(lessons.excluded, ITEMS, 2)
     for epoch in (1, 2):
@@ -100,7 +100,7 @@ def test_ncf_is_a_network_over_both_vectors() -> None:
         theirs.step()
         model.epoch(values, lessons, epoch)
     assert torch.allclose(values["users"], users.weight, atol=1e-5)
-    assert torch.allclose(values["weight0"].T, layers[0].weight, atol=1e-5)
+    assert torch.allclose(values["weight0"].T, linear[0].weight, atol=1e-5)
     pairs = torch.cat([users.weight[:, None].expand(2, ITEMS, 4), items.weight.expand(2, ITEMS, 4)], dim=-1)
     assert torch.allclose(model.scores(values, about(golden_split())), layers(pairs).squeeze(-1), atol=1e-5)
 
@@ -149,7 +149,7 @@ def test_lightgcn_moves_as_autograd_through_the_smoothing_would() -> None:
             touched = theirs[torch.cat([users, n + items, n + others])]
             loss = -nn.functional.logsigmoid(gap).mean() + 0.05 / 2 * touched.square().sum() / len(users)
             adam.zero_grad()
-            loss.backward()
+            loss.backward()  # type: ignore[no-untyped-call]
             adam.step()
         model.epoch(values, lessons, epoch)
     assert torch.allclose(values["vectors"], theirs, atol=1e-5)

@@ -11,7 +11,9 @@ import pytest
 from tests.outcome import Outcome
 
 import ownview as ov
+from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import from_one_upload
+from ownview.attacks.view import Scene
 from ownview.runs import exposure
 from ownview.runs.exposure import exposures
 from ownview.runs.run import open_run
@@ -89,9 +91,12 @@ def test_comparisons_say_what_one_upload_gives_away(
     assert "! fedmf: the server reads a user's items from one upload" in shown
     assert "local-only: the server" not in shown
     asked: list[int] = []
-    monkeypatch.setattr(
-        exposure, "from_one_upload", lambda scene, clients: asked.append(clients) or from_one_upload(scene, clients)
-    )
+
+    def counted(scene: Scene, clients: int) -> AttackFinding:
+        asked.append(clients)
+        return from_one_upload(scene, clients)
+
+    monkeypatch.setattr(exposure, "from_one_upload", counted)
     table = json.loads(ownview(*arguments, "--resume", "--json").out)
     assert table["attacks"]["fedmf"]["fires"]
     assert not table["attacks"]["local-only"]["fires"]

@@ -100,7 +100,7 @@ def test_run_as_json_is_one_object_equal_to_the_result_file(world: Path, ownview
 
 
 def test_json_from_a_process_of_its_own_is_alone_on_stdout(world: Path) -> None:
-    command = [sys.executable, "-m", "ownview", "run", "popularity", "--data", world, "--out", "run", "--json"]
+    command = [sys.executable, "-m", "ownview", "run", "popularity", "--data", str(world), "--out", "run", "--json"]
     ended = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert json.loads(ended.stdout)["folder"] == "run"
     assert ended.stderr == ""
@@ -160,8 +160,8 @@ def test_plugin_and_its_setting(world: Path, ownview: Callable[..., Outcome]) ->
 
 
 def test_compare_methods_protocols_and_seeds_side_by_side(world: Path, ownview: Callable[..., Outcome]) -> None:
-    arguments = ("compare", "pfedrec", "popularity", "--data", world, "--rounds", "2", "--seeds", "2", "--out", "all")
-    arguments = (*arguments, "--protocol", "honest", "--protocol", "paper")
+    methods = ("compare", "pfedrec", "popularity", "--data", world, "--rounds", "2", "--seeds", "2", "--out", "all")
+    arguments = (*methods, "--protocol", "honest", "--protocol", "paper")
     found = object_of(ownview(*arguments, "--json"))
     cells = {(one["method"], one["protocol"], one["metric"]): one for one in found["results"]}
     assert set(cells) == {
@@ -237,7 +237,13 @@ def test_all_of_several_processes_stop_after_their_round(
     real, heard = batch._tell, list[object]()
 
     def tell(news: Any, told: Callable[..., None]) -> None:
-        real(news, lambda *one: (told(*one), heard or (heard.append(one), signal.raise_signal(signal.SIGTERM))))
+        def signalling(*one: Any) -> None:
+            told(*one)
+            if not heard:
+                heard.append(one)
+                signal.raise_signal(signal.SIGTERM)
+
+        real(news, signalling)
 
     monkeypatch.setattr(batch, "_tell", tell)
     arguments = ("compare", "pfedrec", "local-only", "--data", world, "--rounds", "1000000", "--out", "all")

@@ -9,6 +9,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.apart import PATIENCE, Apart
@@ -146,7 +147,7 @@ def test_curves_go_from_corner_to_corner() -> None:
 
 
 def test_of_rounds_that_were_not_measured_only_the_loss_is_told() -> None:
-    lines = [{"round": number, "loss": 1 / number} for number in (1, 2, 3)]
+    lines: list[dict[str, Any]] = [{"round": number, "loss": 1 / number} for number in (1, 2, 3)]
     lines[1]["validation"] = {"HR@10": 0.25, "NDCG@10": 0.125}
     one = Followed(Path("run"), "run", rounds=4, lines=lines)
     assert one.head() == "run: running, round 3 of 4, validation HR@10 0.2500 (best 0.2500, round 2)"

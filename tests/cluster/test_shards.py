@@ -61,8 +61,8 @@ def test_hosts_do_what_one_process_does_and_go_on_from_files(method: Federated, 
         hosts[1] = Host()
         assert hosts[1].begin("one", agreed, known[1], files[1]) == number - 1
         shared = as_arrays(whole.server.download(number, torch.arange(0)).values)
-        for value in shared.values():
-            value.setflags(write=False)  # as it lies in common memory
+        for array in shared.values():
+            array.setflags(write=False)  # as it lies in common memory
         sums = []
         for host, here, file in zip(hosts, places, files, strict=True):
             answer, part = host.round("one", shared, Order(number, torch.arange(len(here)).numpy(), {}, None))

@@ -170,8 +170,8 @@ def test_values_are_given_back_to_workers_and_scored_here(two: Workers) -> None:
     for one in (alone, apart):
         one.round(3)
     _assert_same(apart.pack(), alone.pack(), torch.float64)
-    scores = [scorer_of(one).scores(everybody, None) for one in (alone, apart)]
-    assert torch.allclose(*scores, atol=1e-9)
+    expected, found = (scorer_of(one).scores(everybody, None) for one in (alone, apart))
+    assert torch.allclose(expected, found, atol=1e-9)
 
 
 def test_a_method_in_a_file_by_the_command_line(two: Workers, ownview: Callable[..., Outcome], tmp_path: Path) -> None:

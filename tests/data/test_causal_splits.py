@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 import numpy as np
@@ -9,15 +10,16 @@ import pytest
 
 from ownview.base.errors import DataError
 from ownview.data import Interactions
-from ownview.data.causal_splits import DAY, global_time, moment_at, next_sitting
+from ownview.data.causal_splits import global_time, moment_at, next_sitting
 from ownview.data.questions import Question
+from ownview.data.sittings import DAY
 from ownview.data.splits import Split
 
 Row = tuple[str, str, float]
 at_ten = partial(next_sitting, moment=10 * DAY, pause=DAY, fewest=1, relevant="all", ties="hash", seed=0)
 
 
-def build(rows: list[Row]) -> Interactions:
+def build(rows: Sequence[Row]) -> Interactions:
     """Times in days."""
     user, item, time = zip(*rows, strict=True)
     stamps = np.array([round(day * DAY) for day in time])

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import Result
+from typer.testing import CliRunner
 
 from ownview.base.errors import DataError, DownloadError, OutputError, SettingError, UnknownNameError
 from ownview.cli.data import app

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,8 +13,11 @@ from ownview.data import Interactions
 from ownview.data.newcomers import held_out_users
 from ownview.data.splits import Split, leave_one_out
 
-SETTINGS = {"ties": "hash", "untimed": "random", "seed": 0}
-kept_out = partial(held_out_users, **SETTINGS, knows_validation=False, moment="last item")
+SETTINGS: dict[str, Any] = {"ties": "hash", "untimed": "random", "seed": 0}
+
+
+def kept_out(data: Interactions, *, share: float, fold: int) -> Split:
+    return held_out_users(data, share=share, fold=fold, **SETTINGS, knows_validation=False, moment="last item")
 
 
 def world(users: int = 60, per_user: int = 5, items: int = 12) -> Interactions:

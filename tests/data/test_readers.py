@@ -43,7 +43,7 @@ FOUR_ROWS = [
     ("7", "20", "2.5", "80"),
     ("8", "30", "4", "95"),
 ]
-SAME_DATA_IN_MANY_FORMATS = {
+SAME_DATA_IN_MANY_FORMATS: dict[str, str | bytes] = {
     "a.csv": "user,item,rating,timestamp\n" + "\n".join(",".join(row) for row in FOUR_ROWS) + "\n",
     "a.tsv": "userId\tmovieId\tstars\tts\n" + "\n".join("\t".join(row) for row in FOUR_ROWS),
     "ratings.dat": "\n".join("::".join(row) for row in FOUR_ROWS) + "\n",
@@ -273,7 +273,7 @@ def test_name_comes_from_the_file_or_its_folder(tmp_path: Path) -> None:
     assert read(tmp_path / "mine.csv.gz", name="other").name == "other"
 
 
-BROKEN = {
+BROKEN: dict[str, tuple[str | bytes, str]] = {
     "empty": ("", "is empty; expected rows of user and item"),
     "blank lines": ("\n\n  \n", "is empty"),
     "header only": ("user,item,rating\n", "line 1: only a header (user, item, rating)"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def build(rows: list[Row], timed: bool = True) -> Interactions:
     )
 
 
-def named(split: Split) -> dict[str, tuple[list[str], str | None, str | None]]:
+def named(split: Split) -> dict[str, tuple[list[Any], str | None, str | None]]:
     """By user id: training items, validation item and test item, as ids."""
 
     def of(question: Question, user: int) -> str | None:

@@ -222,9 +222,11 @@ def test_split_files_are_told_by_the_times_of_the_train_file(tmp_path: Path) -> 
     for ties in ("file", "hash"):
         own = Protocol(name="own", split="files", split_folder=str(folder), split_ties=ties, split_seed=SEED)
         found = own.prepare(data)
-        assert {user: list(zip(*line, strict=True)) for user, line in told(found).items()} == {
-            user: from_latest(rows, user, ties)[::-1] for user in "ab"
-        }
+        lines = {}
+        for user, (items, times) in told(found).items():
+            assert times is not None
+            lines[user] = list(zip(items, times, strict=True))
+        assert lines == {user: from_latest(rows, user, ties)[::-1] for user in "ab"}
         assert found.data.items[found.train.values.numpy()].tolist() == list("pqprpqtuvw")
 
 

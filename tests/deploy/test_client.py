@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -32,7 +33,7 @@ def home(tmp_path: Path) -> Path:
     return write_homes(tmp_path, ("north",), users=2)["north"]
 
 
-def started(home: Path, case: str = "fedmf", **more: object) -> tuple[Place, Coordinator]:
+def started(home: Path, case: str = "fedmf", **more: Any) -> tuple[Place, Coordinator]:
     place = Place(home)
     agreed = agreement(case, titles=TITLES, **more)
     return place, Coordinator(agreed, InProcess({"north": place}), home.parent / "server", QUICK)

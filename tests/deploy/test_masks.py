@@ -49,10 +49,8 @@ class Noted:
 
 @pytest.mark.parametrize("case", ["fedmf", "fedease"])
 def test_masked_sums_are_those_of_a_simulation(case: str, tmp_path: Path) -> None:
-    agreed, homes = (
-        masked(**({} if case == "fedmf" else {"method": case, "settings": {}})),
-        write_homes(tmp_path, NAMES, 2),
-    )
+    more: dict[str, Any] = {} if case == "fedmf" else {"method": case, "settings": {}}
+    agreed, homes = masked(**more), write_homes(tmp_path, NAMES, 2)
     places = {name: Noted(home) for name, home in homes.items()}
     coordinator = Coordinator(agreed, InProcess(places), tmp_path / "server", QUICK)
     coordinator.run(2)

@@ -81,7 +81,12 @@ def test_a_place_that_goes_is_gone_and_one_that_comes_again_takes_its_place(
     wait_for(lambda: list(line.places()) == ["north"])
     line.send("north", b"hello")
     found: list[tuple[str, bytes]] = []
-    wait_for(lambda: bool(found.extend(line.receive(0.05)) or found))
+
+    def arrived() -> bool:
+        found.extend(line.receive(0.05))
+        return bool(found)
+
+    wait_for(arrived)
     assert found == [("north", b"second hello")]
     line.send("nobody", b"hello")
     assert line.receive(0) == []

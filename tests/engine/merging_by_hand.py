@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.engine.golden import ITEMS, AdamByHand, Matrix, Vector, dot, sigmoid, uneven_errors
 
@@ -83,7 +84,7 @@ def train_user_and_table(number: int, user: Vector, own: Matrix, epochs: int, ra
         user[:] = [moments[-1, j].move(user[j], for_user[j], rate) for j in range(SIZE)]
 
 
-def adapter_of(seen: dict[str, list], client: int, variant: str) -> Adapter:
+def adapter_of(seen: dict[str, list[Any]], client: int, variant: str) -> Adapter:
     """As the client has it in `seen`, everything clients see by name."""
     if variant == "dm":
         return Adapter(b1=seen["adapter"][client])
@@ -93,7 +94,7 @@ def adapter_of(seen: dict[str, list], client: int, variant: str) -> Adapter:
     return Adapter(seen["adapter0"][client], seen["adapter_bias0"][client], last, seen["adapter_bias1"][client][0])
 
 
-def adapters_by_name(adapters: list[Adapter], variant: str) -> dict[str, list]:
+def adapters_by_name(adapters: list[Adapter], variant: str) -> dict[str, list[Any]]:
     """The other way round."""
     if variant == "dm":
         return {"adapter": [one.b1 for one in adapters]}

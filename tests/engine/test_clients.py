@@ -223,7 +223,10 @@ def test_the_share_of_those_who_receive() -> None:
         again = one.server._receives(1 if receiving is drawn[0] else 2, many[5:9])
         assert again is not None
         assert torch.equal(again, receiving[5:9]), "who else takes part must not matter"
-    assert float((drawn[0] == drawn[1]).double().mean()) == pytest.approx(0.58, abs=0.02)
+    first, second = drawn
+    assert first is not None
+    assert second is not None
+    assert float((first == second).double().mean()) == pytest.approx(0.58, abs=0.02)
 
 
 def test_a_client_receives_in_its_first_round_whatever_is_drawn() -> None:

@@ -25,7 +25,7 @@ def _histories(clients: int = 40, common: int = 30, alone: int = 3, nobody: int 
 
 
 def _by_definition(gram: Tensor) -> Tensor:
-    inverted = torch.linalg.inv(gram.double() + LAMBDA * torch.eye(len(gram), dtype=torch.float64))
+    inverted: Tensor = torch.linalg.inv(gram.double() + LAMBDA * torch.eye(len(gram), dtype=torch.float64))
     return (-inverted / inverted.diagonal()).fill_diagonal_(0.0)
 
 

@@ -176,7 +176,8 @@ def test_slopes_that_a_function_gives_itself_are_compiled() -> None:
 
     class OwnSlopes(FedMF):
         def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
-            return super().loss({**p, "user": Doubled.apply(p["user"])}, batch, context)
+            doubled: Tensor = Doubled.apply(p["user"])  # type: ignore[no-untyped-call]
+            return super().loss({**p, "user": doubled}, batch, context)
 
     one = equal(OwnSlopes(embedding_size=4, local_epochs=1))
     assert all(function.fast is not None for function in functions(one))

@@ -136,6 +136,11 @@ def test_every_client_has_its_own_number_of_steps(dtype: torch.dtype) -> None:
     assert not torch.allclose(stack, start, atol=0.01)
 
 
+def _add(total: torch.Tensor, more: torch.Tensor | float, alpha: float = 1) -> None:
+    """Work to be recorded."""
+    total.add_(more, alpha=alpha)
+
+
 def test_what_the_round_changes_is_recorded_anew_and_what_comes_once_then_runs_plainly() -> None:
     """Recordings share memory, of which one must be left when the next is made."""
     device = torch.device("cuda")
@@ -145,7 +150,7 @@ def test_what_the_round_changes_is_recorded_anew_and_what_comes_once_then_runs_p
     for number in range(1, 5):
         often.forget()
         once.forget()
-        add = partial(total.add_, torch.ones_like(total), alpha=number)
+        add = partial(_add, total, torch.ones_like(total), alpha=number)
         once(add)
         often(add)
         often(add)
@@ -166,7 +171,7 @@ def test_the_collector_destroys_no_recording_while_another_is_made() -> None:
         one.own = one
 
     def busy() -> None:
-        garbage = [[] for _ in range(20_000)]  # far more than the collector's first threshold
+        garbage: list[list[object]] = [[] for _ in range(20_000)]  # far more than the collector's first threshold
         total.add_(len(garbage) / 20_000)
 
     for _ in range(3):
@@ -183,7 +188,7 @@ def _recorded_on(count: int, recorder: Recorder) -> list[Repeated]:
     numbers = [torch.zeros((), device=recorder.device) for _ in recorded]
     for place, (one, number) in enumerate(zip(recorded, numbers, strict=True)):
         with torch.cuda.stream(queue(recorder.device, place)):
-            one(partial(number.add_, 1))
+            one(partial(_add, number, 1))
     return recorded
 
 
@@ -196,7 +201,8 @@ def test_recordings_on_several_queues_leave_memory_alone_that_work_has_yet_to_re
     with torch.cuda.stream(queue(recorder.device, 0)):
         given_back = [torch.full((2,), 5.0, device=recorder.device) for _ in range(100)]
         torch.stack(given_back)
-        torch.cuda._sleep(2_000_000_000)  # about a second, in which they have yet to be read
+        # About a second, in which they have yet to be read.
+        torch.cuda._sleep(2_000_000_000)  # type: ignore[no-untyped-call]
         found = torch.stack(given_back)
         del given_back
     recorded = _recorded_on(2, recorder)

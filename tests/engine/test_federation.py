@@ -26,7 +26,8 @@ from tests.engine.golden import changed_rows
 def test_a_client_that_sits_out_keeps_the_table_of_its_own_round_underneath() -> None:
     split = small_world(num_items=300)
     one = federation(PFedRec(embedding_size=4), split, options=FederationOptions(clients="8"))
-    tables, last = [one.server.shared["items"]], {}
+    tables = [one.server.shared["items"]]
+    last: dict[int, int] = {}
     for number in range(1, 6):
         last |= dict.fromkeys(one.participants(number).tolist(), number)
         one.round(number)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -33,7 +35,7 @@ CLIENTS = (0, 1)
 ADAPTER_RATE = 0.15
 
 
-def _seen(one: Federation) -> dict[str, list]:
+def _seen(one: Federation) -> dict[str, list[Any]]:
     return {name: value.tolist() for name, value in one.predicting(torch.tensor(CLIENTS), None)[0].items()}
 
 
@@ -48,7 +50,7 @@ def _merge(client: int, tables: Tables, variant: str, merged_rows: str) -> None:
             tables.own[i] = merged[i]
 
 
-def _agree(one: Federation, expected: dict[str, list]) -> None:
+def _agree(one: Federation, expected: dict[str, list[Any]]) -> None:
     seen = _seen(one)
     assert set(seen) == set(expected)
     for name, values in expected.items():

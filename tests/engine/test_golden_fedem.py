@@ -86,7 +86,7 @@ def _mixed(tables: list[Matrix], weights: tuple[float, float]) -> Matrix:
     return [[weights[0] * tables[0][i][j] + weights[1] * tables[1][i][j] for j in range(SIZE)] for i in range(ITEMS)]
 
 
-def _start(seen: dict[str, list], variant: str) -> list[Client]:
+def _start(seen: dict[str, list[Any]], variant: str) -> list[Client]:
     """From what the clients hold before the first round."""
     return [
         Client(seen["user"][u], Tables(seen["items"][u], seen["received"][u], adapter_of(seen, u, variant)))
@@ -94,7 +94,7 @@ def _start(seen: dict[str, list], variant: str) -> list[Client]:
     ]
 
 
-def _check(seen: dict[str, list], clients: list[Client], variant: str) -> None:
+def _check(seen: dict[str, list[Any]], clients: list[Client], variant: str) -> None:
     expected = {
         "items": [one.tables.own for one in clients],
         "received": [one.tables.received for one in clients],
@@ -117,7 +117,7 @@ def test_fedem(variant: str, aggregation: str, merged_rows: str, engine: str) ->
     )  # fmt: skip
     one = uneven_federation(method, engine)
 
-    def seen() -> dict[str, list]:
+    def seen() -> dict[str, list[Any]]:
         return {name: value.tolist() for name, value in one.predicting(torch.tensor(CLIENTS), None)[0].items()}
 
     clients = _start(seen(), variant)
@@ -143,7 +143,7 @@ def test_fedem(variant: str, aggregation: str, merged_rows: str, engine: str) ->
 @pytest.mark.parametrize("engine", ["loop", "vector"])
 def test_replacement_by_mean_is_fedmf_with_the_clients_own_tables(engine: str) -> None:
     """The docstring's claim: the server's table is FedMF's."""
-    shared = {"embedding_size": SIZE, "learning_rate": RATE, "negatives": 1, "local_epochs": EPOCHS}
+    shared: dict[str, Any] = {"embedding_size": SIZE, "learning_rate": RATE, "negatives": 1, "local_epochs": EPOCHS}
     replaced = uneven_federation(FedEM(variant="sr", aggregation="mean", **shared), engine)
     plain = uneven_federation(FedMF(**shared), engine)
     for number in (1, 2, 3):
@@ -204,7 +204,7 @@ def test_adapter_and_table_take_turns(nesting: str, variant: str, engine: str) -
     )  # fmt: skip
     one = uneven_federation(method, engine)
 
-    def seen() -> dict[str, list]:
+    def seen() -> dict[str, list[Any]]:
         return {name: value.tolist() for name, value in one.predicting(torch.tensor(CLIENTS), None)[0].items()}
 
     clients = _start(seen(), variant)

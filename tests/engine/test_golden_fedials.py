@@ -20,7 +20,7 @@ OWNERS = {0: (0,), 1: (0, 1), 2: (1,), 3: ()}
 
 def _user(client: int, v: list[float], a: float, l: float, nu: float) -> float:  # noqa: E741 - the formula's own letter
     mine = POSITIVES[client]
-    left = sum(v[i] ** 2 for i in mine) + a * sum(x**2 for x in v) + l * (2 + a * ITEMS) ** nu
+    left: float = sum(v[i] ** 2 for i in mine) + a * sum(x**2 for x in v) + l * (2 + a * ITEMS) ** nu
     return sum(v[i] for i in mine) / left
 
 
@@ -87,7 +87,7 @@ def test_it_is_the_central_model(dtype: torch.dtype, tolerance: float) -> None:
 
 def test_an_item_that_nobody_of_a_round_has_stays_as_it_was() -> None:
     split = small_world()
-    one = small_federation(FedIALS(embedding_size=3), split, options=FederationOptions(clients=2))
+    one = small_federation(FedIALS(embedding_size=3), split, options=FederationOptions(clients="2"))
     one.round(1)
     first, known = one.server.shared["items"].clone(), one.server.held["known"].clone()
     one.round(2)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ownview import FederationOptions, FedSASRec
 from ownview.base.errors import SettingError
@@ -31,7 +32,8 @@ METHOD = FedSASRec(embedding_size=4, blocks=2, heads=2, length=LENGTH, dropout=0
 
 def norm(p: Values, name: str, x: Matrix) -> Matrix:
     centred = x - x.mean()
-    return centred / np.sqrt((centred**2).mean() + 1e-8) * p[f"{name}.scale"] + p[f"{name}.shift"]
+    scaled: Matrix = centred / np.sqrt((centred**2).mean() + 1e-8) * p[f"{name}.scale"]
+    return scaled + p[f"{name}.shift"]
 
 
 def states(p: Values, items: list[int]) -> Matrix:
@@ -79,6 +81,15 @@ def sent(one: Federation, clients: list[int]) -> Upload:
     return one.work.do(one.work.samples(1, block), one.server.download(1, block))
 
 
+def sums(one: Federation, clients: list[int]) -> dict[str, Tensor]:
+    """What clients send, every sum of it written out."""
+    found: dict[str, Tensor] = {}
+    for name, value in sent(one, clients).sums.items():
+        assert isinstance(value, Tensor), name
+        found[name] = value
+    return found
+
+
 def test_scores_are_those_of_the_network_place_by_place() -> None:
     one = federation(METHOD, small_world())
     one.round(1)
@@ -95,8 +106,8 @@ def test_a_client_sends_the_gradient_of_its_summed_losses(client: int, horizon: 
     settings = {**METHOD.values(), "horizon": horizon, "label_smoothing": smoothing}
     one = federation(FedSASRec.of(settings), small_world())
     p, items = plain(one), sequence(one, client)
-    upload = sent(one, [client])
-    assert float(upload.sums["positions"][0]) == min(len(items) - 1, LENGTH)
+    upload = sums(one, [client])
+    assert float(upload["positions"][0]) == min(len(items) - 1, LENGTH)
     random = np.random.default_rng(client)
     for name, value in p.items():
         touched = (items[-1],) if name == "items" else (0,) * (value.ndim - 1)
@@ -107,7 +118,7 @@ def test_a_client_sends_the_gradient_of_its_summed_losses(client: int, horizon: 
             moved[name][cell] += step
             sides.append(loss(moved, items, horizon, smoothing))
         slope = (sides[0] - sides[1]) / 2e-5
-        found = upload.sums[f"gradient.{name}"]
+        found = upload[f"gradient.{name}"]
         assert float(found[(0, *cell)]) == pytest.approx(slope, rel=1e-5, abs=1e-7), name
 
 
@@ -116,8 +127,8 @@ def test_the_server_divides_by_all_positions_and_moves_by_adam() -> None:
     adam, places = AdamByHand(), ("block0.forward.inward", (1, 2))
     for number in (1, 2):
         before = float(one.server.shared[places[0]][places[1]])
-        upload = sent(one, list(range(one.world.num_clients)))
-        gradient = upload.sums[f"gradient.{places[0]}"].sum(0)[places[1]] / upload.sums["positions"].sum()
+        upload = sums(one, list(range(one.world.num_clients)))
+        gradient = upload[f"gradient.{places[0]}"].sum(0)[places[1]] / upload["positions"].sum()
         one.round(number)
         expected = adam.move(before, float(gradient), 0.01)
         assert float(one.server.shared[places[0]][places[1]]) == pytest.approx(expected, abs=1e-14)
@@ -128,11 +139,11 @@ def test_several_steps_send_the_sum_of_the_gradients_on_the_way() -> None:
     first = federation(METHOD, small_world())
     moved = federation(METHOD, small_world())
     twice = federation(FedSASRec.of({**settings, "local_steps": 2}), small_world())
-    start = sent(first, [4]).sums
+    start = sums(first, [4])
     share = rate / float(start["positions"][0])
     for name, value in moved.server.shared.items():
         moved.server.shared[name] = value - share * start[f"gradient.{name}"][0]
-    second, both = sent(moved, [4]).sums, sent(twice, [4]).sums
+    second, both = sums(moved, [4]), sums(twice, [4])
     for name in first.server.shared:
         expected = start[f"gradient.{name}"] + second[f"gradient.{name}"]
         assert float((both[f"gradient.{name}"] - expected).abs().max()) < 1e-13

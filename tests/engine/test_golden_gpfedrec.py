@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,7 +105,7 @@ def test_gpfedrec(case: str, over: str, engine: str) -> None:
     )  # fmt: skip
     one = uneven_federation(method, engine)
 
-    def seen() -> dict[str, list]:
+    def seen() -> dict[str, list[Any]]:
         values, axes = one.predicting(torch.tensor(CLIENTS), None)
         assert axes["mean"] is None
         return {name: value.tolist() for name, value in values.items()}

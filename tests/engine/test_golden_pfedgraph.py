@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -73,7 +74,7 @@ def test_pfedgraph(engine: str) -> None:
     )
     one = uneven_federation(method, engine)
 
-    def seen() -> dict[str, list]:
+    def seen() -> dict[str, list[Any]]:
         return {name: value.tolist() for name, value in one.predicting(torch.tensor(CLIENTS), None)[0].items()}
 
     begun = seen()

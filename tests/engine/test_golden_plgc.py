@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
@@ -31,7 +32,7 @@ SIZE, EPOCHS = 2, 2
 RATE, TABLE_RATE, NETWORK_RATE, BETA, GAMMA = 0.3, 0.9, 0.4, 0.6, 0.5
 CLIENTS = (0, 1)
 LAYERS = ("projector0", "projector1", "predictor0", "predictor1")
-Network = dict[str, list]
+Network = dict[str, list[Any]]
 
 
 @dataclass
@@ -84,9 +85,10 @@ def _err(number: int, client: Client) -> float:
     return total / SIZE
 
 
-def _slopes(function: Callable[[], float], values: list) -> list:
+def _slopes(function: Callable[[], float], values: list[Any]) -> list[Any]:
     """Central differences of `function` by every number in nested lists, which are put back as they were."""
-    slopes, step = [], 1e-5
+    slopes: list[Any] = []
+    step = 1e-5
     for k, value in enumerate(values):
         if isinstance(value, list):
             slopes.append(_slopes(function, value))
@@ -99,7 +101,7 @@ def _slopes(function: Callable[[], float], values: list) -> list:
     return slopes
 
 
-def _moved(values: list, slopes: list, rate: float) -> list:
+def _moved(values: list[Any], slopes: list[Any], rate: float) -> list[Any]:
     return [
         _moved(value, slope, rate) if isinstance(value, list) else value - rate * slope
         for value, slope in zip(values, slopes, strict=True)
@@ -145,7 +147,7 @@ def test_plgc_around_fedmf(mixing: bool, penalty: bool, engine: str) -> None:
     one = uneven_federation(method, engine)
     everybody = torch.tensor(CLIENTS)
 
-    def seen() -> dict[str, list]:
+    def seen() -> dict[str, list[Any]]:
         values = one.predicting(everybody, None)[0]
         values["items"] = values["items"].expand(2, ITEMS, SIZE)  # one table for all where both halves are off
         return {name: value.tolist() for name, value in values.items()}

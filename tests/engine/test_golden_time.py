@@ -142,8 +142,8 @@ def test_fednext_by_hand(engine: str) -> None:
     # Client 1 has one: from 2 to 0.
     half = sqrt(1 / 2)
     pasts, follows = np.zeros((ITEMS, ITEMS)), np.zeros((ITEMS, ITEMS))
-    pasts[:3, :3] = [[half + half * NEAR**2, half * NEAR, 0], [half * NEAR, half, 0], [0, 0, 1]]
-    follows[:3, :3] = [[0, half, half * exp(-1) + half * NEAR], [0, 0, half], [1, 0, 0]]
+    pasts[:3, :3] = [[half + half * NEAR**2, half * NEAR, 0], [half * NEAR, half, 0], [0.0, 0.0, 1.0]]
+    follows[:3, :3] = [[0, half, half * exp(-1) + half * NEAR], [0, 0, half], [1.0, 0.0, 0.0]]
     before, after = np.zeros((ITEMS, ITEMS)), np.zeros((ITEMS, ITEMS))
     before[:2, :2], after[:2, 2] = 1 / 2, sqrt(1 / 2)
     for name, expected in {"pasts": pasts, "follows": follows, "before": before, "after": after}.items():
@@ -162,7 +162,8 @@ def _asked_at(one: Federation, split: Split, later: int) -> Matrix:
 
 
 def _standard(scores: Matrix) -> Matrix:
-    return (scores - scores.mean()) / scores.std()
+    standard: Matrix = (scores - scores.mean()) / scores.std()
+    return standard
 
 
 def test_after_a_pause_a_client_looks_across_it() -> None:

@@ -15,7 +15,8 @@ GROUP = 4
 
 def _drawn() -> Samples:
     one = federation(FedMF(negatives=GROUP - 1), small_world())
-    return one.work.samples(1, one.split.train.lengths.argsort(descending=True, stable=True))
+    drawn: Samples = one.work.samples(1, one.split.train.lengths.argsort(descending=True, stable=True))
+    return drawn
 
 
 def _pairs(samples: Samples, client: int) -> list[tuple[int, float]]:

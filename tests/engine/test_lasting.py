@@ -33,8 +33,8 @@ METHODS: dict[str, Federated] = {
 
 def _trained(method: Federated, *, lasting: bool, clients: str = "all") -> tuple[dict[str, torch.Tensor], VectorEngine]:
     one: Federation = federation(method, small_world(), options=FederationOptions(clients=clients))
+    assert isinstance(one.work, TrainingWork)
     work: Any = one.work
-    assert isinstance(work, TrainingWork)
     assert isinstance(work.engine, VectorEngine)
     # Both draw as a GPU does, which leaves place for rows that a later round may touch.
     work.samples = lambda number, block: work._drawn(

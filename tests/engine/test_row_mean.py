@@ -123,7 +123,7 @@ def test_engines_blocks_and_full_tables_agree(name: str, options: str) -> None:
         return
     ends, split = [], small_world(num_users=9)
     for how in ({}, {"engine": "loop"}, {"dense": True}, {"block_clients": 3}):
-        one = federation(method, split, options=chosen, **how)  # type: ignore[arg-type]
+        one = federation(method, split, options=chosen, **how)
         for number in (1, 2, 3):
             one.round(number)
         ends.append(one.server.shared)

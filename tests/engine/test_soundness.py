@@ -41,7 +41,8 @@ class Misspelt(FedMF):
 
 def given_back(function: str, value: object) -> Method:
     """FedMF whose `params` or `phases` gives something else back."""
-    return type("Odd", (FedMF,), {function: lambda *_: value})()
+    odd: type[Method] = type("Odd", (FedMF,), {function: lambda *_: value})
+    return odd()
 
 
 class NoDataclass(FedMF):

@@ -63,6 +63,7 @@ def _assert_in_order(split: Split, seen: Params, place: int, user: int, at_hand:
     assert seen["past.mask"][place].tolist() == [float(k < len(items)) for k in range(seen["past.mask"].shape[1])]
     assert at_hand[seen["past.rows"][place][: len(items)]].tolist() == items
     assert seen["past.times"][place][: len(items)].tolist() == times
+    assert split.timeline.times is not None
     assert int(seen["past.now"][place]) == max(split.timeline.times.values.tolist()), "the moment of the round"
 
 
@@ -131,7 +132,7 @@ def test_scores_follow_from_the_last_items() -> None:
 def test_engines_blocks_and_full_tables_agree() -> None:
     ends = []
     for how in ({}, {"engine": "loop"}, {"dense": True}, {"block_clients": 3}):
-        one = federation(NextItem(batch_size=16, local_epochs=2), small_world(), **how)  # type: ignore[arg-type]
+        one = federation(NextItem(batch_size=16, local_epochs=2), small_world(), **how)
         for number in (1, 2):
             one.round(number)
         ends.append({**one.server.shared, **one.clients.own})

@@ -110,8 +110,8 @@ def test_the_noise_has_its_distribution(text: str, scale: float, deviation: floa
         beyond = float(_cumulative(kind, torch.tensor(-abs(far), dtype=torch.float64), scale))
         found = float((noise * math.copysign(1, far) > abs(far)).double().mean())
         assert abs(found - beyond) < 5 * math.sqrt(beyond / n)
-    found = _cumulative(kind, noise.sort().values, scale)
-    gap = float((found - torch.arange(n, dtype=torch.float64) / n).abs().max())
+    cumulative = _cumulative(kind, noise.sort().values, scale)
+    gap = float((cumulative - torch.arange(n, dtype=torch.float64) / n).abs().max())
     assert gap * math.sqrt(n) < 2.5
 
 
@@ -134,7 +134,7 @@ def test_noise_differs_by_client_round_and_parameter(text: str) -> None:
                 _transform(text).on_client(upload, _sending(upload, derive(0, "privacy", number), 20)).whole[name]
             )
     together = torch.cat([noise.reshape(6, -1) for noise in drawn])
-    assert len(together.unique()) == together.numel(), "a number was drawn twice"
+    assert len(torch.unique(together)) == together.numel(), "a number was drawn twice"
     between = torch.corrcoef(together)
     assert float((between - torch.eye(len(between))).abs().max()) < 5 / math.sqrt(40)
 

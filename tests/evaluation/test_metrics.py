@@ -36,8 +36,8 @@ CUTOFFS = (1, 5, 10, 20)
 
 def standing(better: int, tied: int, worse: int, ties: str = "expected") -> Standing:
     """One user whose held-out item stands among so many others."""
-    one = [np.array([value]) for value in (0, better, tied, better + tied + worse + 1)]
-    return Standing(*one, ties=ties)
+    candidates = better + tied + worse + 1
+    return Standing(np.array([0]), np.array([better]), np.array([tied]), np.array([candidates]), ties=ties)
 
 
 def gain(metric: str, rank: int, candidates: int, k: int) -> float:

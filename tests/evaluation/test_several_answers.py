@@ -48,8 +48,9 @@ def standing(people: list[Person], ties: str) -> Standing:
     for scores, right in people:
         better += [sum(other > scores[one] for other in scores) for one in right]
         tied += [sum(other == scores[one] for other in scores) - 1 for one in right]
-    counts = [np.array(column) for column in (better, tied, [len(one.scores) for one in people])]
-    return Standing(np.arange(len(people)), *counts, ties, np.array([len(one.right) for one in people]))
+    candidates = np.array([len(one.scores) for one in people])
+    answers = np.array([len(one.right) for one in people])
+    return Standing(np.arange(len(people)), np.array(better), np.array(tied), candidates, ties, answers)
 
 
 def orders(one: Person, ties: str) -> Iterator[list[bool]]:
@@ -162,7 +163,7 @@ def test_the_ranker_counts_for_every_right_answer(drawn: list[tuple[Person, set[
     """Hidden items are no candidates, and who has no right answer is not asked."""
     people = [Person((one.scores + [0] * 6)[:6], one.right) for one, _ in drawn]
     hidden = [sorted(gone - set(one.right)) for one, (_, gone) in zip(people, drawn, strict=True)]
-    nobody = [[]] if len(people) > 1 else []
+    nobody: list[list[int]] = [[]] if len(people) > 1 else []
     ranker = asking([one.right for one in people] + nobody, hidden + nobody, 6)
     found = ranker.rank(Table(torch.tensor([one.scores for one in people] + [[0] * 6] * len(nobody)).double()))
     shown = [

@@ -93,7 +93,8 @@ def _hits(random: np.random.Generator, chances: list[float], users: int, alike: 
     """[users, rows]: hits where a normal number, a share `alike` of it the user's own, passes a row's threshold."""
     own = np.sqrt(alike) * random.normal(size=(users, 1))
     latent = own + np.sqrt(1 - alike) * random.normal(size=(users, len(chances)))
-    return (latent > stats.norm.isf(chances)).astype(float)
+    found: Floats = (latent > stats.norm.isf(chances)).astype(float)
+    return found
 
 
 def _wrong(rows: int, tables: int, chance: float, users: int, alike: float) -> float:

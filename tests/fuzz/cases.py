@@ -85,13 +85,14 @@ def _data(chance: random.Random, sound: Path) -> Arguments:
             "kept",
         ]
     name = f"world.{'csv.gz' if form == 'gz' else form}"
-    made = {
+    makers: dict[str, Callable[[], bytes]] = {
         "gz": lambda: gzip.compress(text, mtime=0),
         "parquet": (sound / "world.parquet").read_bytes,
         "tsv": lambda: text.replace(b",", b"\t"),
         "inter": lambda: text.replace(b",", b"\t").replace(b"user\titem", b"user_id:token\titem_id:token"),
         "dat": lambda: text.replace(b",", b"::").partition(b"\n")[2],
-    }.get(form, lambda: text)()
+    }
+    made = makers.get(form, lambda: text)()
     # Spoilt before it is packed, it reaches what reads the text.
     inner = form == "gz" and chance.random() < 0.5
     Path(name).write_bytes(gzip.compress(spoilt_bytes(text, chance), mtime=0) if inner else spoilt_bytes(made, chance))

@@ -75,7 +75,7 @@ def outcome(arguments: list[str]) -> tuple[object, str, str]:
             code = traceback.format_exc()
     for stream in (out, err):
         stream.flush()
-    return code, *(stream.buffer.getvalue().decode() for stream in (out, err))  # type: ignore[attr-defined]
+    return code, out.buffer.getvalue().decode(), err.buffer.getvalue().decode()
 
 
 @contextlib.contextmanager

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
@@ -27,7 +28,7 @@ from ownview.masking import primitives
 from ownview.masking.fixed_point import MODULUS
 from ownview.privacy.masks import MaskedSums, Masks, masked_sums
 from ownview.registry import METHODS
-from ownview.seam.client import Patch, Product
+from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.protection import Protection
 from ownview.seam.server import EACH
 from ownview.seam.training import ANY_WORLD
@@ -55,7 +56,7 @@ def _uploads(scale: float, seed: int) -> Upload:
     items = torch.stack([torch.randperm(9, generator=random)[:4] for _ in range(3)])
     touched = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4])
     half = drawn(4, 4)
-    sums = {"p": Product(drawn(2, 4), drawn(2, 4)), "c": Patch(items, items, half + half.mT)}
+    sums: dict[str, Sent] = {"p": Product(drawn(2, 4), drawn(2, 4)), "c": Patch(items, items, half + half.mT)}
     shapes = {"p": (4, 4), "c": (9, 9)}
     return Upload(
         torch.arange(3), torch.ones(3), items, touched, {"rows": drawn(4, 2)}, {"whole": drawn(5)}, sums, shapes
@@ -68,6 +69,7 @@ def _sending(number: int = 1, key: int = 11, bound: Tensor | None = None) -> Sen
 
 @settings(max_examples=40)
 @given(scale=st.floats(1e-6, 1e6), seed=st.integers(0, 2**31), clients=st.integers(3, 10**5))
+@example(scale=0.5, seed=67, clients=46)  # where a root in float32 gave 7e-9 too much
 def test_nobody_adds_more_than_the_clip_after_rounding(scale: float, seed: int, clients: int) -> None:
     masked = Masked(LAYOUT, CLIP, clients, clients, Masks())
     before = _uploads(scale, seed)
@@ -81,6 +83,7 @@ def test_nobody_adds_more_than_the_clip_after_rounding(scale: float, seed: int, 
         step = 1 / masked.coding(1, None).scale
         there = {**before.spread(9).whole, **before.written_out()}
         for name, value in {**seen.whole, **seen.sums}.items():
+            assert isinstance(value, Tensor)
             assert float((value - there[name]).abs().max()) <= 2.01 * step  # diagonals have both halves' rounding
 
 
@@ -136,7 +139,7 @@ def test_the_count_of_an_adaptive_clip_has_its_own_noise_and_all_together_the_bu
     assert float(sums.sums[BOUND]) == pytest.approx(-1.5, abs=0.02)
 
 
-def _after(method: Federated, privacy: str, rounds: int = 2, **options: str) -> Federation:
+def _after(method: Federated, privacy: str, rounds: int = 2, **options: Any) -> Federation:
     one = federation(method, small_world(), options=FederationOptions(privacy=privacy, **options))
     for number in range(1, rounds + 1):
         one.round(number)
@@ -151,7 +154,7 @@ def _after(method: Federated, privacy: str, rounds: int = 2, **options: str) -> 
         (FedEASE(), "distributed:epsilon=50", {}),
     ],
 )
-def test_masks_change_no_sum(method: Federated, privacy: str, options: dict[str, str]) -> None:
+def test_masks_change_no_sum(method: Federated, privacy: str, options: dict[str, Any]) -> None:
     real, without = (_after(method, f"{privacy}{more}", **options) for more in ("", ",masks=skipped"))
     for name, value in real.server.shared.items():
         assert torch.equal(value, without.server.shared[name]), name

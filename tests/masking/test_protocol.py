@@ -59,7 +59,8 @@ class Rehearsal:
 
     def plain(self) -> Words:
         """The same without any masks."""
-        return np.sum([self.numbers[one] for one in self.masked], axis=0, dtype=np.uint32)
+        total: Words = np.sum([self.numbers[one] for one in self.masked], axis=0, dtype=np.uint32)
+        return total
 
 
 def _rehearsal(clients: int, lost: int = 0, step: str = "numbers", **more: int) -> Rehearsal:

@@ -40,7 +40,7 @@ def test_sums_with_hardly_any_noise_are_what_clients_have() -> None:
     split = small_world()
     wanted = torch.zeros(split.num_items, dtype=torch.float64)
     for client in range(split.num_users):
-        own = split.train.of(client).unique()
+        own = torch.unique(split.train.of(client))
         wanted[own] += len(own) ** -0.5
     assert torch.allclose(one.server.shared["popular"], wanted, atol=1e-3)
     place = one.server.shared["place"]

@@ -17,8 +17,8 @@ from ownview.testing.worlds import small_world
 from tests.outcome import Outcome
 
 
-def _run(method: str, privacy: str, out: Path, **federation: str) -> RunFolder:
-    options = FederationOptions(privacy=privacy, **federation)
+def _run(method: str, privacy: str, out: Path, clients: str = "all") -> RunFolder:
+    options = FederationOptions(clients=clients, privacy=privacy)
     asked = Experiment(method=method, data="world", rounds=3, federation=options)
     return run(asked, data=small_world().data, out=out).folder
 

@@ -20,7 +20,7 @@ from ownview.federation.protected import BOUND, Protected
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
 from ownview.federation.transforms import Sending, Summing
-from ownview.seam.client import Patch, Product, Summand
+from ownview.seam.client import Patch, Product, Sent, Summand
 from ownview.seam.protection import Protection
 from ownview.testing.federated import alone_equals_vector, assert_close
 from ownview.testing.worlds import federation, small_world
@@ -45,7 +45,11 @@ def _uploads(scale: float, seed: int, dtype: torch.dtype = torch.float32) -> Upl
 
     items = torch.stack([torch.randperm(9, generator=random)[:4] for _ in range(3)])
     touched = torch.tensor([[True] * 4, [True, True, False, False], [False] * 4])
-    sums = {"p": Product(drawn(2, 4), drawn(2, 4)), "c": Patch(items, items, drawn(4, 4)), "t": drawn(6)}
+    sums: dict[str, Sent] = {
+        "p": Product(drawn(2, 4), drawn(2, 4)),
+        "c": Patch(items, items, drawn(4, 4)),
+        "t": drawn(6),
+    }
     return Upload(
         torch.arange(3), torch.tensor([1, 50, 3]), items, touched, {"rows": drawn(4, 2)}, {"whole": drawn(5)}, sums,
         {"p": (4, 4), "c": (9, 9), "t": (6,)},

@@ -19,7 +19,7 @@ def _of_sum(devices: int, steps: float) -> Chances:
     """Chances of the whole numbers from -60 to 60 as the sum of rounded normal numbers, one by one."""
     edges = np.arange(-_REACH, _REACH + 2) - 0.5
     alone = np.diff(norm.cdf(edges, scale=steps))
-    total = alone
+    total: Chances = alone
     for _ in range(devices - 1):
         total = np.convolve(total, alone, mode="same")
     return total
@@ -35,7 +35,8 @@ def _of_rounded_sum(devices: int, steps: float) -> Chances:
     waves = np.linspace(-farthest, farthest, 8001)
     transform = (np.exp(-((steps * waves) ** 2) / 2) * np.sinc(waves / (2 * np.pi))) ** devices
     values = np.arange(-_REACH, _REACH + 1)
-    return np.cos(values[:, None] * waves) @ transform * (waves[1] - waves[0]) / (2 * np.pi)
+    chances: Chances = np.cos(values[:, None] * waves) @ transform * (waves[1] - waves[0]) / (2 * np.pi)
+    return chances
 
 
 @pytest.mark.parametrize("steps", [1.0, 1.2, 1.5])

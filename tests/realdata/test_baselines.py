@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from ownview.config.settings import Value
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
 
@@ -28,7 +29,7 @@ def test_fedease_is_ease_in_every_metric(data: str, tolerance: float, real_data_
     The package solves in single precision. On filmtrust many items that few users have tie exactly, and its rounding
     parts them by chance; against the same formula in double precision FedEASE is exact (test_golden_fedease).
     """
-    without_time = {"regularization": 200.0, "nearness": "inf", "recency": "inf"}
+    without_time: dict[str, Value] = {"regularization": 200.0, "nearness": "inf", "recency": "inf"}
     central, federated = (
         run(Experiment(method=name, settings=settings, data=data, device="cpu"), data_dir=real_data_dir).metrics
         for name, settings in (("ease", {}), ("fedease", without_time))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ownview.data.causal_splits import DAY
+from ownview.data.sittings import DAY
 from ownview.evaluation.protocol import HONEST, NEXT_SITTING, PAPER, Protocol, at_cut
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run

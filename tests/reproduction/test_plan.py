@@ -7,10 +7,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean, stdev
+from typing import Any
 
 import pytest
 
 from ownview.base.errors import OutputError
+from ownview.evaluation.groups import ActivityRange
 from ownview.runs.batch import run_all
 from ownview.studies.grid import folder_name
 from ownview.studies.reproduction.papers import select, settings_of
@@ -35,7 +37,7 @@ def carried_out(lines: dict[str, Line], store: Path) -> dict[str, Line]:
     return {line.one.method: line for line in results(list(lines.values()), {})}
 
 
-def options(store: Path, **changes: object) -> Options:
+def options(store: Path, **changes: Any) -> Options:
     return replace(Options(store.parent / "runs", seeds=1, rounds=2, data_dir=store), **changes)
 
 
@@ -107,15 +109,15 @@ def test_figures_are_means_over_seeds_beside_the_published_ones(store: Path) -> 
 def test_a_group_of_users_is_those_with_so_many_interactions(store: Path) -> None:
     line = lines_of("PFedRec", "10", options(store, honest=False))["PFedRec inactive users"]
     assert line.setup is not None
-    small = replace(line, setup=replace(line.setup, inactive=(12, 15)))
+    small = replace(line, setup=replace(line.setup, inactive=ActivityRange(12, 15)))
     result = carried_out({"PFedRec": small}, store)["PFedRec inactive users"]
     with (line.here[0][1] / "users.csv").open() as users:
         group = [user for user in csv.DictReader(users) if user["training_interactions"] in {"10", "11", "12"}]
     assert len(group) == 6
     measure = result.reached[0].here
     assert measure is not None
-    assert measure.values == (pytest.approx(mean(float(user["HR@10"]) for user in group)),)
-    nobody = replace(line, setup=replace(line.setup, inactive=(90, 91)))
+    assert measure.values == pytest.approx((mean(float(user["HR@10"]) for user in group),))
+    nobody = replace(line, setup=replace(line.setup, inactive=ActivityRange(90, 91)))
     (empty,) = results([nobody], {})
     assert (empty.status, empty.reason) == (Status.NOT_MEASURED, "no user is in the group")
 

@@ -8,15 +8,18 @@ import sys
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.outcome import Outcome
 
 from ownview.cli.main import entry
+from ownview.data.splits import Split
 from ownview.evaluation.comparison import Mark
 from ownview.evaluation.findings import Finding, by_rule
-from ownview.evaluation.protocol import PAPER, custom
+from ownview.evaluation.probes import audit
+from ownview.evaluation.protocol import PAPER, Protocol, custom
 from ownview.runs import audits
 from ownview.runs.audits import findings_of
 from ownview.runs.run import Run, open_run
@@ -57,11 +60,10 @@ def compared(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> lis
 
 def _count_audits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     asked: list[str] = []
-    really = audits.audit
 
-    def counted(split: object, protocol: object, **options: object) -> list[Finding]:
-        asked.append(protocol.name)  # type: ignore[attr-defined]
-        return really(split, protocol, **options)  # type: ignore[arg-type]
+    def counted(split: Split, protocol: Protocol, **options: Any) -> list[Finding]:
+        asked.append(protocol.name)
+        return audit(split, protocol, **options)
 
     monkeypatch.setattr(audits, "audit", counted)
     return asked

@@ -148,7 +148,9 @@ def test_finished_runs_are_blended_without_training(world: Interactions, tmp_pat
     for folder in folders:
         run(Experiment(method=folder.name, data="w"), data=world, out=folder)
     asked = blend_of(folders)
-    assert [Part.read(text).method for text in asked.settings["parts"]] == ["ease", "markov"]  # type: ignore[union-attr]
+    parts = asked.settings["parts"]
+    assert isinstance(parts, tuple)
+    assert [isinstance(text, str) and Part.read(text).method for text in parts] == ["ease", "markov"]
     finished = run(asked, data=world, out=tmp_path / "blend")
     trained = run(Experiment(method="blend", data="w", settings={"parts": ("ease", "markov")}), data=world)
     assert finished.metrics == pytest.approx(trained.metrics)

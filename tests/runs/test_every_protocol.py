@@ -39,7 +39,7 @@ def data() -> Interactions:
     return Interactions.from_rows("sittings", np.array(users, object), np.array(items), timestamp=np.array(times))
 
 
-def settings_of(name: str) -> dict[str, object]:
+def settings_of(name: str) -> dict[str, int]:
     known = {**METHODS, **BASELINES}[name]().values()
     return {key: value for key, value in SMALL.items() if key in known}
 

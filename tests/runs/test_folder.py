@@ -103,8 +103,17 @@ class TestWriteWhole:
         """A power cut after the call returned must not take the new name back."""
         done: list[object] = []
         replace, fsync = Path.replace, os.fsync
-        monkeypatch.setattr(Path, "replace", lambda one, other: (done.append("named"), replace(one, other))[1])
-        monkeypatch.setattr(os, "fsync", lambda handle: (done.append(os.fstat(handle).st_ino), fsync(handle))[1])
+
+        def named_anew(one: Path, other: Path) -> Path:
+            done.append("named")
+            return replace(one, other)
+
+        def flushed(handle: int) -> None:
+            done.append(os.fstat(handle).st_ino)
+            fsync(handle)
+
+        monkeypatch.setattr(Path, "replace", named_anew)
+        monkeypatch.setattr(os, "fsync", flushed)
         folder, file = tmp_path.stat().st_ino, tmp_path / "x"
         for write, named in ((write_bytes, ["named"]), (write_secret, ["named"]), (_append, [])):
             write(file, b"content")
@@ -282,13 +291,13 @@ def test_disk_that_fills_up_in_the_rounds_file_is_one_line_too(
 ) -> None:
     """The checkpoint, which holds the rounds too, is always larger; so the limit is put on this file alone."""
     experiment = experiment_of("fedmf", world, 20)
-    folder, append = tmp_path / "run", folder_module.append_line
+    folder = tmp_path / "run"
 
     def limited(path: Path, line: str) -> None:
         with writing(path):
             if path.is_file() and path.stat().st_size > 4000:
                 raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
-        append(path, line)
+        append_line(path, line)
 
     with monkeypatch.context() as patch:
         patch.setattr(folder_module, "append_line", limited)

@@ -9,6 +9,7 @@ from tests.shop import shop
 import ownview as ov
 from ownview.config.presets.loading import preset
 from ownview.federation.options import FederationOptions
+from ownview.registry import Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.otherwise import otherwise
 from ownview.runs.table import Comparison
@@ -33,7 +34,7 @@ def test_a_preset_is_named_and_what_differs_from_it() -> None:
 
 
 def test_two_settings_of_one_method_are_two_rows(tmp_path: Path) -> None:
-    methods = [ov.FedEASE(nearness=4.0), ov.FedEASE(nearness=8.0), "popularity"]
+    methods: list[Model | str] = [ov.FedEASE(nearness=4.0), ov.FedEASE(nearness=8.0), "popularity"]
     runs = ov.compare(methods, shop(), rounds=1, out=tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "fedease-1-honest-seed0", "fedease-2-honest-seed0", "popularity-honest-seed0",
