@@ -8,6 +8,7 @@ import pkgutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from traceback import extract_tb
 from types import ModuleType
 from typing import Any, TypeVar
 
@@ -110,11 +111,15 @@ def _from_file(path: Path) -> type[Federated]:
     try:
         # Exactly what was trusted: an import would prefer a compiled file that lies beside it.
         exec(compile(content, str(path), "exec"), module.__dict__)
-    except Exception as error:
-        raise SettingError(f"{path}: cannot be imported: {type(error).__name__}: {error}") from error
+    except (Exception, SystemExit) as error:
+        lines = [call.lineno for call in extract_tb(error.__traceback__) if call.filename == str(path)]
+        where = f", line {lines[-1]}" if lines else ""
+        raise SettingError(f"{path}{where}: cannot be imported: {type(error).__name__}: {error}") from error
     found = _defined(module, Federated)
     if len(found) != 1:
+        names = f" ({', '.join(one.__name__ for one in found)})" if found else ""
         raise SettingError(
-            f"{path}: expected exactly one subclass of ownview.Method or ownview.ReportingMethod, found {len(found)}"
+            f"{path}: expected exactly one subclass of ownview.Method or ownview.ReportingMethod, "
+            f"found {len(found)}{names}"
         )
     return found[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -126,6 +126,27 @@ class Tally(ReportingMethod):
 
     def scores(self, p: Params) -> Tensor:
         return p["ones"]
+
+
+class Mistyped(Tally):
+    def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
+        return {"onse": sums["ones"]}
+
+
+def test_a_server_combines_into_what_it_has() -> None:
+    with pytest.raises(TrainingError, match=r"tally: combine makes 'onse', no value .*; did you mean 'ones'\?"):
+        federation(Mistyped(), small_world()).round(1)
+
+
+class Unpaired(Tally):
+    def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
+        found: Any = super().report(p, batch, context)[0]
+        return found  # type: ignore[no-any-return]
+
+
+def test_a_report_says_what_is_sent_and_what_is_kept() -> None:
+    with pytest.raises(SettingError, match="tally: report returned no pair; expected what is sent, what is kept"):
+        federation(Unpaired(), small_world()).round(1)
 
 
 def _tallies(name: str, **options: object) -> list[Tensor]:

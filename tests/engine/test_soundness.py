@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -9,8 +10,25 @@ import pytest
 import torch
 from torch import Tensor
 
-from ownview import Adam, FedMF, Method, Param, Params, Phase, Server, Step, World, personal, setting
+from ownview import (
+    Adam,
+    Constant,
+    FedMF,
+    Method,
+    Param,
+    Params,
+    Phase,
+    Server,
+    Step,
+    World,
+    personal,
+    private,
+    setting,
+    shared,
+    table,
+)
 from ownview.base.errors import SettingError, TrainingError
+from ownview.federation.scoring import scorer_of
 from ownview.seam.training import Batch, Context
 from ownview.testing.worlds import federation, small_world
 
@@ -80,9 +98,23 @@ class LossOfNothing(FedMF):
         return super().loss(p, batch, context) + p["nothing"]
 
 
+def with_loss(loss: Callable[..., Any]) -> Method:
+    """FedMF with another loss, which is given (p, batch)."""
+    odd: type[Method] = type("Odd", (FedMF,), {"loss": lambda self, p, batch, context: loss(p, batch)})
+    return odd()
+
+
+def squares(p: Params, batch: Batch) -> Tensor:
+    found: Tensor = (((p["items"] @ p["user"])[batch.rows] - batch.labels) ** 2 * batch.mask).sum()
+    return found
+
+
 ONE_STEP = Step(("user",), Adam(0.1))
 LONE_STEP: Any = ONE_STEP
 LONE_NAME: Any = "user"
+WRONG_INITIAL: Any = 0.1
+WRONG_OPTIMIZER: Any = 0.01
+WRONG_EPOCHS: Any = "3"
 OF_LONE_NAME = Phase((Step(LONE_NAME, Adam(0.1)),), 1)
 
 
@@ -102,12 +134,63 @@ OF_LONE_NAME = Phase((Step(LONE_NAME, Adam(0.1)),), 1)
         (Steered(), r"two clients .* in .*test_soundness\.py, line \d+: values steer Python .* torch.where"),
         (SteeredLoss(), r"its loss .* in .*test_soundness\.py, line \d+: values steer Python .* torch.where"),
         (LossOfSamples(), r"the loss of a batch came as shape \(4,\); expected one number, shape \(\)"),
-        (LossOfNothing(), r"loss of two clients at once: KeyError in .*test_soundness\.py, line \d+: 'nothing'"),
+        (LossOfNothing(), r"KeyError in .*test_soundness\.py, line \d+: no value 'nothing'; choose from items, user"),
+        (with_loss(lambda p, batch: None), "loss returned nothing; expected a tensor of one number"),
+        (with_loss(lambda p, batch: 0.5), "loss returned a float; expected a tensor of one number"),
+        (with_loss(lambda p, batch: batch.mask.sum()), "the loss depends on no value of the client's"),
+        (with_loss(lambda p, batch: squares(p, batch).sum() * torch.rand(())), r"random numbers .* ov.chance\(\)"),
+        (with_loss(lambda p, batch: p["user"].detach().numpy()), "numpy cannot look into these values"),
+        (with_loss(lambda p, batch: p["items"][batch.rows[batch.mask > 0]].sum()), "a shape depends on values"),
+        (with_loss(lambda p, batch: p["user"].add_(1).sum()), "values are changed in place; write x = x"),
+        (with_loss(lambda p, batch: squares(p, batch) + batch.items), "it has rows, labels, mask, positives, counts"),
+        (with_loss(lambda p, batch: torch.topk(p["items"][:, 0], 9).values.sum()), "4 samples of 3 rows: Runtime"),
+        (given_back("params", {"user": private(16, initial=WRONG_INITIAL)}), "'user' begins as a float; expected ov.N"),
+        (given_back("params", {"user": private(-1)}), "'user' has a size -1; expected whole numbers"),
+        (given_back("phases", (Phase((Step(("user",), WRONG_OPTIMIZER),), 1),)), "optimizer of a step is a float; exp"),
+        (given_back("phases", (Phase((ONE_STEP,), WRONG_EPOCHS),)), "epochs of a phase are '3'; expected a whole"),
     ],
 )  # fmt: skip
 def test_the_first_mistakes_of_a_new_method_are_named(method: Method, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         federation(method, small_world())
+
+
+class NoNumbers(FedMF):
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        return (Phase((Step(("user",), Adam(self.rate)),), 1),)  # type: ignore[attr-defined]
+
+
+def test_what_fails_while_a_method_declares_itself_is_named_with_its_line() -> None:
+    with pytest.raises(
+        SettingError, match=r"cannot say what .*: AttributeError in .*test_soundness\.py, line \d+: .*rate"
+    ):
+        federation(NoNumbers(), small_world())
+
+
+@dataclass(frozen=True)
+class Learnt(FedMF):
+    """A learnt popularity: nothing of a client's own is scored."""
+
+    loss = Method.loss
+
+    def params(self, world: World) -> dict[str, Param]:
+        return {"items": table(shared(initial=Constant(0.0)))}
+
+    def phases(self, world: World) -> tuple[Phase, ...]:
+        return (Phase((Step(("items",), Adam(0.1)),), 1),)
+
+    def scores(self, p: Params) -> Tensor:
+        return p["items"]
+
+
+@pytest.mark.parametrize("engine", ["loop", "vector"])
+def test_scores_may_be_the_same_for_all(engine: str) -> None:
+    one = federation(Learnt(), small_world(), engine=engine)
+    one.round(1)
+    found = scorer_of(one).scores(torch.arange(3), None)
+    assert found.shape == (3, one.world.num_items)
+    assert torch.equal(found[0], found[2])
+    assert torch.equal(found[0], one.server.shared["items"])
 
 
 @dataclass(frozen=True)
@@ -137,7 +220,10 @@ class OpensWithSquares(OpensShared):
         (WrongName(), r"moves a parameter 'usr' it does not have; did you mean 'user'"),
         (NothingMoves(), "no phase with a step"),
         (WrongShape(), r"came as \(3, 1\); expected shape \(3,\)"),
-        (Misspelt(), r"cannot score 3 rows: KeyError in .*test_soundness\.py, line \d+: 'usr'"),
+        (
+            Misspelt(),
+            r"cannot score 3 rows: KeyError in .*test_soundness\.py, line \d+: no value 'usr'; did you mean 'user'",
+        ),
         (OpensShared(), r"every row of the shared table 'items', .* expected everywhere=False, or a personal table"),
         (OpensShared(target="itmes"), r"an opening rewrites 'itmes', no parameter; did you mean 'items'"),
         (OpensWithSquares(), r"every row of 'items', and items.outside would still be .* or no squares_outside"),

@@ -83,7 +83,7 @@ def setting(
 
 @dataclass(frozen=True)
 class Settings:
-    """Base of all settings classes. `title` is what errors call the owner of the settings."""
+    """Base of all settings classes. Errors call the owner of the settings by its `title`, or else by its name."""
 
     title: ClassVar[str] = "settings"
 
@@ -91,7 +91,7 @@ class Settings:
         kinds = kinds_of(type(self))
         for one in declared(type(self)):
             value = _coerced(getattr(self, one.name), kinds[one.name])
-            _check(self.title, one.name, value, kinds[one.name], one.metadata["rule"])
+            _check(_owner(type(self)), one.name, value, kinds[one.name], one.metadata["rule"])
             object.__setattr__(self, one.name, value)
 
     def values(self) -> dict[str, Value]:
@@ -107,7 +107,7 @@ class Settings:
         """Build from names and values; text is read as the setting's type."""
         known = {one.name for one in declared(cls)}
         for name in values:
-            require_known(name, known, f"{cls.title} has no setting {name!r}")
+            require_known(name, known, f"{_owner(cls)} has no setting {name!r}")
         return cls(**{name: cls.read(name, value) for name, value in values.items()})
 
     @classmethod
@@ -119,7 +119,7 @@ class Settings:
         except ValueError:
             rule = next(one.metadata["rule"] for one in declared(cls) if one.name == name)
             raise SettingError(
-                f"{cls.title} setting {name}={value!r}: expected {rule.expected(_name_of(kind))}"
+                f"{_owner(cls)} setting {name}={value!r}: expected {rule.expected(_name_of(kind))}"
             ) from None
 
 
@@ -159,6 +159,10 @@ def _coerced(value: Any, kind: Any) -> Any:
     if typing.get_origin(kind) is tuple and isinstance(value, list):
         return tuple(value)
     return value
+
+
+def _owner(kind: type[Settings]) -> str:
+    return kind.title if kind.title != Settings.title else str(getattr(kind, "name", kind.__name__))
 
 
 def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:

@@ -9,7 +9,9 @@ from typing import Any
 
 from ownview.base.errors import SettingError
 from ownview.seam.client import Client, Training
+from ownview.seam.initial import Constant, Normal, Orthonormal, Uniform
 from ownview.seam.method import Federated
+from ownview.seam.optimizers import Adam, Sgd
 from ownview.seam.roles import Param
 from ownview.seam.training import Phase, Step
 
@@ -33,12 +35,23 @@ def require_declared(client: Client, name: str) -> None:
     for one, param in params.items():
         if not isinstance(param, Param):
             raise SettingError(
-                f"method {name}: parameter {one!r} is declared by {_kind(param)}; expected a role, such as "
+                f"method {name}: parameter {one!r} is declared by {kind_of(param)}; expected a role, such as "
                 "ov.private(16) or ov.table(ov.shared(16))"
             )
+        _require_drawable(one, param, name)
     if isinstance(client.work, Training):
         _require_phases(client.work.phases, name)
         _require_loss(client.work, name)
+
+
+def _require_drawable(one: str, param: Any, name: str) -> None:
+    for size in param.shape:
+        if not isinstance(size, int) or size < 0:
+            raise SettingError(f"method {name}: parameter {one!r} has a size {size!r}; expected whole numbers")
+    if not isinstance(param.initial, Normal | Uniform | Constant | Orthonormal):
+        raise SettingError(
+            f"method {name}: parameter {one!r} begins as {kind_of(param.initial)}; expected ov.Normal(0.1), say"
+        )
 
 
 def _require_phases(phases: Any, name: str) -> None:
@@ -49,15 +62,22 @@ def _require_phases(phases: Any, name: str) -> None:
         raise SettingError(f"method {name}: {_found('phases', phases)}; {expected}")
     for phase in phases:
         if not isinstance(phase, Phase):
-            raise SettingError(f"method {name}: phases has {_kind(phase)} in it; {expected}")
+            raise SettingError(f"method {name}: phases has {kind_of(phase)} in it; {expected}")
+        epochs: Any = phase.epochs
+        if not isinstance(epochs, int):
+            raise SettingError(f"method {name}: epochs of a phase are {epochs!r}; expected a whole number")
         steps: Any = phase.steps
         if not isinstance(steps, tuple | list) or not all(isinstance(step, Step) for step in steps):
-            raise SettingError(f"method {name}: steps of a phase came as {_kind(steps)}; expected a tuple: (STEP,)")
+            raise SettingError(f"method {name}: steps of a phase came as {kind_of(steps)}; expected a tuple: (STEP,)")
         for part in (part for step in phase.steps for part in step.parts):
             names: Any = part.names
             if isinstance(names, str) or not all(isinstance(one, str) for one in names):
                 example = f"({names!r},)" if isinstance(names, str) else "('user',)"
                 raise SettingError(f"method {name}: a step moves {names!r}; expected a tuple of names: {example}")
+            optimizer: Any = part.optimizer
+            if not isinstance(optimizer, Sgd | Adam):
+                found = kind_of(optimizer)
+                raise SettingError(f"method {name}: the optimizer of a step is {found}; expected ov.Adam(0.01), say")
 
 
 def _require_loss(work: Training, name: str) -> None:
@@ -70,9 +90,12 @@ def _require_loss(work: Training, name: str) -> None:
 
 
 def _found(function: str, value: Any) -> str:
-    return f"it has no {function}" if value is None else f"{function} returned {_kind(value)}"
+    return f"it has no {function}" if value is None else f"{function} returned {kind_of(value)}"
 
 
-def _kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
+    """`a str`, `an int`, `nothing` for None."""
+    if value is None:
+        return "nothing"
     kind = type(value).__name__
     return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

@@ -121,8 +121,10 @@ class ReportingWork:
         values, axes = self.values(download, samples.clients, received=not self.work.receives_after)
 
         def report(p: Params, batch: Batch) -> tuple[dict[str, Any], Params]:
-            sent, new = self.work.report(p, batch, context)
-            return dict(sent), new
+            found: Any = self.work.report(p, batch, context)
+            if not isinstance(found, tuple) or len(found) != 2:
+                raise SettingError(f"method {home.name}: report returned no pair; expected what is sent, what is kept")
+            return dict(found[0]), found[1]
 
         sent, new = self._mapped(report, samples.clients, values, axes, samples.batch)
         self._keep(samples.clients, new, download.round)

@@ -51,8 +51,15 @@ class ClientScorer:
             values, axes = self._values(users[here], None if items is None else items[here])
             values |= {name: value[here] for name, value in prepared.items()}
             axes |= dict.fromkeys(prepared, 0)
-            parts.append(torch.vmap(self.home.client.scores, in_dims=(axes,))(values))
+            parts.append(self._of_each(values, axes, len(users[here])))
         return torch.cat(parts)
+
+    def _of_each(self, values: Params, axes: Axes, clients: int) -> Tensor:
+        """[B, C] scores of clients; one row for all where they look at nothing of their own."""
+        if all(axis is None for axis in axes.values()):
+            return self.home.client.scores(values).expand(clients, -1)
+        found: Tensor = torch.vmap(self.home.client.scores, in_dims=(axes,))(values)
+        return found
 
     def _by_length(self, users: Tensor, work: ReportingWork) -> Tensor:
         """[B, m] scores of clients that look at timelines; those of like length side by side need little padding."""

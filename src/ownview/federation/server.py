@@ -8,7 +8,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from ownview.base.errors import TrainingError
+from ownview.base.errors import TrainingError, suggestion
 from ownview.base.randomness import bits, derive, unit
 from ownview.federation.aggregation import MeanPartial, SumPartial
 from ownview.federation.messages import Download, Upload
@@ -295,6 +295,9 @@ class AggregationServer:
             return
         new = combine.combine(total.sums, self.shared | self.held, Arrived(number, clients))
         for name, value in new.items():
+            if name not in self.shared and name not in self.held:
+                known = suggestion(name, (*self.shared, *self.held))
+                raise TrainingError(f"{self.terms.name}: combine makes {name!r}, no value of the server's{known}")
             if not all_finite(value):
                 raise TrainingError(not_finite(self.terms.name, name, number))
             (self.held if name in self.held else self.shared)[name] = value.to(self.terms.machine.dtype)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from traceback import extract_tb
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.base.expected import lacks_memory
 from ownview.base.randomness import generator
-from ownview.federation.declared import require_declared, require_settings
+from ownview.federation.declared import kind_of, require_declared, require_settings
+from ownview.federation.tried import tried
 from ownview.seam.client import Client, Reporting, Training
 from ownview.seam.method import Federated
 from ownview.seam.roles import CHANCE, HELD, PERSONAL, RECEIVED, TIMELINE, Param, visible
@@ -30,13 +28,8 @@ def require_sound(method: Federated, world: World) -> tuple[Client, Server]:
     if not isinstance(name, str):
         raise SettingError(f"method {type(method).__name__} has no name; expected name: ClassVar[str] = 'my-method'")
     require_settings(method, name)
-    try:
-        client, server = method.client(world), method.server(world)
-    except TypeError as error:
-        raise SettingError(
-            f"method {name} cannot say what its clients have and do: {error}. Parameters are declared by role: "
-            "ov.private(d), ov.table(ov.shared(d)), and the others of ownview.seam.roles"
-        ) from error
+    client = tried(f"method {name} cannot say what its clients have and do", method.client, world)
+    server = tried(f"method {name} cannot say what its server does", method.server, world)
     require_declared(client, name)
     _require_work(client, name)
     _require_scores(client, name)
@@ -120,25 +113,6 @@ def _drawn(params: Mapping[str, Param]) -> Params:
     }
 
 
-def _tried(what: str, function: Callable[..., Any], *given: Any) -> Any:
-    """What a method's function makes of drawn values; what it raises, but for lack of memory, is the method's fault."""
-    try:
-        return function(*given)
-    except Exception as error:
-        if lacks_memory(error):
-            raise
-        steers = "data-dependent control flow" in str(error) or ".item() on a Tensor" in str(error)
-        told = "values steer Python (if, float() or .item()); write torch.where for if" if steers else str(error)
-        raise SettingError(f"{what}: {type(error).__name__} in {_place(error)}: {told}") from error
-
-
-def _place(error: Exception) -> str:
-    """File and line of the innermost call outside PyTorch."""
-    torch_home = str(Path(torch.__file__).parent)
-    calls = [call for call in extract_tb(error.__traceback__) if not call.filename.startswith(torch_home)]
-    return f"{calls[-1].filename}, line {calls[-1].lineno}"
-
-
 def _moved_in(phases: Iterable[Phase]) -> list[str]:
     """Names of what the steps of some phases move."""
     return [name for phase in phases for step in phase.steps for part in step.parts for name in part.names]
@@ -148,32 +122,47 @@ def _require_scores(client: Client, name: str) -> None:
     """Of a client that trains: those of one that reports depend on what it makes of the download."""
     if not isinstance(client.work, Training):
         return
-    scores = _tried(f"method {name} cannot score {_ROWS} rows", client.scores, _drawn(client.params))
+    scores = tried(f"method {name} cannot score {_ROWS} rows", client.scores, _drawn(client.params))
     if not isinstance(scores, torch.Tensor) or scores.shape != (_ROWS,):
-        found = tuple(scores.shape) if isinstance(scores, torch.Tensor) else type(scores).__name__
+        found = tuple(scores.shape) if isinstance(scores, torch.Tensor) else kind_of(scores)
         raise SettingError(f"method {name}: scores of {_ROWS} rows came as {found}; expected shape ({_ROWS},)")
-    _tried(f"method {name} cannot score two clients at once", torch.vmap(client.scores), _twice(_drawn(client.params)))
+    tried(f"method {name} cannot score two clients at once", torch.vmap(client.scores), _twice(client.params))
 
 
 def _require_loss(client: Client, name: str) -> None:
-    """One number for every client, in every phase, of two clients at once."""
+    """One number for every client, in every phase, of two clients at once, with a slope."""
     if not isinstance(client.work, Training):
         return
-    values, batch = _twice(_drawn(client.params)), _drawn_batch(client.work.pairs)
+    batch, numbers = _drawn_batch(client.work.pairs), tried(f"method {name}: by_round fails", client.work.by_round, 1)
+    size = f"{batch.rows.shape[1]} samples of {_ROWS} rows"
+    what = f"method {name} cannot work out its loss of two clients at once, {size}"
     for phase in range(len(client.phases)):
-        context = Context(1, phase, client.work.by_round(1))
-        both = torch.vmap(client.loss, in_dims=(0, 0, None))
-        losses = _tried(f"method {name} cannot work out its loss of two clients at once", both, values, batch, context)
+        values = {one: value.requires_grad_(value.is_floating_point()) for one, value in _twice(client.params).items()}
+        losses = tried(what, _losses(client, name), values, batch, Context(1, phase, numbers))
         if losses.shape != (2,):
             found = tuple(losses.shape[1:])
             raise SettingError(
                 f"method {name}: the loss of a batch came as shape {found}; expected one number, shape ()"
             )
+        if not losses.requires_grad:
+            raise SettingError(f"method {name}: the loss depends on no value of the client's; nothing would be learnt")
 
 
-def _twice(values: Params) -> Params:
+def _losses(client: Client, name: str) -> Callable[[Params, Batch, Context], Tensor]:
+    """[2] the losses of two clients."""
+
+    def loss(p: Params, batch: Batch, context: Context) -> Tensor:
+        found: Any = client.loss(p, batch, context)
+        if not isinstance(found, Tensor):
+            raise SettingError(f"method {name}: loss returned {kind_of(found)}; expected a tensor of one number")
+        return found
+
+    return torch.vmap(loss, in_dims=(0, 0, None))
+
+
+def _twice(params: Mapping[str, Param]) -> Params:
     """Values of two clients, an axis of clients in front."""
-    return {name: torch.stack([value, value]) for name, value in values.items()}
+    return {name: torch.stack([value, value]) for name, value in _drawn(params).items()}
 
 
 def _drawn_batch(pairs: bool) -> Batch:
@@ -188,7 +177,7 @@ def _require_opening(phase: Phase, name: str, params: Mapping[str, Param]) -> No
     """Rows that are not at hand follow an opening only where the client has a whole table of its own to send."""
     if phase.opening is None:
         return
-    rewritten = _tried(f"method {name} cannot open a phase", phase.opening, _drawn(params), Context(1))
+    rewritten = tried(f"method {name} cannot open a phase", phase.opening, _drawn(params), Context(1))
     for table in rewritten:
         if table not in params:
             raise SettingError(f"method {name}: an opening rewrites {table!r}, no parameter{suggestion(table, params)}")
@@ -210,7 +199,7 @@ def _require_before_epoch(phase: Phase, name: str, params: Mapping[str, Param]) 
     if phase.before_epoch is None:
         return
     what = f"method {name} cannot work out what it needs before an epoch"
-    for one in _tried(what, phase.before_epoch, _drawn(params), Context(1)):
+    for one in tried(what, phase.before_epoch, _drawn(params), Context(1)):
         if one not in params or params[one].rows or params[one].sends or params[one].from_server:
             raise SettingError(
                 f"method {name}: {one!r} is worked out before every epoch; expected a private parameter without rows"
@@ -242,7 +231,7 @@ def _require_server(client: Client, server: Server, name: str) -> None:
     drawn = _drawn(params)
     shared = {n: value for n, value in drawn.items() if n in params and params[n].from_server}
     what = f"method {name}: the server's step fails"
-    rewritten = _tried(what, server.after, shared, lambda wanted: drawn[wanted].clone())
+    rewritten = tried(what, server.after, shared, lambda wanted: drawn[wanted].clone())
     for one, value in rewritten.items():
         if one not in shared:
             raise SettingError(
