@@ -155,6 +155,11 @@ def test_the_first_mistakes_of_a_new_method_are_named(method: Method, message: s
         federation(method, small_world())
 
 
+def test_slopes_are_looked_for_also_where_they_are_switched_off() -> None:
+    with torch.no_grad():
+        federation(FedMF(), small_world())
+
+
 class NoNumbers(FedMF):
     def phases(self, world: World) -> tuple[Phase, ...]:
         return (Phase((Step(("user",), Adam(self.rate)),), 1),)  # type: ignore[attr-defined]

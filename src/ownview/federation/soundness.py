@@ -129,6 +129,7 @@ def _require_scores(client: Client, name: str) -> None:
     tried(f"method {name} cannot score two clients at once", torch.vmap(client.scores), _twice(client.params))
 
 
+@torch.enable_grad()
 def _require_loss(client: Client, name: str) -> None:
     """One number for every client, in every phase, of two clients at once, with a slope."""
     if not isinstance(client.work, Training):
