@@ -135,6 +135,8 @@ def _require_loss(client: Client, name: str) -> None:
     if not isinstance(client.work, Training):
         return
     batch, numbers = _drawn_batch(client.work.pairs), tried(f"method {name}: by_round fails", client.work.by_round, 1)
+    if not isinstance(numbers, Mapping):
+        raise SettingError(f"method {name}: by_round returned {kind_of(numbers)}; expected numbers: {{'weight': 0.1}}")
     size = f"{batch.rows.shape[1]} samples of {_ROWS} rows"
     what = f"method {name} cannot work out its loss of two clients at once, {size}"
     for phase in range(len(client.phases)):

@@ -143,7 +143,10 @@ def learns(model: Model) -> None:
         if fell and (number % _LOOK_EVERY == 0 or number == most) and _share(scores_of(one, split), split) >= _ENOUGH:
             return
     reached, fall = _share(scores_of(one, split), split), "" if fell else f"; the loss went from {first} to {loss} only"
-    raise AssertionError(f"after {most} rounds {reached:.0%} of the first {_TOP} are the group's{fall}")
+    raise AssertionError(
+        f"after {most} rounds {reached:.0%} of the first {_TOP} are the group's, expected {_ENOUGH:.0%}{fall}; "
+        "where the method is right, try a larger rate or smaller initial values"
+    )
 
 
 def _fits_alone(one: Federation) -> bool:
