@@ -145,7 +145,7 @@ OF_LONE_NAME = Phase((Step(LONE_NAME, Adam(0.1)),), 1)
         (with_loss(lambda p, batch: squares(p, batch) + batch.items), "it has rows, labels, mask, positives, counts"),
         (with_loss(lambda p, batch: torch.topk(p["items"][:, 0], 9).values.sum()), "4 samples of 3 rows: Runtime"),
         (given_back("params", {"user": private(16, initial=WRONG_INITIAL)}), "'user' begins as a float; expected ov.N"),
-        (given_back("params", {"user": private(-1)}), "'user' has a size -1; expected whole numbers"),
+        (given_back("params", {"user": private(-1)}), "'user' has a size -1; expected whole numbers from 0 on"),
         (given_back("phases", (Phase((Step(("user",), WRONG_OPTIMIZER),), 1),)), "optimizer of a step is a float; exp"),
         (given_back("by_round", 5), "by_round returned an int; expected numbers: {'weight': 0.1}"),
         (given_back("phases", (Phase((ONE_STEP,), WRONG_EPOCHS),)), "epochs of a phase are '3'; expected a whole"),

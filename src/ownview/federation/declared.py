@@ -9,9 +9,9 @@ from typing import Any
 
 from ownview.base.errors import SettingError
 from ownview.seam.client import Client, Training
-from ownview.seam.initial import Constant, Normal, Orthonormal, Uniform
+from ownview.seam.initial import Initial
 from ownview.seam.method import Federated
-from ownview.seam.optimizers import Adam, Sgd
+from ownview.seam.optimizers import Optimizer
 from ownview.seam.roles import Param
 from ownview.seam.training import Phase, Step
 
@@ -47,8 +47,10 @@ def require_declared(client: Client, name: str) -> None:
 def _require_drawable(one: str, param: Any, name: str) -> None:
     for size in param.shape:
         if not isinstance(size, int) or size < 0:
-            raise SettingError(f"method {name}: parameter {one!r} has a size {size!r}; expected whole numbers")
-    if not isinstance(param.initial, Normal | Uniform | Constant | Orthonormal):
+            raise SettingError(
+                f"method {name}: parameter {one!r} has a size {size!r}; expected whole numbers from 0 on"
+            )
+    if not isinstance(param.initial, Initial):
         raise SettingError(
             f"method {name}: parameter {one!r} begins as {kind_of(param.initial)}; expected ov.Normal(0.1), say"
         )
@@ -75,7 +77,7 @@ def _require_phases(phases: Any, name: str) -> None:
                 example = f"({names!r},)" if isinstance(names, str) else "('user',)"
                 raise SettingError(f"method {name}: a step moves {names!r}; expected a tuple of names: {example}")
             optimizer: Any = part.optimizer
-            if not isinstance(optimizer, Sgd | Adam):
+            if not isinstance(optimizer, Optimizer):
                 found = kind_of(optimizer)
                 raise SettingError(f"method {name}: the optimizer of a step is {found}; expected ov.Adam(0.01), say")
 

@@ -208,7 +208,7 @@ class TrainingWork:
         if not bool(finite.all()):
             which, place = torch.nonzero(~finite)[0].tolist()
             name = ["the loss", *self.home.client.params][which]
-            also = ", or look for 0 / 0 or log 0 in the loss (docs/write-a-method.md)" if number == 1 else ""
+            also = " (in a loss of your own 0 / 0 or log 0 may be why: docs/write-a-method.md)" if number == 1 else ""
             raise TrainingError(
                 f"{self.home.name} diverged in round {number}: {name} of client {self.home.users[int(clients[place])]} "
                 f"is not finite; lower the learning rate or the initial scale{also}"

@@ -54,8 +54,9 @@ def _place(error: Exception, function: Callable[..., Any]) -> str:
     others = (str(Path(torch.__file__).parent), __file__, "<")
     calls = [call for call in extract_tb(error.__traceback__) if not call.filename.startswith(others)]
     own = [call for call in calls if not call.filename.startswith(str(Path(__file__).parents[1]))]
-    for call in reversed(own or calls):
-        return f"{call.filename}, line {call.lineno}"
+    if calls:
+        innermost = (own or calls)[-1]
+        return f"{innermost.filename}, line {innermost.lineno}"
     code = getattr(function, "__code__", None)
     return f"{code.co_filename}, line {code.co_firstlineno}" if code else "a call of it"
 

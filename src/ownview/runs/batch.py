@@ -123,7 +123,7 @@ def run_each(
         on_round: progress.
         on_failure: told of runs that fail by themselves (values that are not finite, say), while the others go on.
             Without it the first failure ends everything. A run that lacks memory beside others has not failed yet: it
-            goes on from its last round when they are through, beside half as many, in the end alone.
+            goes on from its checkpoint when they are through, beside half as many, in the end alone.
         on_finished: told of every run once it has finished, in this process; may remove its folder.
         threads: of each process; an equal share of the cores where None.
         go_on: how a stopped batch goes on, in words; by --resume where None.
