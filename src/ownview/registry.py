@@ -47,7 +47,7 @@ def find_model(name: str) -> type[Model]:
     """A method or baseline by name, or the one method that a Python file defines.
 
     Raises:
-        UntrustedError: the file is named by a file or folder, and nobody has trusted it yet; see `ownview.base.trust`.
+        UntrustedError: the user neither named the file nor trusts it; see `ownview.base.trust`.
     """
     if name.endswith(".py"):
         return _from_file(Path(name))

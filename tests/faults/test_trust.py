@@ -64,7 +64,7 @@ def test_without_a_person_it_is_refused_with_path_and_hash(
     arguments: tuple[str, ...], strange: Path, refused: Callable[..., str]
 ) -> None:
     line = refused(*arguments)
-    assert f"names the Python file {strange}" in line
+    assert f"{strange}: a Python file that you did not name yourself" in line
     assert hashlib.sha256(strange.read_bytes()).hexdigest() in line
     assert "--trust" in line
     assert not Path("was-run").exists()

@@ -1,9 +1,13 @@
-"""Python files that a folder or a file names are not run before a person has said so.
+"""A Python file is run only where the user named it; whatever else names one has to be trusted first.
 
-A method may be a Python file. Named on the command line, or in Python, it is run: whoever names it means it. Named by
-an experiment file, a suite or a run folder, which may come from a stranger, it is run only once it is trusted: after a
-question on a terminal, with --trust, or with `ownview.trust(FILE)` in Python. What is trusted is the content, by its
-SHA-256, so that a file which changes has to be trusted again.
+A method may be a Python file, and a Python file can do whatever its user can. Names of methods come from many places:
+the command line, a call in Python, an experiment file, a suite, a run folder, a part of a blend, the folder of another
+run. So the rule does not follow the ways a name may take. It stands where a file is loaded (`ownview.registry`), and
+denies: a file runs if the command line or a call in Python named that very path, if its content was trusted, if --trust
+was given, or if the person at the terminal says yes.
+
+What is trusted is the content, by its SHA-256: a file that changes has to be trusted again. What the user names is a
+path: whoever edits a file and runs it again means what it holds now.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ownview.base.errors import SettingError
@@ -22,73 +26,114 @@ Ask = Callable[[str], bool]
 
 
 class UntrustedError(SettingError):
-    """A Python file that only a file names, and that nobody has trusted yet."""
+    """A Python file that the user neither named nor trusted."""
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """The Python files that a process may run; it travels to the processes that work for it.
+
+    Args:
+        named: full paths that the command line, or a call in Python, named.
+        contents: full path and SHA-256 of what is trusted.
+        everything: --trust was given.
+    """
+
+    named: frozenset[Path] = frozenset()
+    contents: frozenset[tuple[Path, str]] = frozenset()
+    everything: bool = False
+
+    def allow(self, path: Path, digest: str) -> bool:
+        """Whether a file, by its full path and the SHA-256 of its content, may run."""
+        return self.everything or path in self.named or (path, digest) in self.contents
 
 
 @dataclass
-class _Trusted:
-    """What this process may run.
+class _Process:
+    """What this process may run, and how it asks; None where no person is there to answer."""
 
-    Args:
-        named_by: by full path, the file that names it.
-        contents: full path and SHA-256 of what a person trusts.
-        everything: --trust was given.
-        ask: how to ask; None where nobody is there to answer.
-    """
-
-    named_by: dict[Path, str] = field(default_factory=dict)
-    contents: set[tuple[Path, str]] = field(default_factory=set)
-    everything: bool = False
+    permissions: Permissions = field(default_factory=Permissions)
     ask: Ask | None = None
 
 
-_TRUSTED = [_Trusted()]
+_PROCESS = [_Process()]
 """The last one counts; a command has one of its own."""
 
 
 @contextmanager
 def afresh(ask: Ask | None = None) -> Iterator[None]:
-    """Begin with nothing trusted, for the time of one command."""
-    _TRUSTED.append(_Trusted(ask=ask))
+    """Begin with nothing named and nothing trusted, for the time of one command."""
+    _PROCESS.append(_Process(ask=ask))
     try:
         yield
     finally:
-        _TRUSTED.pop()
+        _PROCESS.pop()
+
+
+@contextmanager
+def unasked() -> Iterator[None]:
+    """Ask no questions meanwhile: what only describes a folder refuses silently instead."""
+    process = _PROCESS[-1]
+    ask, process.ask = process.ask, None
+    try:
+        yield
+    finally:
+        process.ask = ask
+
+
+def named_by_user(file: str | Path) -> None:
+    """Note that the command line, or a call in Python, names this path; what is no Python file is passed over."""
+    if _is_python(Path(file)):
+        process = _PROCESS[-1]
+        process.permissions = replace(process.permissions, named=process.permissions.named | {Path(file).resolve()})
 
 
 def trust(file: str | Path) -> None:
-    """Trust a Python file as it is now; what is no such file is passed over, whoever needs it says so."""
+    """Trust a Python file as it is now; what is no such file is passed over, the command that needs it says so."""
     path = Path(file)
-    if path.name.endswith(".py") and is_file(path):
-        _TRUSTED[-1].contents.add((path.resolve(), _digest(path.read_bytes())))
+    if _is_python(path):
+        _trust_content(path.resolve(), _digest(path.read_bytes()))
 
 
 def trust_everything() -> None:
-    """Trust every file that is named from now on: what --trust means."""
-    _TRUSTED[-1].everything = True
+    """Trust every file from now on: what --trust means."""
+    process = _PROCESS[-1]
+    process.permissions = replace(process.permissions, everything=True)
 
 
-def named_by_file(method: str, source: str) -> None:
-    """Note that a file (`source`) names a method; where that is a Python file, it has to be trusted."""
-    if method.endswith(".py"):
-        _TRUSTED[-1].named_by[Path(method).resolve()] = source
+def permissions() -> Permissions:
+    """What this process may run, for a process that works for it."""
+    return _PROCESS[-1].permissions
+
+
+def inherit(given: Permissions) -> None:
+    """Take over what the process that started this one may run. Nobody is asked here."""
+    _PROCESS[-1] = _Process(given)
 
 
 def require_trusted(path: Path, content: bytes) -> None:
-    """Refuse a Python file that only a file names, unless its content is trusted or a person says yes now."""
-    known, full, digest = _TRUSTED[-1], path.resolve(), _digest(content)
-    source = known.named_by.get(full)
-    if source is None or known.everything or (full, digest) in known.contents:
+    """Refuse to run a Python file, unless the user named it, its content is trusted, or a person says yes now."""
+    process, full, digest = _PROCESS[-1], path.resolve(), _digest(content)
+    if process.permissions.allow(full, digest):
         return
-    if known.ask is not None and known.ask(
-        f"{source} names a Python file, which can do whatever you can:\n  {full}\n  SHA-256 {digest}\nRun it?"
+    if process.ask is not None and process.ask(
+        f"What you gave names a Python file, which can do whatever you can:\n  {full}\n  SHA-256 {digest}\nRun it?"
     ):
-        known.contents.add((full, digest))
+        _trust_content(full, digest)
         return
     raise UntrustedError(
-        f"{source}: names the Python file {full} (SHA-256 {digest}), which can do whatever you can; "
-        "read it, then give --trust (in Python: ownview.trust(FILE))"
+        f"{full}: a Python file that you did not name yourself, but a file or folder did; it can do whatever you can "
+        f"(SHA-256 {digest}): read it, then give --trust (in Python: ownview.trust(FILE))"
     )
+
+
+def _trust_content(full: Path, digest: str) -> None:
+    process = _PROCESS[-1]
+    process.permissions = replace(process.permissions, contents=process.permissions.contents | {(full, digest)})
+
+
+def _is_python(path: Path) -> bool:
+    return path.name.endswith(".py") and is_file(path)
 
 
 def _digest(content: bytes) -> str:

@@ -19,7 +19,7 @@ from ownview.cli import options
 from ownview.cli.options import print_json, with_privacy, with_settings
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
-from ownview.cli.trusting import Trust, trusted_if_file
+from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.attacking import Attacked, attack_experiment
@@ -37,7 +37,7 @@ def command(
         str,
         typer.Argument(
             metavar="METHOD|RUN",
-            callback=trusted_if_file,
+            callback=names_a_file,
             help="A method (`ownview ls methods`), a .py file, or a run's folder, whose experiment is watched.",
         ),
     ],

@@ -10,6 +10,7 @@ import typer
 from ownview.cli.options import AsJson, DataDir, Memory, folder_of, new_folder
 from ownview.cli.progress import progress
 from ownview.cli.run import show
+from ownview.cli.trusting import Trust
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.run import run
 
@@ -27,6 +28,7 @@ def command(
     out: Annotated[Path | None, typer.Option("--out", help="Folder for the run; must not exist.")] = None,
     memory: Memory = "auto",
     data_dir: DataDir = None,
+    trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
     """Blend finished runs at home: standardised scores added up, weights by validation wins summed over clients."""

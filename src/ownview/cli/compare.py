@@ -15,7 +15,7 @@ from ownview.cli.figures import figures, warn
 from ownview.cli.options import PROTOCOL_NAMES, RUNS, new_folder, print_json, settings_of, with_privacy, with_settings
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
-from ownview.cli.trusting import trusted_files
+from ownview.cli.trusting import Trust, names_files, names_files_in_values
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.audits import findings_of
@@ -29,7 +29,7 @@ from ownview.runs.table import Comparison
 def command(
     methods: Annotated[
         list[str],
-        typer.Argument(help="Methods (`ownview ls methods`), METHOD+PLUGIN, or .py files.", callback=trusted_files),
+        typer.Argument(help="Methods (`ownview ls methods`), METHOD+PLUGIN, or .py files.", callback=names_files),
     ],
     data: options.Data = "goodbooks",
     columns: options.Columns = None,
@@ -44,7 +44,11 @@ def command(
     ] = 1,
     sets: Annotated[
         list[str] | None,
-        typer.Option("--set", help="NAME=VALUE, for every method that has the setting; may be repeated."),
+        typer.Option(
+            "--set",
+            callback=names_files_in_values,
+            help="NAME=VALUE, for every method that has the setting; may be repeated.",
+        ),
     ] = None,
     privacy: options.Privacy = None,
     out: Annotated[Path | None, typer.Option("--out", help="Folder for all runs.")] = None,
@@ -54,6 +58,7 @@ def command(
     device: options.Device = "auto",
     memory: options.Memory = "auto",
     data_dir: options.DataDir = None,
+    trust: Trust = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Train several methods on the same data and put them side by side."""

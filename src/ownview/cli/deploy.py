@@ -13,6 +13,7 @@ from ownview.base.shown import one_line
 from ownview.cli import options
 from ownview.cli.options import with_privacy, with_settings
 from ownview.cli.terminal import Console
+from ownview.cli.trusting import names_a_file
 
 if TYPE_CHECKING:
     from ownview.deploy.agreement import Agreement
@@ -33,7 +34,9 @@ _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 @app.command()
 def init(
     folder: Folder,
-    method: Annotated[str | None, typer.Argument(help="A federated method (`ownview ls methods`).")] = None,
+    method: Annotated[
+        str | None, typer.Argument(help="A federated method (`ownview ls methods`).", callback=names_a_file)
+    ] = None,
     places: Annotated[str, typer.Option("--places", help="Names of the places, as in east,north.")] = "",
     items: Annotated[
         str, typer.Option("--items", help="What is recommended: a file with columns item,title, or a dataset.")

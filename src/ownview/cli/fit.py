@@ -14,7 +14,7 @@ from ownview.cli import options
 from ownview.cli.options import folder_of, new_folder, with_privacy, with_settings
 from ownview.cli.progress import progress
 from ownview.cli.run import PresetName, base_experiment, on_command_line, show
-from ownview.cli.trusting import Trust, trusted_if_file
+from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.columns import parse_columns
 from ownview.runs.experiment import Experiment
 from ownview.runs.fitted import fit_like, fit_of
@@ -30,7 +30,7 @@ Like = Annotated[
 def command(
     context: typer.Context,
     method: Annotated[
-        str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=trusted_if_file)
+        str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=names_a_file)
     ] = None,
     like: Like = None,
     data: options.Data = "goodbooks",

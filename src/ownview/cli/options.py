@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ownview.base.errors import SettingError, suggestion
+from ownview.cli.trusting import names_files_in_values
 from ownview.evaluation.protocol import PROTOCOLS
 from ownview.registry import PLUGINS, find_model
 from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
@@ -39,8 +40,11 @@ Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the me
 Rounds = Annotated[int, typer.Option("--rounds", help="Rounds of training; for central models, epochs.")]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", help="NAME=VALUE of the method, of the federation, or PLUGIN.NAME=VALUE; may be repeated."),
-]
+    typer.Option(
+        "--set", callback=names_files_in_values,
+        help="NAME=VALUE of the method, of the federation, or PLUGIN.NAME=VALUE; may be repeated.",
+    ),
+]  # fmt: skip
 Privacy = Annotated[
     str | None,
     typer.Option(

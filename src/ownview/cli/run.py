@@ -18,7 +18,7 @@ from ownview.cli.fitted import show_fitted
 from ownview.cli.options import folder_of, new_folder, print_json, with_privacy, with_settings
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
-from ownview.cli.trusting import Trust, trusted_if_file
+from ownview.cli.trusting import Trust, names_a_file
 from ownview.config.presets.loading import preset
 from ownview.data.columns import parse_columns
 from ownview.engine.machine import Workers
@@ -58,7 +58,7 @@ Resume = Annotated[Path | None, typer.Option("--resume", help="Finish the interr
 def command(
     context: typer.Context,
     method: Annotated[
-        str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=trusted_if_file)
+        str | None, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=names_a_file)
     ] = None,
     data: options.Data = "goodbooks",
     columns: options.Columns = None,

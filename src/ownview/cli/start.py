@@ -14,7 +14,7 @@ from ownview.cli.figures import figures
 from ownview.cli.options import RUNS, Columns, Memory
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
-from ownview.cli.trusting import trusted_files
+from ownview.cli.trusting import Trust, names_files
 from ownview.data.columns import named, parse_columns
 from ownview.data.matching import ItemNames
 from ownview.data.readers import name_of
@@ -44,12 +44,13 @@ def command(
     method: Annotated[
         list[str] | None,
         typer.Option(
-            "--method", help="Compare these instead of what suits the data; may be repeated.", callback=trusted_files
+            "--method", help="Compare these instead of what suits the data; may be repeated.", callback=names_files
         ),
     ] = None,
     k: Annotated[int, typer.Option("-k", help="Items in everybody's list.", min=1)] = 10,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
     memory: Memory = "auto",
+    trust: Trust = False,
 ) -> None:
     """Go from a file of interactions to recommendations: look at it, compare, fit the best, write lists and pages.
 

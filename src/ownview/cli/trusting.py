@@ -1,14 +1,15 @@
-"""--trust, and the question where a person is there to answer it."""
+"""--trust, the question at a terminal, and the Python files that the command line itself names."""
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import Annotated
 
 import typer
 
 from ownview.base.shown import shown
-from ownview.base.trust import Ask, trust, trust_everything
+from ownview.base.trust import Ask, named_by_user, trust_everything
 from ownview.cli.terminal import interactive
 
 
@@ -27,18 +28,26 @@ Trust = Annotated[
 ]  # fmt: skip
 
 
-def trusted_if_file(method: str | None) -> str | None:
-    """For an argument that names a method: a file that is named on the command line is meant."""
+def names_a_file(method: str | None) -> str | None:
+    """For an argument that is a method: a Python file that stands on the command line may run."""
     if method is not None:
-        trust(method)
+        named_by_user(method)
     return method
 
 
-def trusted_files(methods: list[str] | None) -> list[str] | None:
+def names_files(methods: list[str] | None) -> list[str] | None:
     """The same for several, or none."""
     for method in methods or ():
-        trust(method)
+        named_by_user(method)
     return methods
+
+
+def names_files_in_values(pairs: list[str] | None) -> list[str] | None:
+    """For --set NAME=VALUE: a value may name files too, as in parts='mine.py,fedease'."""
+    for pair in pairs or ():
+        for word in re.split(r"[\s,]+", pair.partition("=")[2]):
+            named_by_user(word)
+    return pairs
 
 
 def asking() -> Ask | None:

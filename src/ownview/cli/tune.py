@@ -16,7 +16,7 @@ from ownview.cli import options
 from ownview.cli.options import folder_of, print_json, with_privacy, with_settings
 from ownview.cli.progress import bars
 from ownview.cli.terminal import Console
-from ownview.cli.trusting import trusted_if_file
+from ownview.cli.trusting import Trust, names_a_file, names_files_in_values
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
@@ -34,13 +34,17 @@ Searches = Annotated[
     ),
 ]
 Pins = Annotated[
-    list[str] | None, typer.Option("--set", help="NAME=VALUE pins a setting instead of searching it; may be repeated.")
-]
+    list[str] | None,
+    typer.Option(
+        "--set", callback=names_files_in_values,
+        help="NAME=VALUE pins a setting instead of searching it; may be repeated.",
+    ),
+]  # fmt: skip
 
 
 def command(
     method: Annotated[
-        str, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=trusted_if_file)
+        str, typer.Argument(help="A method (`ownview ls methods`) or a .py file.", callback=names_a_file)
     ],
     data: options.Data = "goodbooks",
     trials: Trials = 30,
@@ -62,6 +66,7 @@ def command(
     device: options.Device = "auto",
     memory: options.Memory = "auto",
     data_dir: options.DataDir = None,
+    trust: Trust = False,
     as_json: options.AsJson = False,
 ) -> None:
     """Find a method's best settings on validation; test is not looked at. The same command goes on where it stopped."""

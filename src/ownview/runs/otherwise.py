@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ownview.base.errors import OwnviewError
+from ownview.base.trust import unasked
 from ownview.config.presets.loading import presets_of
 from ownview.federation.options import FederationOptions
 from ownview.registry import build
@@ -19,15 +20,21 @@ def otherwise(experiment: Experiment) -> list[str]:
     """
     told = [f"plug-in {name}" for name, _ in experiment.plugins]
     try:
-        bare = describe_model(build(experiment.method, {}))[1]
-        found = [_differing(experiment, bare, FederationOptions().values())]
-        for one in presets_of(experiment.method, experiment.data_label()):
-            settings = describe_model(build(one.method, one.settings))[1]
-            rest = _differing(experiment, settings, FederationOptions.of(one.federation).values())
-            found.append([f"preset {one.name}", *rest])
-    except OwnviewError:  # a method made in Python, which nobody can make anew by its name
+        with unasked():
+            return told + min(_ways_to_say(experiment), key=len)
+    except OwnviewError:  # a method made in Python, which has no name to make it anew by, or a file that may not run
         return told
-    return told + min(found, key=len)
+
+
+def _ways_to_say(experiment: Experiment) -> list[list[str]]:
+    """What differs from the method's defaults, and from each of its presets."""
+    bare = describe_model(build(experiment.method, {}))[1]
+    found = [_differing(experiment, bare, FederationOptions().values())]
+    for one in presets_of(experiment.method, experiment.data_label()):
+        settings = describe_model(build(one.method, one.settings))[1]
+        rest = _differing(experiment, settings, FederationOptions.of(one.federation).values())
+        found.append([f"preset {one.name}", *rest])
+    return found
 
 
 def _differing(experiment: Experiment, settings: Mapping[str, Any], federation: Mapping[str, Any]) -> list[str]:

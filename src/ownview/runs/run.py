@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ownview.base.errors import OutputError, SettingError, UnwrittenError
-from ownview.base.trust import trust
 from ownview.baselines.central import Central
 from ownview.config.differences import differences
 from ownview.data.interactions import Interactions
@@ -187,7 +186,6 @@ def resume(
             f"{path}: this run has {name}={here!r}, not {value!r}; "
             "resume without that setting, or start a new run with another --out"
         )
-    trust(str((asked or {}).get("method", "")))  # the caller names the same file as the folder
     with sole_worker(path):
         if folder.finished:
             folder.drop_unfinished()

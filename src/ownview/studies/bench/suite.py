@@ -32,7 +32,6 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError, SettingError, UnknownNameError
-from ownview.base.trust import named_by_file
 from ownview.blends.blend import Blend
 from ownview.config.layers import Layer, check, parse_toml, require_known, toml_text
 from ownview.data.catalog import not_here, require_data_dir
@@ -149,8 +148,6 @@ def _row(values: Any, source: str, data: tuple[str, ...], protocols: tuple[str, 
     if "blends" in values:
         values = {"method": Blend.name, **values}
     method = values.get("method")
-    for layer in (values, *(one for one in values.get("data", {}).values() if isinstance(one, Mapping))):
-        named_by_file(str(layer.get("method", "")), source)
     if method is None:
         raise SettingError(f"{source}: a row has no method; expected method = 'pfedrec', say")
     plugins = [str(one.get("name", "")) if isinstance(one, Mapping) else str(one) for one in values.get("plugins", [])]
