@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from ownview.base.errors import DataError, SettingError
 from ownview.data.columns import parse_columns
+from ownview.data.problems import UnsoundFileError
 from ownview.data.readers import read
 
 Write = Callable[[str, str | bytes], Path]
@@ -173,7 +174,7 @@ def test_times_in_finer_units_are_seconds(write: Write, zeros: int) -> None:
     ("times", "line", "value"),
     [
         (("5", "6", "9000000000000000000"), 4, "9000000000000000000"),
-        (("20231114221300", "20231114221400", "20231114221500"), 2, "20231114221300"),
+        (("20231314221300", "20231314221400", "20231314221500"), 2, "20231314221300"),
     ],
 )
 def test_times_of_no_clock_are_refused(write: Write, times: tuple[str, ...], line: int, value: str) -> None:
@@ -289,8 +290,8 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     "too many fields": ("user,item,rating\n1,2,3\n1,2,3,4\n", "line 3: 4 fields; expected 3"),
     "too few fields, quoted": ('user,item,rating\n1,"2\n",3\n1,2\n', "line 4: 2 fields; expected 3"),
     "open quote": ('user,item\n1,2\n1,"2\n1,3\n', "line 3: a quote is opened and not closed"),
-    "no user": ("user,item\n1,2\n,3\n", "line 3, column 'user': no user; expected an id in every row"),
-    "no item": ("user,item,rating\n1,2,1\n\n\n1, ,3\n", "line 5, column 'item': no item"),
+    "mostly no user": ("user,item\n1,2\n,3\n,4\n", "line 3, column 'user': no user; expected an id in every row"),
+    "mostly no item": ("user,item,rating\n1,2,1\n\n\n1, ,3\n2,,3\n", "line 5, column 'item': no item"),
     "word for rating": (
         "user,item,stars\n1,2,3\n1,3,good\n",
         "line 3, column 'stars': rating 'good'; expected a fin",
@@ -314,15 +315,19 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
         "line 2, column 'ts': timestamp '2020-02-30'; expected seconds",
     ),
     "huge time": ("user,item,ts\n1,2,1e300\n", "line 2, column 'ts': timestamp '1e300'"),
-    "latin-1": (
-        "user,item\n1,2\n1,caf\xe9\n".encode("latin-1"),
-        "line 3: byte 0xe9 at offset 19 is not UTF-8; conv",
+    "broken utf-8": (
+        "user,item\n1,caf\xe9\n1,th\xe9\n".encode() + b"1,caf\xe9\n",
+        "line 4: byte 0xe9 is not UTF-8, which the rest of the text is",
     ),
-    "utf-16": ("user,item\n1,2\n".encode("utf-16"), "text is UTF-16; convert it to UTF-8"),
+    "no encoding": (b"user,item\n1,2\n1,caf\x81\n", "line 3: byte 0x81 at offset 19 is neither UTF-8 nor Windows-1252"),
+    "doubtful dates": ("user,item,date\n1,2,3/4/2010\n1,3,1/2/2010\n1,3,2/3/2010\n", "expected --dates day-first or"),
     "truncated gzip": (gzip.compress(b"user,item\n" + b"1,2\n" * 999)[:-9], "truncated gzip"),
     "corrupt gzip": (gzip.compress(b"user,item\n1,2\n")[:-8] + b"\0" * 8, "corrupt gzip"),
     "zip": (b"PK\x03\x04rest", "is a zip archive; unpack it"),
-    "json": ('{"user": 1}\n', "looks like JSON; expected CSV"),
+    "json": ('{"user": 1}\n', "no item column; found user"),
+    "json without objects": ("[1, 2]\n", "looks like JSON without objects"),
+    "torn json": ('{"user": 1, "item": 2}\n{"user": 1\n', "line 2: no JSON object"),
+    "damaged workbook": (b"PK\x03\x04xl/", "is a zip archive"),
     "cut parquet": (parquet({"user": [1], "item": [2]})[:-9], "unreadable Parquet"),
     "parquet without rows": (parquet({"user": [], "item": []}), "no rows"),
     "parquet without item": (parquet({"user": [1], "item": [None]}), "row 1, column 'item': no item"),
@@ -346,8 +351,9 @@ def test_absent_file_suggests_its_neighbour(write: Write, tmp_path: Path) -> Non
         read(tmp_path / "rating.csv")
     with pytest.raises(DataError, match=r"no such file; the folder .*nowhere is not there either"):
         read(tmp_path / "nowhere" / "a.csv")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(DataError, match="is a folder; expected a file"):
-        read(tmp_path)
+        read(tmp_path / "empty")
 
 
 def test_wrong_mapping_names_the_nearest_column(write: Write) -> None:
@@ -445,3 +451,59 @@ def test_a_rating_that_is_not_wanted_can_be_left_out(tmp_path: Path) -> None:
     assert (len(data), data.rating) == (2, None)
     with pytest.raises(DataError, match="no item column"):
         read(path, columns={"user": "reader", "item": "-"})
+
+
+def test_everything_that_is_wrong_is_listed_at_once(write: Write) -> None:
+    path = write("a.csv", "user,item,ts\n1,2,5\n1,3\n,4,6\n1,4,noon\n2,5,7\n2,6,\n2,7,8\n")
+    with pytest.raises(UnsoundFileError) as refused:
+        read(path)
+    assert [(one.kind, one.count, one.examples, one.refused) for one in refused.value.problems] == [
+        ("rows that have not 3 fields", 1, ("line 3: 2",), True),
+        ("rows without a user", 1, ("line 4",), False),
+        ("rows without a time", 1, ("line 7",), True),
+        ("times that are no number", 1, ("line 5: 'noon'",), True),
+    ]
+    data = read(path, tolerant=True)
+    assert (data.users.tolist(), data.items.tolist()) == ([1, 2], [2, 5, 7])
+    assert len(data.reading) == 4
+
+
+def test_ratings_that_are_none_cost_the_column_and_no_row(write: Write) -> None:
+    path = write("a.csv", "user,item,stars\n1,2,5\n1,3,good\n2,3,1\n")
+    data = read(path, tolerant=True)
+    assert (len(data), data.rating) == (3, None)
+    assert "the column of ratings is not read" in data.reading[0]
+    liked = read(path, tolerant=True, min_rating=2)
+    assert (len(liked), liked.items.tolist()) == (1, [2])
+
+
+def test_an_encoding_that_is_named_wins(write: Write) -> None:
+    path = write("a.csv", "user,item\n1,Žižek\n".encode("cp1250"))
+    assert read(path).items.tolist() == ["\u017di\u017eek"], "the two letters lie at the same place in Windows-1252"
+    assert read(write("b.csv", "user,item\n1,ř\n".encode("cp1250")), encoding="cp1250").items.tolist() == ["ř"]
+    with pytest.raises(SettingError, match="no encoding is called 'klingon'"):
+        read(path, encoding="klingon")
+    with pytest.raises(DataError, match="is not of encoding ascii"):
+        read(path, encoding="ascii")
+
+
+def test_zeros_in_front_of_ids_part_no_titles_that_would_be_one(write: Write) -> None:
+    titles = write("titles.csv", "item,title\n7,Seven\n8,Eight\n")
+    data = read(write("a.csv", "user,item\n1,007\n1,07\n1,0008\n"), titles=titles)
+    assert data.titles == ("007", "07", "Eight"), "two items may be 7, so neither is"
+
+
+def test_events_that_are_not_there_are_refused(write: Write) -> None:
+    path = write("a.csv", "user,item,event\n1,2,view\n1,3,purchase\n")
+    assert read(path, events=("purchase",)).items.tolist() == [3]
+    with pytest.raises(DataError, match=r"no event is called 'purchas'; did you mean 'purchase'\?"):
+        read(path, events=("purchas",))
+    with pytest.raises(DataError, match="has no column of events"):
+        read(write("b.csv", "user,item\n1,2\n"), events=("view",))
+
+
+def test_a_column_of_remarks_or_of_categories_is_no_title(write: Write) -> None:
+    rows = "".join(f"{u},{i},very good {u},kind {i % 2}\n" for u in range(6) for i in range(4))
+    data = read(write("a.csv", f"user,item,remark,sort\n{rows}"))
+    assert data.titles is None
+    assert data.unread == ("remark", "sort")

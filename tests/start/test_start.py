@@ -73,7 +73,8 @@ def test_a_file_becomes_lists_report_and_page(ownview: Callable[..., Outcome]) -
 
 
 def test_how_many_items_have_titles_is_told(ownview: Callable[..., Outcome]) -> None:
-    Path("plain.csv").write_text(Path("shop.csv").read_text().replace(",title,", ",note,"))
+    plain = pl.read_csv("shop.csv").drop("title")
+    plain.write_csv("plain.csv")
     Path("titles.csv").write_text("item,title\n3,Three\n4,Four\n77,Nowhere\n")
     assert "titles: none, ids are shown" in ownview("start", "plain.csv", *QUICK[2:], "--out", "one").out
     some = ownview("start", "plain.csv", "--titles", "titles.csv", *QUICK[2:], "--out", "two")
@@ -81,15 +82,46 @@ def test_how_many_items_have_titles_is_told(ownview: Callable[..., Outcome]) -> 
 
 
 def test_columns_that_are_not_looked_at_are_named(ownview: Callable[..., Outcome]) -> None:
-    text = Path("shop.csv").read_text().replace("title,timestamp", "label,order date")
-    Path("other.csv").write_text(text)
-    taking = "timestamp=order date"
+    frame = pl.read_csv("shop.csv").rename({"title": "label", "timestamp": "moment"})
+    frame.with_columns(price=pl.lit(1.5)).write_csv("other.csv")
     found = " ".join(ownview("start", "other.csv", "--method", "popularity").out.split())
-    assert f"columns label, order date; --columns '{taking}' takes that column for the time" in found
-    outcome = ownview("start", "other.csv", "--columns", taking, "--method", "popularity", "--out", "two")
-    timed = " ".join(outcome.out.split())
-    assert "note: not looked at: column label " in timed
+    assert "columns moment, price; --columns timestamp=COLUMN takes a column for the time" in found
+    assert "column 'label' names the items and is taken for their titles" in found
+    taking = ("--columns", "timestamp=moment")
+    timed = " ".join(ownview("start", "other.csv", *taking, "--method", "popularity", "--out", "two").out.split())
+    assert "note: not looked at: column price " in timed
     assert "with times" in timed
+
+
+def test_a_file_that_is_not_sound_is_listed_and_the_proposed_command_reads_it(ownview: Callable[..., Outcome]) -> None:
+    with Path("shop.csv").open("a") as file:
+        file.write("u0,3\nu1,4,x,soon\n,5,y,1700000000\n")
+    refused = ownview(*QUICK)
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    for told in ("rows that have not 4 fields: 1,", "times that are no number: 1,", "rows without a user: 1,"):
+        assert told in refused.out
+    assert not Path("runs").exists()
+    proposed = shlex.split(refused.err.rpartition("as it is: ")[2])
+    assert proposed == ["ownview", "start", "shop.csv", "--tolerant"]
+    outcome = ownview(*proposed[1:], *QUICK[2:])
+    assert outcome.code == 0, outcome.err
+    assert "rows that have not 4 fields: 1, left out" in outcome.words
+    again = ownview(*proposed[1:], *QUICK[2:])
+    assert "rows that have not 4 fields: 1, left out" in again.words, "told again of the copy"
+
+
+def test_a_folder_of_files_is_one_source(ownview: Callable[..., Outcome]) -> None:
+    frame = pl.read_csv("shop.csv")
+    Path("exports").mkdir()
+    frame[:100].write_csv("exports/january.csv")
+    frame[100:].write_csv("exports/june.csv")
+    assert ownview(*QUICK).code == 0
+    outcome = ownview("start", "exports", *QUICK[2:], "--out", "both")
+    assert outcome.code == 0, outcome.err
+    assert "2 files of the folder: january.csv to june.csv" in outcome.words
+    assert Path("both/lists.csv").read_bytes() == (PLACE / "lists.csv").read_bytes()
+    frame[:5].write_csv("exports/more.csv")
+    assert "was begun with another file" in ownview("start", "exports", *QUICK[2:], "--out", "both").err
 
 
 def test_that_nothing_can_be_missed_is_told(ownview: Callable[..., Outcome]) -> None:
@@ -257,7 +289,7 @@ def test_what_suits_depends_on_times_and_on_the_number_of_items() -> None:
     ("arguments", "told"),
     [
         (("shop.csv", "--method", "fedeas"), "unknown method 'fedeas'; did you mean 'fedease'?"),
-        (("folder",), "folder: is a folder; expected a file of interactions"),
+        (("folder",), "folder: is a folder; expected a file of interactions, or files of them in it"),
         (("shpo.csv",), "shpo.csv: no such file; did you mean 'shop.csv'?"),
         (("shop.csv", "--titles", "shpo.csv"), "shpo.csv: no such file; did you mean 'shop.csv'?"),
     ],

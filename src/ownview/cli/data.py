@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -15,13 +16,22 @@ from rich.table import Table
 from ownview.base.amounts import counted
 from ownview.base.errors import SettingError
 from ownview.base.shown import shown_json
+from ownview.cli.reading import (
+    DateOrder,
+    Encoding,
+    Events,
+    MinRating,
+    Separator,
+    Tolerant,
+    read_or_ask,
+    reading_options,
+)
 from ownview.cli.terminal import Console
 from ownview.data.catalog import Entry, catalog, entry_of, how_to_get, load
-from ownview.data.columns import parse_columns
 from ownview.data.dates import in_utc
 from ownview.data.describe import CountCheck, Description, Quantiles, Times, describe
-from ownview.data.download import sha256_of
 from ownview.data.fetch import fetch
+from ownview.data.folders import digest_of, source_files
 from ownview.data.readers import read
 from ownview.data.storage import embedded_dir, find, store, stored_names, write_dir
 
@@ -67,16 +77,29 @@ def list_datasets(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 def describe_dataset(
     dataset: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A dataset or a file of interactions.")],
     columns: Columns = None,
+    tolerant: Tolerant = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    dates: DateOrder = None,
+    events: Events = None,
+    min_rating: MinRating = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a dataset is like, and whether its counts are the papers'."""
-    data = load(dataset, data_dir=data_dir, columns=parse_columns(columns))
+    given = reading_options(columns, separator, encoding, dates, events, min_rating, tolerant)
+    data = read_or_ask(
+        None if as_json else Console(highlight=False),
+        "data describe",
+        Path(dataset),
+        given,
+        lambda options: load(dataset, data_dir=data_dir, columns=options.get("columns"), options=options),
+    )
     description = describe(data, catalog().get(data.name))
     if as_json:
         typer.echo(shown_json(json.dumps(description.to_dict(), indent=2, ensure_ascii=False)))
     else:
-        _show(description)
+        _show(description, data.reading)
 
 
 @app.command("fetch")
@@ -107,6 +130,12 @@ def import_dataset(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Interactions, in any format Ownview reads.")],
     name: Annotated[str, typer.Option("--name", help="Name to load it by.")],
     columns: Columns = None,
+    tolerant: Tolerant = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    dates: DateOrder = None,
+    events: Events = None,
+    min_rating: MinRating = None,
     titles: Annotated[Path | None, typer.Option("--titles", help="File with columns item,title.")] = None,
     data_dir: KeepIn = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a dataset of that name.")] = False,
@@ -117,16 +146,25 @@ def import_dataset(
         known = "that comes with Ownview" if entry.embedded else f"of the catalogue ({how_to_get(entry)})"
         raise SettingError(f"--name {name}: is the name of a dataset {known}; choose another")
     negative = entry is not None and entry.allow_negative_times
-    data = read(file, columns=parse_columns(columns), name=name, titles=titles, allow_negative_times=negative)
+    given = reading_options(columns, separator, encoding, dates, events, min_rating, tolerant)
+    data = read_or_ask(
+        Console(highlight=False),
+        f"data import --name {name}",
+        file,
+        given,
+        lambda options: read(file, name=name, titles=titles, allow_negative_times=negative, **options),
+    )
     provenance = {
         "dataset": name,
         "file": file.name,
-        "sha256": sha256_of(file),
-        "bytes": file.stat().st_size,
+        "sha256": digest_of(file),
+        "bytes": sum(one.stat().st_size for one in source_files(file)),
         "imported": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     path = store(data, name, write_dir(data_dir), provenance, overwrite=overwrite)
     counts = ", ".join((counted(data.num_users, "user"), counted(data.num_items, "item"), counted(len(data), "row")))
+    for sentence in data.reading:
+        typer.echo(f"note: {sentence}")
     typer.echo(f"{name}: {counts} in {path}")
 
 
@@ -161,7 +199,7 @@ def _listed(name: str, data_dir: Path | None) -> dict[str, object]:
     }
 
 
-def _show(description: Description) -> None:
+def _show(description: Description, reading: Sequence[str]) -> None:
     table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("what", no_wrap=True)
     table.add_column("found", overflow="fold")
@@ -177,6 +215,8 @@ def _show(description: Description) -> None:
     table.add_row("titles", "yes" if description.titles else "none")
     for check in description.papers:
         table.add_row(f"papers, at least {check.min_interactions}", _checked(check))
+    for sentence in reading:
+        table.add_row("reading", escape(sentence))
     if description.notes:
         table.add_row("note", escape(description.notes))
     console = Console()

@@ -13,9 +13,19 @@ from ownview.base.amounts import counted, readable
 from ownview.cli.figures import figures
 from ownview.cli.options import RUNS, Columns, Memory
 from ownview.cli.progress import progress
+from ownview.cli.reading import (
+    DateOrder,
+    Encoding,
+    Events,
+    MinRating,
+    Separator,
+    Tolerant,
+    read_or_ask,
+    reading_options,
+)
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_files
-from ownview.data.columns import named, parse_columns
+from ownview.data.columns import named
 from ownview.data.matching import ItemNames
 from ownview.data.readers import name_of
 from ownview.evaluation.probes import STEPS
@@ -33,8 +43,16 @@ _PLACES = 10
 
 
 def command(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Interactions: a CSV of user, item, timestamp.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Interactions: CSV, Excel, JSON Lines, Parquet, or a folder of such.")
+    ],
     columns: Columns = None,
+    tolerant: Tolerant = False,
+    separator: Separator = None,
+    encoding: Encoding = None,
+    dates: DateOrder = None,
+    events: Events = None,
+    min_rating: MinRating = None,
     titles: Annotated[
         Path | None, typer.Option("--titles", help="File with columns item,title, where FILE has no title column.")
     ] = None,
@@ -61,7 +79,14 @@ def command(
 
     console = Console(highlight=False)
     place = out or RUNS / f"start-{name_of(file)}"
-    steps = Steps.of(StartFolder(place, file, parse_columns(columns) or {}, titles), method or (), memory)
+    given = reading_options(columns, separator, encoding, dates, events, min_rating, tolerant)
+    steps = read_or_ask(
+        console,
+        "start",
+        file,
+        given,
+        lambda options: Steps.of(StartFolder(place, file, options, titles), method or (), memory),
+    )
     with same_command_goes_on():
         _describe(console, steps)
         _audit(console, steps)
@@ -77,8 +102,7 @@ def _describe(console: Console, steps: Steps) -> None:
     )
     order = {"times": "with times", "rows": "in order, without times", "none": "without times"}[split.order]
     console.print(f"  {counts}, {order}; titles: {_titles(data)}", markup=False)
-    taken = "ratings are not looked at: every row counts as an item that was taken"
-    for note in (*_unread(data), *([] if data.rating is None else [taken]), *_few_left(split), *split.notes):
+    for note in (*data.reading, *_unread(data), *_ratings(steps), *_few_left(split), *split.notes):
         console.print(f"  note: {note}", markup=False)
 
 
@@ -92,6 +116,14 @@ def _unread(data: Interactions) -> list[str]:
     likely = [name for name in data.unread if "date" in name.lower() or "time" in name.lower()]
     taking = shlex.quote(f"timestamp={likely[0] if likely else 'COLUMN'}")
     return [f"{told}; --columns {taking} takes {'that' if likely else 'a'} column for the time"]
+
+
+def _ratings(steps: Steps) -> list[str]:
+    """That ratings count for nothing, where there are some and none was asked for."""
+    if steps.data.rating is None or steps.folder.options.get("min_rating") is not None:
+        return []
+    told = "ratings are not looked at: every row counts as an item that was taken"
+    return [f"{told}; --min-rating leaves out rows that are rated lower"]
 
 
 def _few_left(split: Split) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any
 from ownview.base.errors import DataError, UnknownNameError
 from ownview.base.files import is_file
 from ownview.data.interactions import Interactions
-from ownview.data.readers import read
+from ownview.data.readers import ReadingOptions, read
 from ownview.data.storage import INTERACTIONS, ITEMS, embedded_dir, find, places, stored_names
 
 __all__ = ["Entry", "PaperCounts", "catalog", "entry_of", "find", "how_to_get", "load", "min_interactions", "not_here"]
@@ -94,12 +94,22 @@ def min_interactions(name: str) -> int | None:
 
 
 def load(
-    name_or_path: str | Path, *, data_dir: Path | None = None, columns: Mapping[str, str] | None = None
+    name_or_path: str | Path,
+    *,
+    data_dir: Path | None = None,
+    columns: Mapping[str, str] | None = None,
+    options: ReadingOptions | None = None,
 ) -> Interactions:
     """Load a dataset of the catalogue, an imported one, or a file.
 
     Names are looked for in data_dir, $OWNVIEW_DATA, the cache and the package, in this order, and win over
     files of the same name; write ./NAME for the file. A folder with interactions.csv.gz counts as a file.
+
+    Args:
+        name_or_path: of the dataset, or of a file or a folder of files.
+        data_dir: searched first.
+        columns: the source's own names of columns.
+        options: how a file is read that is not stored yet, see `ownview.data.read`.
 
     Raises:
         DataError: the dataset is known but not here (says how to get it), or its file is not sound.
@@ -116,7 +126,8 @@ def load(
     if is_file(path / INTERACTIONS):
         return _read_stored(path / INTERACTIONS, path.resolve().name, columns)
     if _looks_like_path(name_or_path) or _exists(path):
-        return read(path, columns=columns)
+        asked: ReadingOptions = {**(options or {}), "columns": columns}
+        return read(path, **asked)
     raise UnknownNameError("dataset", str(name_or_path), {*catalog(), *stored_names(data_dir)})
 
 

@@ -7,10 +7,12 @@ the names that common datasets use are recognised whatever their case and punctu
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ownview.base.errors import DataError, SettingError, nearest, suggestion
+from ownview.data.column_names import ALIASES
 
 CANONICAL = ("user", "item", "rating", "timestamp")
 REQUIRED = ("user", "item")
@@ -20,22 +22,12 @@ NAMEABLE = (*CANONICAL, "title")
 LEFT_OUT = "-"
 """As the name of a rating's, timestamp's or title's column: do not read one, whatever the file has."""
 
-ALIASES: dict[str, tuple[str, ...]] = {
-    # Earlier names win where a file has several of them.
-    "user": ("user", "userid", "uid", "reviewerid", "customerid", "accountid", "member", "memberid"),
-    "item": (
-        *("item", "itemid", "iid", "movie", "movieid", "film", "filmid", "book", "bookid", "isbn"),
-        *("artist", "artistid", "track", "trackid", "song", "songid", "asin", "product", "productid"),
-        *("businessid", "articleid", "newsid", "gameid", "videoid"),
-    ),
-    "rating": ("rating", "stars", "score", "overall", "weight", "playcount", "plays", "count"),
-    "timestamp": ("timestamp", "ts", "time", "unixreviewtime", "datetime", "date", "createdat"),
-    "title": ("title", "name", "itemname", "itemtitle", "movietitle", "originaltitle"),
-    "creator": ("creator", "creators", "author", "authors", "director", "directors", "artistname"),
-}
-
 _RECBOLE_TYPE = re.compile(r":(token|float|token_seq|float_seq)$")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+class MissingColumnError(DataError):
+    """No column of a source is known to be the user, or the item."""
 
 
 def parse_columns(text: str | None) -> dict[str, str] | None:
@@ -99,7 +91,7 @@ def locate(
         found[key] = [_position(path, header, key, part) for part in parts]
     missing = [key for key in REQUIRED if key not in found]
     if missing:
-        raise DataError(_missing_message(path, header, missing[0]))
+        raise MissingColumnError(_missing_message(path, header, missing[0]))
     _require_one_each(path, header, found, columns or {})
     return found
 
@@ -110,8 +102,9 @@ def locate_known(header: Sequence[str], keys: Sequence[str]) -> dict[str, int]:
 
 
 def bare_name(field: str) -> str:
-    """A column name without RecBole's type, case and punctuation: 'user_id:token' is 'userid'."""
-    return re.sub(r"[^a-z0-9]", "", _RECBOLE_TYPE.sub("", field.strip()).lower())
+    """A column name without RecBole's type, case, accents and punctuation: 'user_id:token' is 'userid'."""
+    text = unicodedata.normalize("NFKD", _RECBOLE_TYPE.sub("", field.strip()).casefold())
+    return "".join(one for one in text if one.isalnum())
 
 
 def named(header: Sequence[str]) -> str:

@@ -37,6 +37,7 @@ class Interactions:
         titles: [m] what a person calls the item, or None.
         clock: whether differences of timestamps are seconds; False where they tell the order of rows and nothing else.
         unread: names of the source's columns that nothing was taken from.
+        reading: what was understood and left out when the source was read, a sentence each.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Interactions:
     titles: tuple[str, ...] | None = None
     clock: bool = True
     unread: tuple[str, ...] = ()
+    reading: tuple[str, ...] = ()
     _user_position: dict[Any, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

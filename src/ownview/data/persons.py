@@ -14,10 +14,11 @@ from ownview.data import values
 from ownview.data.columns import locate_known, named
 from ownview.data.interactions import IntArray
 from ownview.data.matching import SEPARATOR, ItemNames, Match
+from ownview.data.problems import Problems
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.data.tables import read_table
+from ownview.data.tables import Table, read_table
 from ownview.data.timeline import Timeline
 
 
@@ -88,11 +89,18 @@ def _from_file(path: Path, names: ItemNames) -> Newcomer:
             found.append(names.find(text, ids_first="item" in where))
         except DataError as error:
             raise DataError(f"{path}: {table.place(row)}: {error}") from None
-    times = values.timestamps(table, [where["timestamp"]], False) if "timestamp" in where else None
+    times = _times(table, where["timestamp"]) if "timestamp" in where else None
     if times is None:
         return _first_of_each(found, None)
     order = np.argsort(times, kind="stable")
     return _first_of_each([found[place] for place in order], times[order])
+
+
+def _times(table: Table, position: int) -> IntArray | None:
+    problems = Problems(table.path)
+    column = values.timestamps(table, [position], False, problems)
+    problems.require_none()
+    return None if column is None else values.kept_times(column, ~column.bad)
 
 
 def _first_of_each(found: list[Match], times: IntArray | None) -> Newcomer:

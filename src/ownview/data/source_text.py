@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ownview.base.errors import DataError, nearest_beside
+from ownview.data.encodings import decoded
+from ownview.data.problems import EXAMPLES, Problem, Problems
 
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
-_ZIP_MAGIC = b"PK\x03\x04"
-_UTF8_BOM = b"\xef\xbb\xbf"
+ZIP_MAGIC = b"PK\x03\x04"
 LARGEST_BYTES = 4 << 30
 """Of a file when it is unpacked. No dataset of the catalogue comes near it."""
 
@@ -26,7 +27,9 @@ _SMALL_BYTES = 256 << 20
 _LARGEST_RATIO = 100
 """Tables shrink to a tenth or so; what shrinks to less than a hundredth, and is not small, is a trap."""
 
-_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_NAMED_SEPARATOR = re.compile(rb"sep=(.)\n")
+"""What Excel writes above a table of text."""
+
 _BLANK_LINE = re.compile(rb"^ *\n|\n *(?=\n)|\n *$")
 
 
@@ -57,6 +60,16 @@ class SourceText:
         """The first line that is not blank."""
         return self.content.partition(b"\n")[0].decode()
 
+    def named_separator(self) -> str | None:
+        """The separator that a first line `sep=;` names; None without such a line."""
+        found = _NAMED_SEPARATOR.match(self.content)
+        return None if found is None or found[1] == b'"' or found[1] >= b"\x80" else found[1].decode()
+
+    def without_first_line(self) -> SourceText:
+        """The same without its first line, which stays a blank line of the file."""
+        first, _, rest = self.content.partition(b"\n")
+        return SourceText(self.path, rest, self.original.replace(first, b"", 1))
+
 
 def require_source(path: Path, expected: str = "a file of interactions") -> None:
     """Refuse what no rows can be read from: a folder, a device, or nothing at all; then the nearest name is told.
@@ -84,17 +97,34 @@ def read_bytes(path: Path) -> bytes:
     return content
 
 
-def text_of(path: Path, content: bytes) -> SourceText:
-    """Check the encoding and clean line ends; the content must not be empty."""
-    _refuse_other_kinds(path, content)
-    content = content.removeprefix(_UTF8_BOM)
-    _require_utf8(path, content)
+def text_of(path: Path, content: bytes, problems: Problems, encoding: str | None = None) -> SourceText:
+    """Decode and clean line ends; the content must not be empty.
+
+    Args:
+        path: the file, for messages.
+        content: its bytes, unpacked.
+        problems: takes note of bytes that are no text, and of encodings other than UTF-8.
+        encoding: told by the bytes where None.
+    """
+    if content.startswith(ZIP_MAGIC):
+        raise DataError(f"{path}: is a zip archive; unpack it and give the file of interactions inside")
+    text = decoded(path, content, encoding)
+    if text.note:
+        problems.note(text.note)
+    if text.damaged:
+        line, byte = text.damaged[0]
+        shown = tuple(f"line {line}: 0x{byte:02x}" for line, byte in text.damaged[:EXAMPLES])
+        told = f"line {line}: byte 0x{byte:02x} is not UTF-8, which the rest of the text is; copy the file again"
+        problems.add(Problem("bytes that are no UTF-8", len(text.damaged), shown, "read as \ufffd", told))
+    content = text.content
     if b"\r" in content:
         # Files from old Macs have \r alone; those from Windows \r\n.
         content = content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     original, content = content, content.rstrip(b"\n")
     if _BLANK_LINE.search(content):
         content = b"\n".join(line for line in content.split(b"\n") if line.strip(b" "))
+    if not content.strip():
+        raise DataError(f"{path}: is empty; expected rows of user and item")
     return SourceText(path, content + b"\n", original)
 
 
@@ -121,26 +151,6 @@ def _unpacked(path: Path, raw: bytes) -> bytes:
     if raw:
         raise DataError(f"{path}: corrupt gzip ({len(raw):,} bytes of something else at the end); copy it again")
     return b"".join(parts)
-
-
-def _refuse_other_kinds(path: Path, content: bytes) -> None:
-    if content.startswith(_ZIP_MAGIC):
-        raise DataError(f"{path}: is a zip archive; unpack it and give the file of interactions inside")
-    if content.lstrip()[:1] in (b"{", b"["):
-        raise DataError(f"{path}: looks like JSON; expected CSV, TSV, '::'-separated, Parquet or .inter")
-    if content.startswith(_UTF16_BOMS):
-        raise DataError(f"{path}: line 1: text is UTF-16; convert it to UTF-8: iconv -f UTF-16 -t UTF-8")
-
-
-def _require_utf8(path: Path, content: bytes) -> None:
-    try:
-        content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise DataError(
-            f"{path}: line {line}: byte 0x{content[error.start]:02x} at offset {error.start} is not UTF-8; "
-            "convert the file to UTF-8, for example: iconv -f ISO-8859-1 -t UTF-8"
-        ) from None
 
 
 @contextmanager

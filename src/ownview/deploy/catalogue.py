@@ -38,5 +38,5 @@ def read_catalogue(name_or_file: str, data_dir: Path | None = None) -> tuple[IdA
     items = np.array(list(dict.fromkeys(listed)), dtype=object)
     if "title" not in where:
         return items, None
-    titles = read_titles(file, items)
+    titles = read_titles(file, items).titles
     return items, tuple(titles.get(one, str(one)) for one in items.tolist())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,13 @@ from ownview.base.errors import DataError, OutputError
 from ownview.base.files import drop_unfinished, make_folder, write_json
 from ownview.data.catalog import catalog
 from ownview.data.download import sha256_of
+from ownview.data.folders import digest_of
 from ownview.data.interactions import Interactions
-from ownview.data.readers import name_of, read
+from ownview.data.readers import ReadingOptions, name_of, read
 from ownview.data.source_text import require_source
 from ownview.data.storage import INTERACTIONS, ITEMS, store
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class StartFolder:
@@ -25,12 +27,12 @@ class StartFolder:
     Args:
         path: of the folder.
         file: the interactions.
-        columns: the file's own names of columns.
+        options: how the file is read.
         titles: a file with item and title, or None.
     """
 
-    def __init__(self, path: Path, file: Path, columns: dict[str, str], titles: Path | None) -> None:
-        self.path, self.file, self.columns, self.titles = path, file, columns, titles
+    def __init__(self, path: Path, file: Path, options: ReadingOptions, titles: Path | None) -> None:
+        self.path, self.file, self.options, self.titles = path, file, options, titles
         self.runs, self.model = path / "comparison", path / "model"
         self.lists, self.report, self.page = path / "lists.csv", path / "report.html", path / "page.html"
 
@@ -50,19 +52,22 @@ class StartFolder:
         """
         self._require_files()
         if self._record.is_file():
-            self._require_same(_read(self._record), self._asked())
-            return read(self.data / INTERACTIONS, name=self.data.name, titles=self._own_titles())
+            before = _read(self._record)
+            self._require_same(before, self._asked())
+            kept = read(self.data / INTERACTIONS, name=self.data.name, titles=self._own_titles())
+            return replace(kept, reading=tuple(before.get("reading", ())), unread=tuple(before.get("unread", ())))
         drop_unfinished(self._record)
         if self.path.exists() and any(one.name != self.data.parent.name for one in self.path.iterdir()):
             raise OutputError(f"{self.path}: holds other things; choose another --out")
-        return read(self.file, columns=self.columns or None, name=self.data.name, titles=self.titles)
+        return read(self.file, name=self.data.name, titles=self.titles, **self.options)
 
     def _require_files(self) -> None:
-        require_source(self.file)
+        if not self.file.is_dir():
+            require_source(self.file)
         if self.titles is not None:
             require_source(self.titles, "a file of item and title")
         for one in filter(None, (self.file, self.titles)):
-            if not one.is_file():
+            if not (one.is_file() or one.is_dir()):
                 raise DataError(f"{one}: is a pipe, and a start reads it more than once; expected a plain file")
 
     def keep(self, data: Interactions) -> None:
@@ -73,7 +78,7 @@ class StartFolder:
         asked = self._asked()
         about = {"dataset": self.data.name, "file": self.file.name, "sha256": asked["sha256"]}
         store(data, self.data.name, self.data.parent, about, overwrite=True)
-        write_json(self._record, asked)
+        write_json(self._record, asked | {"reading": list(data.reading), "unread": list(data.unread)})
 
     @property
     def _record(self) -> Path:
@@ -85,13 +90,14 @@ class StartFolder:
 
     def _asked(self) -> dict[str, Any]:
         titles = None if self.titles is None else sha256_of(self.titles)
-        return {"format": _FORMAT, "sha256": sha256_of(self.file), "titles": titles, "columns": self.columns}
+        options = json.loads(json.dumps(self.options))
+        return {"format": _FORMAT, "sha256": digest_of(self.file), "titles": titles, "options": options}
 
     def _require_same(self, before: dict[str, Any], asked: dict[str, Any]) -> None:
         words = {
             "sha256": f"another file than {self.file} is now",
             "titles": "other titles than are given now",
-            "columns": "other columns than are given now",
+            "options": "other columns or options of reading than are given now",
         }
         for name, word in words.items():
             if before.get(name) != asked[name]:

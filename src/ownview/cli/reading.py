@@ -1,0 +1,121 @@
+"""Options that say how a file is read, and what a person is told of one that cannot be read as it is."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+
+from ownview.base.amounts import counted
+from ownview.base.errors import DataError
+from ownview.cli.terminal import Console
+from ownview.data.columns import parse_columns
+from ownview.data.date_forms import DAY_FIRST, MONTH_FIRST
+from ownview.data.problems import Problem, UnsoundFileError
+from ownview.data.readers import ReadingOptions
+
+Read = TypeVar("Read")
+
+Tolerant = Annotated[
+    bool, typer.Option("--tolerant", help="Leave out rows that are not sound instead of refusing the file.")
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Of the text, such as cp1250; told by the file if not given.")
+]
+DateOrder = Annotated[
+    str | None,
+    typer.Option("--dates", help=f"{DAY_FIRST} or {MONTH_FIRST}, for 3/4/2010; told by the file if not given."),
+]
+Events = Annotated[
+    list[str] | None,
+    typer.Option("--events", help="Count this kind of event alone, such as purchase; may be repeated."),
+]
+MinRating = Annotated[float | None, typer.Option("--min-rating", help="Leave out rows that are rated below it.")]
+Separator = Annotated[
+    str | None, typer.Option("--separator", help="Between columns: one character, '::' or tab; detected if not given.")
+]
+
+
+def reading_options(
+    columns: str | None,
+    separator: str | None,
+    encoding: str | None,
+    dates: str | None,
+    events: list[str] | None,
+    min_rating: float | None,
+    tolerant: bool,
+) -> ReadingOptions:
+    """What was given on the command line; what was not is not there."""
+    options: ReadingOptions = {}
+    if columns is not None:
+        options["columns"] = parse_columns(columns)
+    if separator is not None:
+        options["separator"] = separator
+    if encoding is not None:
+        options["encoding"] = encoding
+    if dates is not None:
+        options["dates"] = dates
+    if events:
+        options["events"] = tuple(events)
+    if min_rating is not None:
+        options["min_rating"] = min_rating
+    if tolerant:
+        options["tolerant"] = True
+    return options
+
+
+def read_or_ask(
+    console: Console | None, command: str, file: Path, options: ReadingOptions, read: Callable[[ReadingOptions], Read]
+) -> Read:
+    """Read a file; list everything that is wrong with it, and go on all the same where a person at a terminal says so.
+
+    Args:
+        console: for the list; None where a program is answered, which is told the first problem alone.
+        command: that reads, as in 'start'; the proposed one begins with it.
+        file: that is read.
+        options: that were given.
+        read: with such options.
+
+    Raises:
+        DataError: one line with the command that reads the file as it is.
+    """
+    try:
+        return read(options)
+    except UnsoundFileError as error:
+        refused = [one for one in error.problems if one.refused]
+        kinds = counted(len(refused), "problem")
+        if console is not None:
+            console.print(f"{file}: what is wrong with it", markup=False, soft_wrap=True)
+            for problem in error.problems:
+                console.print(f"  {_told(problem)}", markup=False, soft_wrap=True)
+            if console.is_terminal and sys.stdin.isatty() and typer.confirm("Read it that way?", default=False):
+                return read({**options, "tolerant": True})
+            kinds += ", listed above"
+        proposed = _proposed(command, file, options, refused)
+        raise DataError(f"{error}; {kinds}; this reads the file as it is: {proposed}") from None
+
+
+def _told(problem: Problem) -> str:
+    mark = "would be " if problem.refused else ""
+    where = "; ".join(problem.examples)
+    more = "; ..." if problem.count > len(problem.examples) else ""
+    return f"{problem.kind}: {problem.count:,}, {mark}{problem.remedy} ({where}{more})"
+
+
+def _proposed(command: str, file: Path, options: ReadingOptions, refused: list[Problem]) -> str:
+    """The command with what was given, and with what was missing."""
+    words = ["ownview", *command.split(), str(file)]
+    if columns := options.get("columns"):
+        words += ["--columns", ",".join(f"{key}={name}" for key, name in columns.items())]
+    for name in ("separator", "encoding", "dates", "min_rating"):
+        if (value := options.get(name)) is not None:
+            words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
+    for event in options.get("events", ()):
+        words += ["--events", event]
+    only_dates = all("day and month" in one.kind for one in refused)
+    words += ["--dates", DAY_FIRST] if only_dates else ["--tolerant"]
+    return shlex.join(words)

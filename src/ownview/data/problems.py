@@ -1,0 +1,93 @@
+"""Everything that is wrong with a file, gathered in one pass and told together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ownview.base.amounts import counted
+from ownview.base.errors import DataError
+
+EXAMPLES = 3
+"""Places that are told of each kind."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One kind of thing that is wrong, wherever it occurs.
+
+    Args:
+        kind: in a few words: "rows without a user".
+        count: how often it occurs.
+        examples: the first places with what stands there: "line 3: 'noon'".
+        remedy: what a tolerant reader does about it: "left out".
+        first: the whole sentence about the first place, as an error tells it.
+        refused: whether a reader that is not tolerant refuses the file for it; otherwise the remedy is applied anyway.
+    """
+
+    kind: str
+    count: int
+    examples: tuple[str, ...]
+    remedy: str
+    first: str = ""
+    refused: bool = True
+
+    @property
+    def sentence(self) -> str:
+        """What was done about it, as a note."""
+        where = f" ({', '.join(self.examples)}{', ...' if self.count > len(self.examples) else ''})"
+        return f"{self.kind}: {self.count:,}, {self.remedy}{where if self.examples else ''}"
+
+
+class UnsoundFileError(DataError):
+    """A file that can be read by leaving something out, or by an assumption, and that nobody allowed to.
+
+    Args:
+        path: the file.
+        problems: all of them, in the order in which they were found.
+    """
+
+    def __init__(self, path: Path, problems: Sequence[Problem]) -> None:
+        refused = [one for one in problems if one.refused]
+        others = sum(one.count for one in refused) - 1
+        more = f" (and {counted(others, 'more place')} like it or with other problems)" if others else ""
+        super().__init__(f"{path}: {refused[0].first}{more}")
+        self.path, self.problems = path, tuple(problems)
+
+
+@dataclass
+class Problems:
+    """What a reader has come across so far.
+
+    Args:
+        path: the file.
+        tolerant: whether remedies may be applied.
+    """
+
+    path: Path
+    tolerant: bool = False
+    found: list[Problem] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def add(self, problem: Problem) -> None:
+        """Take note of a problem."""
+        self.found.append(problem)
+
+    def note(self, sentence: str) -> None:
+        """Take note of something that was understood, and that the reader's user should know."""
+        self.notes.append(sentence)
+
+    def require_sound(self) -> None:
+        """Refuse the file where something was found that only a tolerant reader passes over."""
+        if not self.tolerant and any(one.refused for one in self.found):
+            raise UnsoundFileError(self.path, self.found)
+
+    def require_none(self) -> None:
+        """Refuse the file for whatever was found."""
+        if self.found:
+            raise DataError(f"{self.path}: {self.found[0].first}")
+
+    def sentences(self) -> tuple[str, ...]:
+        """Notes, and what was done about each problem."""
+        return (*self.notes, *(one.sentence for one in self.found))
