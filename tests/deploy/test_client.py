@@ -126,7 +126,9 @@ def test_noise_is_a_place_s_own_and_its_budget_ends(home: Path) -> None:
     spent = told(home).spent
     assert spent["north-0"] == pytest.approx(8, rel=0.02)
     assert spent["north-1"] == halfway.spent["north-1"]
-    changed = Envelope(asked.kind, asked.round, asked.counted, {**asked.note, "clients": [0, 1], "x": 1}, asked.parts)
+    changed = Envelope(
+        asked.kind, asked.round, asked.counted, {**asked.note, "clients": [0, 1], "back": 1}, asked.parts
+    )
     refused = Envelope.unpack(place.answer(changed.pack()))
     assert refused.kind is Kind.REFUSED
     assert "has sent 2 times, which is all that epsilon 8 allows" in refused.note["why"]

@@ -110,7 +110,7 @@ def test_a_place_of_another_version_is_told_and_left_out(tmp_path: Path, monkeyp
     transport = InProcess({"north": Place(homes["north"]), "west": Later()})
     coordinator = Coordinator(agreement(), transport, tmp_path / "server", QUICK, said.append)
     assert list(coordinator.round(1).counted) == ["north"]
-    assert said[0] == "place west: a message of version 2; this program speaks version 1"
+    assert said[0] == "place west: answered wrongly: a message of version 2; this program speaks version 1"
 
 
 def test_a_damaged_newest_generation_falls_back_to_the_older_and_says_so(

@@ -34,9 +34,16 @@ CASES: Mapping[str, dict[str, Any]] = {
 QUICK = Conduct(resend=0.05, greeting=0.2, deadline=0.2)
 
 
-def agreement(case: str = "fedmf", *, clients: str = "all", room: int = 30, **more: Any) -> Agreement:
+def agreement(
+    case: str = "fedmf",
+    *,
+    clients: str = "all",
+    room: int = 30,
+    options: FederationOptions | None = None,
+    **more: Any,
+) -> Agreement:
     """Of a method on the small world, float64 unless said otherwise."""
-    options = FederationOptions(clients=clients)
+    options = options or FederationOptions(clients=clients)
     given = {"precision": "float64", "seed": 3, **CASES[case], **more}
     return Agreement(clients=room, items=tuple(f"i{k}" for k in range(ITEMS)), federation=options, **given)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Plain values; numbers that JSON does not have (NaN, Infinity) and endless nesting are refused."""
+    """Plain values; numbers that JSON does not have (NaN, Infinity), endless digits and endless nesting are refused."""
     try:
         return json.loads(text, parse_constant=_refuse)
     except RecursionError:

@@ -8,27 +8,55 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import blake2b
+from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from ownview.base.errors import DataError, MessageError, SettingError
+from ownview.base.errors import DataError, MessageError, OwnviewError, SettingError
+from ownview.base.json_text import parse_json
 from ownview.config.settings import plain
 from ownview.data.interactions import IdArray
+from ownview.deploy.schema import AnyOf, Flag, Listed, Named, Pair, Real, Record, Text, Whole
 from ownview.engine.machine import Machine
+from ownview.federation.limits import (
+    LARGEST_COUNT,
+    LARGEST_MODEL,
+    LARGEST_NUMBER,
+    LONGEST_AGREEMENT,
+    LONGEST_TEXT,
+    MOST_ITEMS,
+    MOST_SETTINGS,
+)
 from ownview.federation.options import FederationOptions
 from ownview.federation.terms import Terms
 from ownview.privacy.planning import planned
 from ownview.registry import build
 from ownview.runs.experiment import Experiment
 from ownview.seam.method import Federated
-from ownview.seam.roles import REPORTED, TIMELINE
+from ownview.seam.roles import HELD, REPORTED, TIMELINE
 from ownview.seam.training import World
 
 ORDERS = ("times", "rows", "none")
 PRECISIONS = {"float32": torch.float32, "float64": torch.float64}
+
+_NUMBER = AnyOf((Flag(), Whole(-LARGEST_NUMBER, LARGEST_NUMBER), Real(-1e300, 1e300), Text(LONGEST_TEXT)), "a setting")
+_SETTINGS = Named(AnyOf((_NUMBER, Listed(_NUMBER, MOST_SETTINGS)), "a setting or a list of them"), MOST_SETTINGS)
+_SCHEMA = Record({
+    "method": Text(LONGEST_TEXT),
+    "clients": Whole(1, LARGEST_COUNT),
+    "items": Listed(Text(LONGEST_TEXT), MOST_ITEMS, distinct=True),
+    "titles": Listed(Text(LONGEST_TEXT), MOST_ITEMS),
+    "settings": _SETTINGS,
+    "plugins": Listed(Pair(Text(LONGEST_TEXT), _SETTINGS), MOST_SETTINGS),
+    "federation": _SETTINGS,
+    "seed": Whole(-LARGEST_NUMBER, LARGEST_NUMBER),
+    "precision": Text(LONGEST_TEXT, tuple(PRECISIONS)),
+    "order": Text(LONGEST_TEXT, ORDERS),
+    "hold_out": Flag(),
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -119,10 +147,22 @@ class Agreement:
         """What follows for clients and server; refused where a server needs more than sums."""
         plan = planned(self.federation, self.clients, self.model.releases)
         world = World(self.clients, len(self.items), self.order, plan)
+        self._require_room(world)
         machine = Machine(torch.device("cpu"), PRECISIONS[self.precision])
         terms = Terms.of(self.model, world, self.federation, self.seed, machine)
         require_sums(terms)
         return terms
+
+    def _require_room(self, world: World) -> None:
+        """Refuse values that no place could hold, before any is made: whoever wrote the settings may mean harm."""
+        params = self.model.client(world).params.values()
+        numbers = sum(prod(one.whole_shape(world.num_items)) for one in params if one.role is not HELD)
+        needed = numbers * PRECISIONS[self.precision].itemsize
+        if needed > LARGEST_MODEL:
+            raise SettingError(
+                f"method {self.method}: its values take {needed:.3g} bytes with these settings and {world.num_items} "
+                f"items; expected {LARGEST_MODEL:.3g} at most"
+            )
 
     def pack(self) -> bytes:
         """As bytes; the same for the same agreement."""
@@ -133,13 +173,14 @@ class Agreement:
 
     @classmethod
     def unpack(cls, data: bytes) -> Agreement:
-        """From bytes; raises `MessageError` where they are no agreement."""
+        """From bytes; raises `MessageError` where they are no agreement, or one that nobody can keep."""
         try:
-            values = json.loads(zlib.decompress(data))
+            values = parse_json(_decompressed(data))
+            _SCHEMA.require(values, "agreement")
             values["federation"] = FederationOptions.of(values["federation"])
             lists = {name: tuple(values[name]) for name in ("items", "titles")}
             return cls(**{**values, **lists, "plugins": tuple((name, own) for name, own in values["plugins"])})
-        except (zlib.error, ValueError, TypeError, KeyError) as error:
+        except (OwnviewError, zlib.error, ValueError) as error:
             raise MessageError(f"a damaged agreement of {len(data)} bytes: {error}") from error
 
     @cached_property
@@ -156,6 +197,17 @@ class Agreement:
     def item_ids(self) -> IdArray:
         """[m] as an array."""
         return np.array(self.items, dtype=object)
+
+
+def _decompressed(data: bytes) -> bytes:
+    """What zlib has made short; a little of it may become very much, so that no more is made than may be."""
+    unpacking = zlib.decompressobj()
+    content = unpacking.decompress(data, LONGEST_AGREEMENT)
+    if unpacking.unconsumed_tail:
+        raise ValueError(f"it unpacks to more than {LONGEST_AGREEMENT} bytes")
+    if not unpacking.eof or unpacking.unused_data:
+        raise ValueError("it breaks off, or something stands behind its end")
+    return content
 
 
 def read_agreement(file: Path) -> Agreement:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ownview.base.errors import OwnviewError
-from ownview.deploy.envelope import Envelope, Kind, digest_of
+from ownview.deploy.envelope import Envelope, Kind, digest_of, kind_of, line_of
+from ownview.deploy.notes import read_answer
 from ownview.deploy.transport import Transport
 
 Taken = TypeVar("Taken")
@@ -56,12 +57,13 @@ class Asking:
 
         Args:
             messages: by place.
-            take: reads an answer; raises `OwnviewError` where it is not what it should be, and the place is refused.
+            take: reads an answer; raises `MessageError` where it is not what it should be. Then, as whenever a place
+                answers wrongly, the answer is dropped, one line says so, and the place counts as refused.
             deadline: seconds from now.
             enough: whether what there is will do.
         """
         found: Asked[Taken] = Asked()
-        digests = {place: digest_of(message) for place, message in messages.items()}
+        asked = {place: (digest_of(message), kind_of(message)) for place, message in messages.items()}
         started = sent = time.monotonic()
         for place, message in messages.items():
             self.transport.send(place, message)
@@ -69,7 +71,7 @@ class Asking:
             came = self.transport.receive(self.resend)
             for place, answer in came:
                 if place in messages and place not in found.answers and place not in found.refused:
-                    self._take(place, answer, digests[place], take, found)
+                    self._take(place, answer, *asked[place], take, found)
             now = time.monotonic()
             if now - started >= deadline and enough(found):
                 break
@@ -81,18 +83,26 @@ class Asking:
         return found
 
     def _take(
-        self, place: str, answer: bytes, digest: str, take: Callable[[str, Envelope], Taken], found: Asked[Taken]
+        self,
+        place: str,
+        answer: bytes,
+        digest: str,
+        kind: Kind,
+        take: Callable[[str, Envelope], Taken],
+        found: Asked[Taken],
     ) -> None:
         try:
-            read = Envelope.unpack(answer)
-            if read.note.get("of") != digest:
+            read = read_answer(answer, kind)
+            if read.note["of"] != digest:
                 return  # an answer to something else, which came late
             if read.kind is Kind.REFUSED:
-                found.refused[place] = str(read.note.get("why", ""))
+                found.refused[place] = line_of(read.note["why"])
             else:
-                found.users[place] = int(read.note.get("users", 0))
                 found.answers[place] = take(place, read)
-        except (OwnviewError, ValueError, TypeError) as error:
-            found.refused[place] = str(error)
+                found.users[place] = read.note.get("users", 0)
+        except OwnviewError as error:
+            found.refused[place] = line_of(f"answered wrongly: {error}")
+        except Exception as error:  # reading is bounded by limits; should one be missing, it costs this answer alone
+            found.refused[place] = line_of(f"answered wrongly ({type(error).__name__}): {error}")
         if place in found.refused:
             self.say(f"place {place}: {found.refused[place]}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
@@ -13,9 +13,11 @@ import torch
 from ownview.base.errors import MessageError, OutputError, TrainingError
 from ownview.base.files import drop_unfinished, make_folder, write_bytes
 from ownview.config.settings import Settings, setting
+from ownview.deploy.absences import Absences
 from ownview.deploy.agreement import Agreement, read_agreement
+from ownview.deploy.arrivals import Arrival, arrivals, in_order
 from ownview.deploy.asking import Asked, Asking
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.envelope import Envelope, Kind, line_of
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.home import own_secret
 from ownview.deploy.masks import MaskedRound
@@ -27,7 +29,6 @@ from ownview.deploy.transport import Transport
 from ownview.evaluation.metrics import HEADLINE
 from ownview.federation.aggregation import MeanPartial, SumPartial
 from ownview.federation.masked_round import Exchange
-from ownview.federation.messages import Upload
 from ownview.federation.options import participants, participation
 from ownview.federation.server import AggregationServer
 from ownview.seam.client import Reporting
@@ -105,6 +106,7 @@ class Coordinator:
         self.log = ParticipantLog(folder / "participants.jsonl", self.standing.done)
         self.asking = Asking(transport, self.conduct.resend, say)
         self.greeted: set[str] = set()
+        self.absences = Absences(self.conduct.greeting)
         self.greetings = time.time_ns()
         work = self.terms.client.work
         self.receives_after = isinstance(work, Reporting) and work.receives_after
@@ -121,7 +123,7 @@ class Coordinator:
         self.share()
 
     def round(self, number: int) -> CountedRound:
-        """Run one round: it ends when it is counted, and not before."""
+        """Run one round: it ends when it is counted, and not before. No answer of a place ends it otherwise."""
         started, failed = time.monotonic(), 0
         while True:
             self._settle()
@@ -131,28 +133,25 @@ class Coordinator:
                 inboxes = {} if masks is None else masks.begin([one for mine in asked.values() for one in mine])
                 asked = asked if masks is None else self.register.by_place(inboxes)
                 found = self._ask_for_work(number, asked, inboxes)
-                if self._enough(found, asked):
-                    total = self._added_up([one for uploads, _ in found.answers.values() for one in uploads], masks)
-                    break
+                counted = self._combined(number, found, masks) if self._enough(found, asked) else {}
             except (MessageError, TrainingError) as error:  # masks that cannot be lifted: nothing is known, begin again
                 failed += 1
                 self.say(f"round {number}: {error}")
                 if failed == _ATTEMPTS:
                     raise
                 continue
-            if found.refused and not any(NO_TERMS in why for why in found.refused.values()):
-                place, why = next(iter(found.refused.items()))
-                raise TrainingError(f"round {number}: too few places answered; place {place}: {why}")
+            if counted:
+                break
         one = CountedRound(
             number,
-            {place: mine for place, mine in asked.items() if place in found.answers},
+            {place: mine for place, mine in asked.items() if place in counted},
             asked,
             found.refused,
             {place: notes for place, (_, notes) in found.answers.items() if notes},
             found.resent,
             round(time.monotonic() - started, 3),
         )
-        self._count(one, total)
+        self._count(one)
         self._settle()
         return one
 
@@ -193,47 +192,54 @@ class Coordinator:
         return self.register.by_place(users[places].tolist())
 
     def _there(self) -> list[str]:
-        """Places that are connected and know the terms."""
-        return [place for place in self.transport.places() if place in self.greeted]
+        """Places that are connected, know the terms, and are not left alone for a wrong answer."""
+        return [place for place in self.absences.present(self.transport.places()) if place in self.greeted]
+
+    def _leave_alone(self, refused: Mapping[str, str]) -> None:
+        """Places that refused or answered wrongly; who lacks the terms is told them at once."""
+        self.greeted -= set(refused)
+        for place in (one for one, why in refused.items() if NO_TERMS not in why):
+            self.absences.begin(place)
 
     def _greet(self) -> None:
         """Ask places that have come how many users they have, and tell them the terms and their identities."""
         self.greetings += 1
-        new = [place for place in self.transport.places() if place not in self.greeted]
+        new = [place for place in self.absences.present(self.transport.places()) if place not in self.greeted]
         hello = Envelope(Kind.HELLO, self.done, note={"greeting": self.greetings}).pack()
         found = self.asking.ask(dict.fromkeys(new, hello), lambda place, answer: answer.note, self.conduct.greeting)
         messages: dict[str, bytes] = {}
         for place in sorted(found.answers):
             note = found.answers[place]
-            left = self.register.enrol(place, int(note["users"]))
+            left = self.register.enrol(place, note["users"])
             if left:
                 self.say(f"place {place}: no room for {left} of its users; {self.agreement.clients} were agreed on")
             mine = self.register.places[place]
-            if note.get("agreed") == self.agreement.digest and note.get("known") == len(mine):
+            if note["agreed"] == self.agreement.digest and note["known"] == len(mine):
                 self.greeted.add(place)
             else:
                 parts = [self.agreement.pack(), self._download()]
                 messages[place] = Envelope(Kind.TERMS, self.done, note={"identities": mine}, parts=parts).pack()
         told = self.asking.ask(messages, lambda place, answer: None, self.conduct.greeting)
         self.greeted |= set(told.answers)
+        self._leave_alone({**found.refused, **told.refused})
 
     # --- a round ---
 
     def _ask_for_work(
         self, number: int, asked: Mapping[str, list[int]], inboxes: Mapping[int, bytes]
-    ) -> Asked[tuple[list[Upload], list[str]]]:
+    ) -> Asked[tuple[list[Arrival], list[str]]]:
         download = b"" if self.receives_after else self._download(number)
         messages = {}
         for place, mine in asked.items():
             parts = [download, *(inboxes[client] for client in mine)] if inboxes else [download] if download else []
             messages[place] = self._envelope(Kind.WORK, number, place, {"clients": mine}, *parts).pack()
 
-        def take(place: str, answer: Envelope) -> tuple[list[Upload], list[str]]:
-            return self._uploads(asked[place], answer), [str(note) for note in answer.note.get("notes", ())]
+        def take(place: str, answer: Envelope) -> tuple[list[Arrival], list[str]]:
+            return arrivals(self.terms.post, asked[place], answer), answer.note["notes"]
 
         found = self.asking.ask(messages, take, self.conduct.deadline, lambda found: self._enough(found, asked))
-        grown = {place for place, users in found.users.items() if users > len(self.register.places[place])}
-        self.greeted -= grown | set(found.refused)
+        self.greeted -= {place for place, users in found.users.items() if users > len(self.register.places[place])}
+        self._leave_alone(found.refused)
         return found
 
     def _enough(self, found: Asked[Any], asked: Mapping[str, list[int]]) -> bool:
@@ -241,19 +247,6 @@ class Coordinator:
         # A place that refuses does not keep the others waiting for ever.
         wanted = sum(len(mine) for place, mine in asked.items() if place not in found.refused)
         return answered > 0 and answered >= self.conduct.quorum * wanted
-
-    def _uploads(self, identities: list[int], answer: Envelope) -> list[Upload]:
-        """A place's uploads, all of which must be sound; whose they are follows from who was asked."""
-        if len(answer.parts) != len(identities):
-            raise MessageError(f"{len(answer.parts)} uploads of {len(identities)} users")
-        found = []
-        for identity, part in zip(identities, answer.parts, strict=True):
-            if part:
-                upload = self.terms.post.read_upload(part, identity)
-                if not bool(torch.isfinite(upload.norms()).all()):
-                    raise MessageError(f"an upload of round {answer.round} is not finite")
-                found.append(upload)
-        return found
 
     def _masks(self, number: int) -> MaskedRound | None:
         """The steps around the work of one attempt at a round, where uploads are masked."""
@@ -277,23 +270,55 @@ class Coordinator:
                 return sum(map(len, found.answers.values())) >= masked.threshold
 
             found = self.asking.ask(messages, take, self.conduct.deadline, enough)
+            self._leave_alone(found.refused)
             return {client: data for answer in found.answers.values() for client, data in answer.items()}
 
         return MaskedRound(Exchange(masked, number, self.secret), step)
 
-    def _added_up(self, uploads: list[Upload], masks: MaskedRound | None) -> MeanPartial | SumPartial:
-        """The sums of what came, in the order of identities, whatever order answers came in."""
+    def _combined(
+        self, number: int, found: Asked[tuple[list[Arrival], list[str]]], masks: MaskedRound | None
+    ) -> Collection[str]:
+        """Add up what came and combine it; returns the places that are in it.
+
+        Values within all limits may still make a sum that cannot be combined, such as a matrix that has no inverse.
+        Then the server's values are what they were, and the place whose uploads are the largest is left out. Of masked
+        uploads nobody knows whose fault it is.
+        """
+        arrived = {place: uploads for place, (uploads, _) in found.answers.items()}
+        while arrived:
+            try:
+                uploads = [one for mine in arrived.values() for one in mine]
+                total = self._added_up(uploads, masks)
+                clients = sorted(one.identity for one in uploads)
+                self.server.finish(number, total, torch.tensor(clients, dtype=torch.long))
+            except (TrainingError, RuntimeError, ValueError, ArithmeticError) as error:
+                self._load(self.generations.newest)
+                if masks is not None:
+                    raise TrainingError(line_of(f"what came cannot be combined: {error}")) from error
+                largest = max(arrived, key=lambda place: max((one.norm for one in arrived[place]), default=0.0))
+                found.refused[largest] = line_of(f"sent what cannot be combined: {error}")
+                self.say(f"round {number}: goes on without place {largest}, which {found.refused[largest]}")
+                self._leave_alone({largest: found.refused[largest]})
+                del arrived[largest]
+            else:
+                return arrived
+        return ()
+
+    def _added_up(self, arrived: Sequence[Arrival], masks: MaskedRound | None) -> MeanPartial | SumPartial:
+        """The sums of what came."""
         total = self.server.begin()
-        for upload in sorted(uploads, key=lambda upload: int(upload.clients[0])):
+        for upload in in_order(self.terms.post, arrived):
             total.add(upload)
             self.server.take(upload)
+            if masks is not None:
+                masks.take(upload)
         if masks is not None:
-            masks.end(total, uploads)
+            masks.end(total)
         return total
 
-    def _count(self, one: CountedRound, total: MeanPartial | SumPartial) -> None:
-        """Combine, and remember all of it at once."""
-        self.server.finish(one.round, total, torch.tensor(one.clients, dtype=torch.long))
+    def _count(self, one: CountedRound) -> None:
+        """Remember all of it at once."""
+        self.absences.end()
         self.standing.done = one.round
         self.standing.counted |= dict.fromkeys(one.counted, one.round)
         if self.receives_after:
@@ -311,7 +336,7 @@ class Coordinator:
         found = self.asking.ask(messages, lambda place, answer: None, self.conduct.greeting)
         for place in found.answers:
             del self.standing.owed[place], self.results[place]
-        self.greeted -= set(found.refused)
+        self._leave_alone(found.refused)
         if found.answers:
             self._remember()
 
@@ -342,12 +367,18 @@ class Coordinator:
             self.say(f"{self.folder}: {note}")
         found = self.generations.newest
         if found is not None:
-            self.server.unpack(found.values)
+            self._load(found)
             about = found.about
             self.standing = _Standing(found.round, dict(about["counted"]), dict(about["owed"]), about["back"])
             self.results = dict(found.kept)
         if self.generations.notes:
             self.standing.back = time.time_ns()
+
+    def _load(self, state: Generation | None) -> None:
+        """The server's values after the last counted round; before the first, the initial ones."""
+        self.server = AggregationServer(self.terms, self.secret)
+        if state is not None:
+            self.server.unpack(state.values)
 
     def _require_same(self) -> None:
         file = self.folder / "agreement"
@@ -362,4 +393,7 @@ class Coordinator:
 
 
 def _sums(place: str, answer: Envelope) -> dict[str, float]:
-    return {name: float(answer.note["sums"][name]) for name in (USERS, *HEADLINE)}
+    sums = {name: float(value) for name, value in answer.note["sums"].items()}
+    if any(sums[name] > sums[USERS] for name in HEADLINE):
+        raise MessageError(f"metrics of {sums[USERS]:g} users that add up to more; each is 1 at most")
+    return sums

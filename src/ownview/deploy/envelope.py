@@ -19,6 +19,9 @@ from hashlib import blake2b
 from typing import Any
 
 from ownview.base.errors import MessageError
+from ownview.base.json_text import parse_json
+from ownview.base.shown import one_line
+from ownview.federation.limits import LONGEST_LINE, LONGEST_MESSAGE, LONGEST_QUESTION, MOST_PARTS
 
 VERSION = 1
 _HEAD = "<3sBB3x4I8s"
@@ -76,8 +79,17 @@ class Envelope:
         return struct.pack(_HEAD, _MAGIC, VERSION, *numbers, _checksum(numbers, body)) + body
 
     @classmethod
-    def unpack(cls, data: bytes) -> Envelope:
-        """From bytes; raises `MessageError` where they are no such message, damaged, or of another version."""
+    def unpack(cls, data: bytes, longest_note: int = LONGEST_QUESTION) -> Envelope:
+        """From bytes; raises `MessageError` where they are no such message, damaged, too long, or of another version.
+
+        What the note says is for `deploy.notes` to look at.
+
+        Args:
+            data: whatever came.
+            longest_note: bytes of the note at most.
+        """
+        if len(data) > LONGEST_MESSAGE:
+            raise MessageError(f"a message of {len(data)} bytes; expected {LONGEST_MESSAGE} at most")
         try:
             magic, version, *numbers, checksum = struct.unpack_from(_HEAD, data)
         except struct.error as error:
@@ -90,9 +102,12 @@ class Envelope:
         if checksum != _checksum(numbers, body):
             raise MessageError(f"a damaged message of {len(data)} bytes: its checksum is wrong")
         kind, number, counted, length, count = numbers
+        if length > longest_note or count > MOST_PARTS:
+            found = f"a note of {length} bytes and {count} parts"
+            raise MessageError(f"{found}; expected at most {longest_note} bytes and {MOST_PARTS} parts")
         try:
             lengths = struct.unpack_from(f"<{count}I", body)
-            note = json.loads(body[4 * count : 4 * count + length])
+            note = parse_json(body[4 * count : 4 * count + length])
             known = Kind(kind)
         except (struct.error, ValueError) as error:
             raise MessageError(f"a damaged message of {len(data)} bytes: {error}") from error
@@ -107,7 +122,18 @@ class Envelope:
 
 def refusal(reason: str, of: str) -> Envelope:
     """The answer to a message, by its digest, that could not be done."""
-    return Envelope(Kind.REFUSED, note={"why": reason, "of": of})
+    return Envelope(Kind.REFUSED, note={"why": line_of(reason), "of": of})
+
+
+def line_of(text: str) -> str:
+    """One line of bounded length, fit to be sent, shown and logged: what a stranger wrote may be part of it."""
+    line = one_line(text)
+    return line if len(line) <= LONGEST_LINE else line[: LONGEST_LINE - 4] + " ..."
+
+
+def kind_of(message: bytes) -> Kind:
+    """Of a message that was packed here."""
+    return Kind(message[4])
 
 
 def digest_of(message: bytes) -> str:

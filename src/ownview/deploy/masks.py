@@ -38,10 +38,12 @@ class MaskedRound:
         shares = self.step(Kind.SHARES, told, lambda data: SealedShares.unpack(data).client)
         return self.exchange.deliver(shares.values())
 
-    def end(self, total: Partial, uploads: Sequence[Upload]) -> None:
+    def take(self, upload: Upload) -> None:
+        """Note whose masked numbers have arrived."""
+        self.exchange.take(upload)
+
+    def end(self, total: Partial) -> None:
         """Take the masks off the sum of what has arrived."""
-        for upload in uploads:
-            self.exchange.take(upload)
         shown = self.step(Kind.SHOW, self.exchange.left(), lambda data: Shares.unpack(data).client)
         self.exchange.lift(total, shown.values())
 

@@ -20,12 +20,13 @@ from ownview.base.errors import MessageError, OwnviewError
 from ownview.base.randomness import derive
 from ownview.data.readers import read
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.envelope import Envelope, Kind, digest_of, refusal
+from ownview.deploy.envelope import Envelope, Kind, digest_of, line_of, refusal
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.holdings import Holdings, read_holdings
 from ownview.deploy.home import Home, Members, Newest
 from ownview.deploy.masks import PlaceMasks
 from ownview.deploy.measuring import metric_sums
+from ownview.deploy.notes import read_question
 from ownview.deploy.releases import Releases
 from ownview.federation.residents import OwnData, Residents
 from ownview.federation.terms import Terms
@@ -69,21 +70,29 @@ class Place:
     def answer(self, message: bytes) -> bytes:
         """The answer to a message; the same again where the same message comes again. What fails is refused."""
         with self._one_at_a_time:
+            digest = digest_of(message)
             try:
-                asked = Envelope.unpack(message)
-                answer = self._answered(asked, digest_of(message))
-            except Exception as error:  # a place stays, whatever one message brings
-                self.residents = None  # what it began may stand half-way
-                answer = refusal(self._why(error), digest_of(message))
+                asked = read_question(message)
+            except MessageError as error:
+                answer = refusal(self._why(error), digest)
+            else:
+                answer = self._tried(asked, digest)
             sent = answer.pack()
             line = {"kind": answer.kind.name.lower(), "round": answer.round, "bytes": len(sent)}
             self.home.note_sent({**line, "users": sum(map(bool, answer.parts)), "what": _names_in(answer.parts)})
             return sent
 
+    def _tried(self, asked: Envelope, digest: str) -> Envelope:
+        try:
+            return self._answered(asked, digest)
+        except Exception as error:  # a place stays, whatever one message brings
+            self.residents = None  # what it began may stand half-way
+            return refusal(self._why(error), digest)
+
     def _why(self, error: Exception) -> str:
         """What leaves of an error: all of it where it is about the message; others may name users and files."""
         kind = type(error).__name__
-        self.say(str(error) if isinstance(error, OwnviewError) else f"{kind}: {error}")
+        self.say(line_of(str(error) if isinstance(error, OwnviewError) else f"{kind}: {error}"))
         return str(error) if isinstance(error, MessageError) else f"{kind} at the place, which tells the rest at home"
 
     def _answered(self, asked: Envelope, digest: str) -> Envelope:
@@ -95,8 +104,6 @@ class Place:
             Kind.MEASURE: self._measure,
             **dict.fromkeys((Kind.KEYS, Kind.SHARES, Kind.SHOW), self._mask),
         }
-        if asked.kind not in kinds:
-            raise MessageError(f"a place answers what it is asked; {asked.kind.name} asks for nothing")
         answer = kinds[asked.kind](asked, digest)
         return replace(answer, note={**answer.note, "of": digest})
 
@@ -107,18 +114,16 @@ class Place:
         return Envelope(Kind.HELLO, note={"users": self._users(), "agreed": agreed, "known": self._known_members()})
 
     def _terms(self, asked: Envelope, digest: str) -> Envelope:
-        if len(asked.parts) != 2:
-            raise MessageError(f"terms of {len(asked.parts)} parts; expected an agreement and a download")
         agreement = Agreement.unpack(asked.parts[0])
         if self.agreement is not None and self.agreement.digest != agreement.digest:
             raise MessageError(
                 f"takes part in another federation ({self.agreement.label}, agreement {self.agreement.digest}); "
                 f"expected an empty folder {self.home.state.name} to join this one"
             )
-        identities = tuple(int(one) for one in asked.note.get("identities", ()))
+        identities = tuple(asked.note["identities"])
         known = self.members.identities
         if identities[: len(known)] != known:
-            raise MessageError(f"identities {identities} for users who are {known} already; they never change")
+            raise MessageError(f"other identities for {len(known)} users who have theirs already; they never change")
         self._users()
         if len(identities) > len(self.members.users):
             raise MessageError(f"{len(identities)} identities for {len(self.members.users)} users")
@@ -133,7 +138,10 @@ class Place:
         return Envelope(Kind.TERMS, note={"users": self._users(), "agreed": agreement.digest})
 
     def _agree(self, agreement: Agreement) -> None:
-        self.terms = agreement.terms()
+        try:
+            self.terms = agreement.terms()
+        except OwnviewError as error:  # about the agreement alone, so that whoever sent it may know
+            raise MessageError(str(error)) from error
         self.releases = Releases(self.home, agreement, self.terms)
         self.agreement = agreement
 
@@ -158,7 +166,7 @@ class Place:
     # --- rounds ---
 
     def _work(self, asked: Envelope, digest: str) -> Envelope:
-        terms, chosen = self._required(asked), self._positions(asked.note.get("clients", ()))
+        terms, chosen = self._required(asked), self._positions(asked.note["clients"])
         done = self.generations.newest
         if done is not None and done.about.get("of") == digest:
             return Envelope.unpack(done.kept["answer"])
@@ -187,11 +195,11 @@ class Place:
 
     def _mask(self, asked: Envelope, digest: str) -> Envelope:
         self._required(asked)
-        identities = self._identities(self._positions(asked.note.get("clients", ())))
+        identities = self._identities(self._positions(asked.note["clients"]))
         return Envelope(asked.kind, asked.round, asked.counted, parts=self.masks.answer(asked, identities, digest))
 
     def _result(self, asked: Envelope, digest: str) -> Envelope:
-        terms, chosen = self._required(asked), self._positions(asked.note.get("clients", ()))
+        terms, chosen = self._required(asked), self._positions(asked.note["clients"])
         base = self._stand_on(asked.counted)
         download = asked.parts[0] if asked.parts else b""
         if len(chosen) and (base is None or not base.about.get("settled")):
@@ -218,22 +226,21 @@ class Place:
             self.home.keep_newest(self.newest)
 
     def _required(self, asked: Envelope) -> Terms:
-        if self.agreement is None or asked.note.get("agreed") != self.agreement.digest:
-            raise MessageError(f"{NO_TERMS}: the message is of agreement {asked.note.get('agreed')}")
+        if self.agreement is None or asked.note["agreed"] != self.agreement.digest:
+            raise MessageError(f"{NO_TERMS}: the message is of agreement {asked.note['agreed']}")
         known = self.generations.newest
-        if known is not None and _age(asked.note.get("back"), asked.counted) < _age(**known.about["heard"]):
+        if known is not None and _age(asked.note["back"], asked.counted) < _age(**known.about["heard"]):
             raise MessageError(f"an old message of round {asked.round}: later ones were counted since")
         self._users()
         return self.terms
 
-    def _positions(self, identities: object) -> Tensor:
-        """[B] places of identities, ascending."""
+    def _positions(self, identities: Sequence[int]) -> Tensor:
+        """[B] places of identities."""
         place = {identity: k for k, identity in enumerate(self.members.identities)}
-        listed = identities if isinstance(identities, list | tuple) else ()
-        unknown = [one for one in listed if one not in place]
-        if unknown:
-            raise MessageError(f"{NO_TERMS}: no user here has the identity {unknown[0]}")
-        return torch.tensor([place[one] for one in listed], dtype=torch.long)
+        unknown = next((one for one in identities if one not in place), None)
+        if unknown is not None:
+            raise MessageError(f"{NO_TERMS}: no user here has the identity {unknown}")
+        return torch.tensor([place[one] for one in identities], dtype=torch.long)
 
     def _identities(self, places: Tensor) -> list[int]:
         return [self.members.identities[place] for place in places.tolist()]
@@ -293,7 +300,7 @@ def worked_by(state: Generation | None, users: int) -> Tensor:
 
 def _heard(asked: Envelope) -> dict[str, int]:
     """What a message says of rounds that were counted."""
-    return {"back": int(asked.note.get("back", 0)), "counted": asked.counted}
+    return {"back": asked.note["back"], "counted": asked.counted}
 
 
 def _names_in(uploads: Sequence[bytes]) -> list[str]:
@@ -302,6 +309,6 @@ def _names_in(uploads: Sequence[bytes]) -> list[str]:
     return sorted(Message.unpack(first).tables) if first.startswith(MAGIC) else []
 
 
-def _age(back: object, counted: int) -> tuple[int, int]:
+def _age(back: int, counted: int) -> tuple[int, int]:
     """Later messages of a coordinator have higher ones."""
-    return (back if isinstance(back, int) else 0), counted
+    return back, counted

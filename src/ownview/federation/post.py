@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 import torch
@@ -11,6 +12,8 @@ from torch import Tensor
 
 from ownview.base.errors import MessageError
 from ownview.federation import wire
+from ownview.federation.expected_tables import Expected
+from ownview.federation.limits import MOST_SAMPLES
 from ownview.federation.messages import Download, Upload
 from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand
 from ownview.seam.roles import PERSONAL
@@ -32,6 +35,8 @@ class Post:
         tells_touched: whether it needs to know which rows a client's samples are about, noise or not.
         shrunk: names of values that training makes exactly 0, so that zeros are worth looking for.
         words: how many whole numbers modulo 2^32 a client sends in the place of tables; 0 where it sends tables.
+        width: bytes of a value.
+        sends: names of all that a client's upload holds, whole numbers and the rows it touched apart.
     """
 
     client: Client
@@ -41,6 +46,8 @@ class Post:
     tells_touched: bool = False
     shrunk: frozenset[str] = frozenset()
     words: int = 0
+    width: int = 4
+    sends: frozenset[str] = frozenset()
 
     # --- down ---
 
@@ -54,15 +61,17 @@ class Post:
         return wire.Message(wire.DOWNLOAD, download.round, 0, tables).pack()
 
     def read_download(self, data: bytes) -> Download:
-        """What `write_download` wrote, for one client."""
-        message = _of_kind(wire.Message.unpack(data, self._shapes), wire.DOWNLOAD, "download")
+        """What `write_download` wrote, for one client; `MessageError` for anything else."""
+        message = _of_kind(wire.Message.unpack(data, self._expected_down), wire.DOWNLOAD, "download")
         tables = {name: _dense(table) for name, table in message.tables.items()}
         moves = {name.removeprefix(_MOVE): tables.pop(name)[None] for name in list(tables) if name.startswith(_MOVE)}
         receives = set(self._downloaded(receives=True)) <= set(tables)
         mixtures = {name: tables[name][None] for name in self.mixed if name in tables}
         like = next(iter(tables.values()), torch.zeros(()))
         for name in (one for one in self._downloaded(receives=True) if one not in tables):
-            tables[name] = like.new_zeros(self._shapes[name])  # in the place of what is not received; nobody looks
+            tables[name] = like.new_zeros(
+                self._expected_down.shapes[name]
+            )  # in the place of what is not received; nobody looks
         return Download(message.round, tables, mixtures, moves, None if receives else torch.tensor([False]))
 
     def download_size(self, download: Download, *, receives: bool = True) -> int:
@@ -112,17 +121,23 @@ class Post:
         return wire.Message(wire.UPLOAD, number, int(upload.samples[0]) if self.tells_samples else 0, tables).pack()
 
     def read_upload(self, data: bytes, identity: int) -> Upload:
-        """What `write_upload` wrote; the server knows whose it is by other means than the message."""
-        message = _of_kind(wire.Message.unpack(data, self._shapes), wire.UPLOAD, "upload")
+        """What `write_upload` wrote; the server knows whose it is by other means than the message.
+
+        Raises `MessageError` for anything else: what is returned can be added to sums as it is.
+        """
+        message = _of_kind(wire.Message.unpack(data, self._expected_up), wire.UPLOAD, "upload")
+        most = MOST_SAMPLES if self.tells_samples else 0
+        if message.samples > most:
+            raise MessageError(f"an upload of {message.samples} samples; expected {most} at most")
         tables = dict(message.tables)
         words = tables.pop(_WORDS, None)
         if isinstance(words, wire.Words) != bool(self.words) or (self.words and tables):
             raise MessageError("an upload with tables and whole numbers mixed up; expected what was agreed on")
         touched = tables.pop(_TOUCHED, None)
+        self._require_all(tables)
         sums = {name: _sent(tables.pop(name)) for name in self._sends() if name in tables}
         by_row = {name: one for name, one in tables.items() if isinstance(one, wire.Rows)}
-        named = touched if isinstance(touched, wire.Rows) else next(iter(by_row.values()), None)
-        items = torch.zeros(0, dtype=torch.long) if named is None else named.rows
+        items = _rows_of([*by_row.values(), *([] if touched is None else [touched])])
         return Upload(
             torch.tensor([identity]),
             torch.tensor([message.samples]),
@@ -155,16 +170,30 @@ class Post:
             sizes[_TOUCHED] = wire.rows_size((self.num_items, 0), 4, rows, always=True)
         return torch.as_tensor(wire.message_size(sizes) if sizes else 0).to(rows.device).expand(len(rows))
 
-    @property
-    def _shapes(self) -> dict[str, tuple[int, ...]]:
-        """Of every table that a message may hold, by name."""
-        shapes: dict[str, tuple[int, ...]] = {_TOUCHED: (self.num_items, 0)}
+    @cached_property
+    def _expected_down(self) -> Expected:
+        """Every table that a download may hold."""
+        names = [*self._downloaded(receives=True), *(_MOVE + name for name in self.client.params)]
+        shapes = {name: self.client.params[name].whole_shape(self.num_items) for name in self.client.params}
+        means = {one.everybodys_mean: shapes[name] for name, one in self.client.params.items() if one.everybodys_mean}
+        known = shapes | means | {_MOVE + name: shape for name, shape in shapes.items()}
+        return Expected({name: known[name] for name in names}, self.width)
+
+    @cached_property
+    def _expected_up(self) -> Expected:
+        """Every table that an upload may hold."""
         if self.words:
-            shapes[_WORDS] = (self.words,)
-        for name, param in self.client.params.items():
-            for one in (name, param.everybodys_mean, _MOVE + name):
-                shapes[one] = param.whole_shape(self.num_items)
-        return shapes | {name: one.shape for name, one in self._sends().items()}
+            return Expected({_WORDS: (self.words,)}, self.width)
+        params = self.client.params
+        shapes = {name: params[name].whole_shape(self.num_items) for name in self.sends if name in params}
+        shapes |= {name: one.shape for name, one in self._sends().items()}
+        return Expected(shapes | ({_TOUCHED: (self.num_items, 0)} if self.tells_touched else {}), self.width)
+
+    def _require_all(self, tables: Mapping[str, object]) -> None:
+        """Refuse an upload that leaves out what everybody sends."""
+        missing = sorted(set(self._expected_up.shapes) - {_TOUCHED, _WORDS} - set(tables))
+        if missing:
+            raise MessageError(f"an upload without {missing[0]!r}; expected what was agreed on")
 
     def _sends(self) -> Mapping[str, Summand]:
         return self.client.work.sends if isinstance(self.client.work, Reporting) else {}
@@ -220,6 +249,14 @@ def _sent(table: wire.Table) -> Tensor | Patch:
     if isinstance(table, wire.Rows) and table.values.dim() == 2:
         return Patch(table.rows[None], table.rows.new_zeros(1, 0), table.values[None])
     return _dense(table)[None]
+
+
+def _rows_of(tables: Sequence[wire.Table]) -> Tensor:
+    """[R] the rows that all tables sent by row are about: the same in each."""
+    found = [table.rows for table in tables if isinstance(table, wire.Rows)]
+    if len(found) < len(tables) or any(not torch.equal(one, found[0]) for one in found[1:]):
+        raise MessageError("an upload whose tables are about different rows; expected the same rows in each")
+    return found[0] if found else torch.zeros(0, dtype=torch.long)
 
 
 def _dense(table: wire.Table) -> Tensor:

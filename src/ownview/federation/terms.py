@@ -155,7 +155,11 @@ class Terms:
         shrunk = frozenset(name for part in steps if part.shrink for name in part.names)
         tells_samples = self.weighting == "samples" or bool(self.mixed)
         words = 0 if self.masked is None else self.masked.layout.size
-        return Post(self.client, self.world.num_items, self.mixed, tells_samples, bool(self.by_row), shrunk, words)
+        reported = frozenset(name for name, param in self.client.params.items() if param.role is REPORTED)
+        return Post(
+            self.client, self.world.num_items, self.mixed, tells_samples, bool(self.by_row), shrunk, words,
+            self.machine.bytes_per_value, self.averaged | self.mixed | reported,
+        )  # fmt: skip
 
     def drawn(self, name: str, *numbers: int) -> Tensor:
         """A parameter's initial values; numbers, such as a round, tell later draws from the first."""

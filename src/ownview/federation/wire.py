@@ -33,6 +33,8 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import MessageError
+from ownview.federation.expected_tables import Expectation, Expected
+from ownview.federation.limits import LARGEST_VALUE, MOST_AXES
 from ownview.seam.client import Patch, Product
 
 MAGIC = b"OV"
@@ -131,14 +133,14 @@ class Message:
         return b"".join(parts)
 
     @classmethod
-    def unpack(cls, data: bytes, shapes: Mapping[str, tuple[int, ...]] | None = None) -> Message:
+    def unpack(cls, data: bytes, expected: Expected | None = None) -> Message:
         """From bytes; what was sent by row comes back as `Rows`, by rows and columns as a `Matrix`, all else whole.
 
         Raises `MessageError` where the bytes are no such message.
 
         Args:
             data: of a message.
-            shapes: that tables may have, by name, so that nobody can ask for more memory than is meant; None for any.
+            expected: tables that it may hold; None for any, of a message that was written here.
         """
         try:
             magic, version, kind, number, samples, count = struct.unpack_from(_HEAD, data)
@@ -151,10 +153,10 @@ class Message:
             for _ in range(count):
                 length = data[place]
                 name = data[place + 1 : place + 1 + length].decode()
-                if shapes is not None and name not in shapes:
-                    raise ValueError(f"a table {name!r} that nobody expects")
-                tables[name], place = _decode(data, place + 1 + length, None if shapes is None else shapes[name])
-        except (struct.error, IndexError, ValueError, KeyError) as error:
+                if name in tables:
+                    raise ValueError(f"a table {name!r} that is sent twice")
+                tables[name], place = _decode(data, place + 1 + length, None if expected is None else expected.of(name))
+        except (struct.error, IndexError, ValueError, KeyError, OverflowError, MemoryError) as error:
             raise MessageError(f"a damaged message of {len(data)} bytes: {error}") from error
         if place != len(data):
             raise MessageError(f"a damaged message: {len(data) - place} bytes behind its end")
@@ -262,17 +264,18 @@ def _cells(cells: Product | Patch, *, symmetric: bool) -> Patch:
     return Patch(cells.rows[up], cells.columns[across], cells.values[up][:, across])
 
 
-def _decode(data: bytes, place: int, expected: tuple[int, ...] | None = None) -> tuple[Read, int]:
+def _decode(data: bytes, place: int, expected: Expectation | None = None) -> tuple[Read, int]:
     """The table that begins at a place, and where it ends."""
     form, width, axes, _ = struct.unpack_from("<4B", data, place)
+    if axes > MOST_AXES or width not in _TYPES:
+        raise ValueError(f"a table of {axes} axes and values of {width} bytes")
     shape = struct.unpack_from(f"<{axes}I", data, place + 4)
-    if expected is not None and shape != expected:
-        raise ValueError(f"a table of shape {shape} where one of shape {expected} belongs")
-    reader = _Reader(data, place + _header_size(axes), _TYPES[width])
+    if expected is not None:
+        expected.require(shape, expected.width if form == _WORDS else width)
+    reader = _Reader(data, place + _header_size(axes), _TYPES[width], bounded=expected is not None)
     if form == _ROWS:
         where = reader.numbers(reader.number())
-        if len(where) and where.max() >= shape[0]:
-            raise ValueError(f"row {where.max()} of a table of {shape[0]} rows")
+        _require_places("row", where, shape[0])
         values = _native(reader.values(len(where) * prod(shape[1:]))).reshape(len(where), *shape[1:])
         return Rows(torch.from_numpy(where.astype(np.int64)), values, shape[0]), reader.place
     if form == _WORDS:
@@ -280,16 +283,19 @@ def _decode(data: bytes, place: int, expected: tuple[int, ...] | None = None) ->
     if form == _DENSE:
         return _native(reader.values(prod(shape))).reshape(shape), reader.place
     if form == _SPARSE:
-        table = np.zeros(prod(shape), dtype=reader.kind)
         where = reader.numbers(reader.number())
+        _require_places("value", where, prod(shape))
+        table = np.zeros(prod(shape), dtype=reader.kind)
         table[where] = reader.values(len(where))
         return _native(table).reshape(shape), reader.place
     if form == _BLOCK:
         counts = reader.number(), reader.number()
         rows, columns = (reader.numbers(count) for count in counts)
+        _require_cells(rows, columns, shape)
         return _patch(rows, columns, reader.values(prod(counts)).reshape(counts), shape, half=False), reader.place
     if form == _HALF:
         rows = reader.numbers(reader.number())
+        _require_cells(rows, rows, shape)
         block = np.zeros((len(rows), len(rows)), dtype=reader.kind)
         block[np.triu_indices(len(rows))] = reader.values(len(rows) * (len(rows) + 1) // 2)
         return _patch(rows, rows, block + np.triu(block, 1).T, shape, half=True), reader.place
@@ -297,13 +303,22 @@ def _decode(data: bytes, place: int, expected: tuple[int, ...] | None = None) ->
 
 
 def _patch(rows: Array, columns: Array, values: Array, shape: tuple[int, ...], *, half: bool) -> Matrix:
-    for what, places, size in (("row", rows, shape[0]), ("column", columns, prod(shape[1:]))):
-        if len(places) and places.max() >= size:
-            raise ValueError(f"{what} {places.max()} of a matrix of {size} {what}s")
-        if len(np.unique(places)) != len(places):
-            raise ValueError(f"a {what} that is sent twice")
     up, across = (torch.from_numpy(places.astype(np.int64)) for places in (rows, columns))
     return Matrix(Patch(up, across, _native(values)), shape, half)
+
+
+def _require_cells(rows: Array, columns: Array, shape: tuple[int, ...]) -> None:
+    _require_places("row", rows, shape[0])
+    _require_places("column", columns, prod(shape[1:]))
+
+
+def _require_places(what: str, places: Array, size: int) -> None:
+    """Refuse places that a table has not, or that are sent twice: before anything is made of them."""
+    if len(places) > size or (len(places) and places.max() >= size):
+        found = f"{what} {places.max()}" if len(places) <= size else f"{len(places)} {what}s"
+        raise ValueError(f"{found} of a table of {size} {what}s")
+    if len(np.unique(places)) != len(places):
+        raise ValueError(f"a {what} that is sent twice")
 
 
 def _native(values: Array) -> Tensor:
@@ -311,10 +326,17 @@ def _native(values: Array) -> Tensor:
 
 
 class _Reader:
-    """Reads numbers and values one after the other."""
+    """Reads numbers and values one after the other.
 
-    def __init__(self, data: bytes, place: int, kind: str) -> None:
-        self.data, self.place, self.kind = data, place, np.dtype(kind)
+    Args:
+        data: of a message.
+        place: to begin at.
+        kind: of values.
+        bounded: whether values that are not finite, or beyond `LARGEST_VALUE`, are refused.
+    """
+
+    def __init__(self, data: bytes, place: int, kind: str, *, bounded: bool = False) -> None:
+        self.data, self.place, self.kind, self.bounded = data, place, np.dtype(kind), bounded
 
     def number(self) -> int:
         """One whole number."""
@@ -322,11 +344,17 @@ class _Reader:
 
     def numbers(self, count: int) -> Array:
         """Whole numbers."""
-        return self.values(count, np.dtype("<u4"))
+        return self._taken(count, np.dtype("<u4"))
 
-    def values(self, count: int, kind: np.dtype[Any] | None = None) -> Array:
-        """Values of the table's kind, or of another."""
-        kind = kind or self.kind
+    def values(self, count: int) -> Array:
+        """Values of the table's kind."""
+        taken = self._taken(count, self.kind)
+        # Written so that what is no number is refused as well.
+        if self.bounded and count and not -LARGEST_VALUE <= taken.min() <= taken.max() <= LARGEST_VALUE:
+            raise ValueError(f"a value that is not finite or beyond {LARGEST_VALUE:g}")
+        return taken
+
+    def _taken(self, count: int, kind: np.dtype[Any]) -> Array:
         taken = np.frombuffer(self.data, dtype=kind, count=count, offset=self.place) if count else np.zeros(0, kind)
         self.place += count * kind.itemsize
         return taken

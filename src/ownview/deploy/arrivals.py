@@ -1,0 +1,54 @@
+"""Uploads that have arrived: each is read once to see that it is sound, and stays as the bytes it came in.
+
+Some forms of a table are far shorter than the table. Were the uploads of a place kept as they are read, a short answer
+could take all memory; so they are read again, one after the other, when they are added up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from ownview.base.errors import MessageError
+from ownview.deploy.envelope import Envelope
+from ownview.federation.messages import Upload
+from ownview.federation.post import Post
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """One user's upload.
+
+    Args:
+        identity: of the user.
+        data: as it came.
+        norm: Euclidean norm of all that is in it.
+    """
+
+    identity: int
+    data: bytes
+    norm: float
+
+
+def arrivals(post: Post, identities: Sequence[int], answer: Envelope) -> list[Arrival]:
+    """A place's uploads, all of which must be sound; whose they are follows from who was asked.
+
+    Args:
+        post: of the method.
+        identities: that were asked, in the order of the answer's parts.
+        answer: of the place; users without anything to send have an empty part.
+    """
+    if len(answer.parts) != len(identities):
+        raise MessageError(f"{len(answer.parts)} uploads of {len(identities)} users")
+    found = []
+    for identity, part in zip(identities, answer.parts, strict=True):
+        if part:
+            norm = float(post.read_upload(part, identity).norms()[0])
+            found.append(Arrival(identity, part, norm))
+    return found
+
+
+def in_order(post: Post, arrived: Sequence[Arrival]) -> Iterator[Upload]:
+    """Uploads by identity, one at a time: sums are the same whatever order answers came in."""
+    for one in sorted(arrived, key=lambda one: one.identity):
+        yield post.read_upload(one.data, one.identity)

@@ -1,0 +1,45 @@
+"""Which tables a message from elsewhere may hold: the first thing that is looked at of every table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What a table that comes from elsewhere may be.
+
+    Args:
+        shape: that it has.
+        width: bytes a value.
+    """
+
+    shape: tuple[int, ...]
+    width: int
+
+    def require(self, shape: tuple[int, ...], width: int) -> None:
+        """Refuse a table before memory is taken for it."""
+        if shape != self.shape:
+            raise ValueError(f"a table of shape {shape} where one of shape {self.shape} belongs")
+        if width != self.width and 0 not in shape:
+            raise ValueError(f"a table with values of {width} bytes; expected {self.width}")
+
+
+@dataclass(frozen=True)
+class Expected:
+    """Tables that a message from elsewhere may hold, so that nobody can ask for more memory than is meant.
+
+    Args:
+        shapes: by name.
+        width: bytes a value of every table; words always take 4.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]]
+    width: int
+
+    def of(self, name: str) -> Expectation:
+        """A table's; refuses names that are not expected."""
+        if name not in self.shapes:
+            raise ValueError(f"a table {name[:40]!r} that is not expected")
+        return Expectation(self.shapes[name], self.width)
