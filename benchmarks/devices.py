@@ -1,8 +1,7 @@
 """What a round costs a device: CPU-seconds a message at a resident client, and bytes on the wire beyond the payload.
 
-    python -m benchmarks.devices                       # FedMF on goodbooks, three devices of one user, mutual TLS
+    python -m benchmarks.devices                       # FedMF on goodbooks, three devices of one user, HTTPS
     python -m benchmarks.devices --method pfedrec --users 10
-    python -m benchmarks.devices --transport flower    # through Flower's link instead
 
 The devices are threads of this process and take turns, so that CPU-seconds are theirs alone: only `Place.answer` is
 timed. A relay on loopback between them and the coordinator counts what goes over the wire, handshakes left out. The
@@ -19,8 +18,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -30,13 +28,21 @@ import torch
 
 from ownview.data.catalog import load
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.certificates import write_authority, write_place, write_server
+from ownview.deploy.certificates import (
+    certificate_request,
+    fingerprint,
+    new_key,
+    sign_request,
+    write_authority,
+    write_key,
+    write_server,
+)
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.https.polling import attend
+from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.place import Place
-from ownview.deploy.tls import TlsTransport, attend
-from ownview.deploy.transport import Transport
 
 LOOPBACK = "127.0.0.1"
 
@@ -90,39 +96,7 @@ class Timed:
         return answer
 
 
-Ends = tuple[Transport, tuple[str, int], Callable[..., None]]
-"""The coordinator's end, the address of it, and a device's end."""
-
-
-@contextmanager
-def carried(name: str, certificates: Path, keys: KnownKeys) -> Iterator[Ends]:
-    """Both ends of a transport."""
-    if name == "tls":
-        transport = TlsTransport((LOOPBACK, 0), certificates, keys)
-        yield transport, transport.address, attend
-        transport.close()
-        return
-    from ownview.deploy.flower import node  # noqa: PLC0415 - Flower may not be installed
-    from ownview.deploy.flower.access import Access  # noqa: PLC0415
-    from ownview.deploy.flower.grid import FlowerTransport  # noqa: PLC0415
-    from ownview.deploy.flower.supervised import LinkProcess  # noqa: PLC0415
-
-    with socket.create_server((LOOPBACK, 0)) as free:
-        port = int(free.getsockname()[1])
-    with LinkProcess(certificates, LOOPBACK, port) as link:
-        through = FlowerTransport(
-            Access(f"{LOOPBACK}:{port}", certificates / "ca.crt", link.secret), certificates, keys
-        )
-        while not through.running:  # devices that come before it are not told that it is away
-            through.places()
-            time.sleep(0.1)
-        yield through, (LOOPBACK, port), node.attend
-        through.close()
-
-
-def measure(
-    method: str, data: str, devices: int, users: int, rounds: int, folder: Path, transport: str
-) -> dict[str, Any]:
+def measure(method: str, data: str, devices: int, users: int, rounds: int, folder: Path) -> dict[str, Any]:
     """Rounds of a method with some users of a dataset on some devices; the first round is left out."""
     torch.set_num_threads(1)
     source = load(data)
@@ -138,18 +112,21 @@ def measure(
     turn = threading.Lock()
     for number, mine in enumerate(chosen.tolist()):
         name, home = f"device{number}", folder / f"device{number}"
-        keys.enrol(name, write_place(certificates, name))
+        key = new_key()
+        write_key(certificates / f"{name}.key", key)
+        certificate = sign_request(certificates, name, certificate_request(name, key))
+        (certificates / f"{name}.crt").write_bytes(certificate)
+        keys.enrol(name, fingerprint(certificate))
         home.mkdir()
         rows = [(user, int(item)) for user in mine for item in source.item[source.of(user)].tolist()]
         text = "".join(f"{source.users[user]},{items[item]}\n" for user, item in rows)
         (home / "ratings.csv").write_text("user,item\n" + text, encoding="utf-8")
         made.append(Timed(Place(home), turn))
-    on_wire, all_seconds = _run(agreement, made, rounds, folder, certificates, keys, transport)
+    on_wire, all_seconds = _run(agreement, made, rounds, folder, certificates, keys)
     seconds = [one for device in made for one in device.seconds[1:]]
     payload = sum(one for device in made for one in device.payload[1:])
     return {
         "method": method,
-        "transport": transport,
         "data": data,
         "items": len(items),
         "devices": devices,
@@ -171,16 +148,16 @@ def _run(
     folder: Path,
     certificates: Path,
     keys: KnownKeys,
-    transport: str,
 ) -> tuple[int, float]:
     """Bytes on the wire and CPU-seconds of this process, from the second round on."""
     stop = threading.Event()
-    with carried(transport, certificates, keys) as (ends, to, serve):
-        relay = Relay(to)
+    ends = HttpsTransport((LOOPBACK, 0), certificates, keys)
+    with closing(ends):
+        relay = Relay(ends.address)
         address = relay.start()
         for number, device in enumerate(made):
             given = (device, address, certificates, f"device{number}", stop)
-            threading.Thread(target=serve, args=given, daemon=True).start()
+            threading.Thread(target=attend, args=given, daemon=True).start()
         while len(ends.places()) < len(made):
             time.sleep(0.1)
         coordinator = Coordinator(agreement, ends, folder / "coordinator")
@@ -201,12 +178,9 @@ def main() -> None:
     parser.add_argument("--devices", type=int, default=3)
     parser.add_argument("--users", type=int, default=1, help="users of a device")
     parser.add_argument("--rounds", type=int, default=11)
-    parser.add_argument("--transport", choices=("tls", "flower"), default="tls")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        found = measure(
-            asked.method, asked.data, asked.devices, asked.users, asked.rounds, Path(folder), asked.transport
-        )
+        found = measure(asked.method, asked.data, asked.devices, asked.users, asked.rounds, Path(folder))
     print(json.dumps(found, indent=2))
 
 

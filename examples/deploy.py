@@ -1,6 +1,6 @@
 """Three devices and a server on this machine: five rounds, one device killed and back, then it recommends by itself.
 
-    python examples/deploy.py [FOLDER] [flower|tls]
+    python examples/deploy.py [FOLDER]
 
 Every device is a process with its own users and their ratings; nothing but loopback is used. docs/deploy.md does the
 same by hand, and then on three machines.
@@ -73,20 +73,23 @@ def rounds_done(folder: Path) -> int:
     return len(log.read_text(encoding="utf-8").splitlines()) if log.is_file() else 0
 
 
-def main(folder: Path, transport: str) -> None:
+def main(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     words = ["--places", ",".join(PLACES), "--items", "goodbooks", "--rounds", str(ROUNDS)]
     everybody = str(READERS * len(PLACES))
-    words += ["--users", everybody, "--least", everybody, "--port", str(free_port()), "--transport", transport]
+    words += ["--users", everybody, "--least", everybody, "--port", str(free_port())]
     subprocess.run(ownview("deploy", "init", folder, "pfedrec", *words), check=True)
     data = ov.load("goodbooks")
-    homes = {name: folder / "places" / name for name in PLACES}
-    for k, home in enumerate(homes.values()):
-        write_ratings(data, home, range(k * READERS, (k + 1) * READERS))
-    say(f"{', '.join(PLACES)} have {READERS} readers each")
     server = start(folder, "deploy", "server", folder)
-    clients = {name: start(home, "deploy", "client", home) for name, home in homes.items()}
+    clients: dict[str, subprocess.Popen[bytes]] = {}
+    homes = {name: folder / "places" / name for name in PLACES}
     try:
+        for k, (name, home) in enumerate(homes.items()):
+            invitation = folder / "invitations" / f"{name}.json"
+            subprocess.run(ownview("deploy", "join", invitation, home, "--wait", "60"), check=True)
+            write_ratings(data, home, range(k * READERS, (k + 1) * READERS))
+            clients[name] = start(home, "deploy", "client", home)
+        say(f"{', '.join(PLACES)} have {READERS} readers each")
         wait_until("two rounds", lambda: rounds_done(folder) >= 2)
         say(f"{rounds_done(folder)} rounds are done; now west is killed")
         clients["west"].kill()
@@ -112,4 +115,4 @@ def main(folder: Path, transport: str) -> None:
 
 BEGUN = time.monotonic()
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/deploy-demo"), *(sys.argv[2:3] or ["flower"]))
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "runs/deploy-demo"))

@@ -1,4 +1,4 @@
-"""Places and a coordinator on mutual TLS, each place in a thread of its own; loopback alone."""
+"""Places and a coordinator over HTTPS, each place in a thread of its own; loopback alone."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ownview.deploy import tls
-from ownview.deploy.certificates import write_authority, write_place, write_server
+from ownview.deploy.certificates import (
+    certificate_request,
+    fingerprint,
+    new_key,
+    sign_request,
+    write_authority,
+    write_key,
+    write_server,
+)
+from ownview.deploy.https.polling import attend
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.transport import Answering
 
@@ -27,10 +35,27 @@ def enrolled(folder: Path, names: Iterable[str]) -> tuple[Path, KnownKeys]:
     return folder, keys
 
 
+def write_place(folder: Path, name: str) -> str:
+    """NAME.key and NAME.crt beside the authority, as a place and its server make them; returns the fingerprint."""
+    key = new_key()
+    write_key(folder / f"{name}.key", key)
+    certificate = sign_request(folder, name, certificate_request(name, key))
+    (folder / f"{name}.crt").write_bytes(certificate)
+    return fingerprint(certificate)
+
+
 class Running:
     """A place at work in a thread."""
 
-    def __init__(self, place: Answering, address: tuple[str, int], certificates: Path, name: str) -> None:
+    def __init__(
+        self,
+        place: Answering,
+        address: tuple[str, int],
+        certificates: Path,
+        name: str,
+        say: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self.say = say
         self.stop = threading.Event()
         self.error: BaseException | None = None
         self.thread = threading.Thread(
@@ -40,7 +65,7 @@ class Running:
 
     def _run(self, place: Answering, address: tuple[str, int], certificates: Path, name: str) -> None:
         try:
-            tls.attend(place, address, certificates, name, self.stop)
+            attend(place, address, certificates, name, self.stop, self.say)
         except BaseException as error:  # a kill, too, ends nothing but this place
             self.error = error
 

@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from ownview.deploy import carriers
-from ownview.deploy.folders import PlaceFolder, ServerFolder
+from ownview.deploy.folders import Membership, PlaceFolder, ServerFolder
+from ownview.deploy.https.limits import Limits
+from ownview.deploy.invitations import Invitation
 from ownview.deploy.running import at_work_on, process_at
 from tests.outcome import Outcome
 
@@ -29,45 +30,59 @@ def catalogue(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def init(ownview: Call, tmp_path: Path, catalogue: Path) -> Call:
-    """`ownview deploy init FOLDER fedmf` on plain TLS, with what else is said."""
+    """`ownview deploy init FOLDER fedmf`, with what else is said."""
 
     def call(*words: str) -> Outcome:
-        return ownview(
-            "deploy", "init", tmp_path / "books", "fedmf", "--items", catalogue, "--transport", "tls", *words
-        )
+        return ownview("deploy", "init", tmp_path / "books", "fedmf", "--items", catalogue, *words)
 
     return call
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """The folder of a place that has joined."""
+    folder = PlaceFolder(tmp_path / "east")
+    folder.path.mkdir()
+    folder.keep(Membership(name="east"))
+    return folder.path
 
 
 def test_init_writes_folders_and_says_what_goes_where(init: Call, tmp_path: Path) -> None:
     done = init("--places", "east,west", "--host", "books.example", "--port", "9001", "--rounds", "7", "--users", "9")
     assert done.code == 0
-    for words in ("carry", "ownview deploy client east", "ownview deploy server", "ca.key stays here"):
+    for words in ("carry", "ownview deploy join east.json east", "ownview deploy server", "ca.key stays here"):
         assert words in done.out
     server = ServerFolder(tmp_path / "books")
     plan, conduct = server.plan()
     assert (plan.address, plan.listen, plan.rounds, conduct.quorum) == (("books.example", 9001), "0.0.0.0", 7, 1.0)
+    assert server.limits() == Limits()
     agreed = server.agreement()
     assert (agreed.items, agreed.titles, agreed.clients) == (("a", "b", "c"), ("Emma", "Persuasion", "c"), 9)
-    assert set(server.keys.names().values()) == {"east", "west"}
+    assert server.keys.names() == {}, "nobody has joined yet"
     for name in ("east", "west"):
-        place = PlaceFolder(server.places / name)
-        assert place.membership().values() == {
-            "transport": "tls", "host": "books.example", "port": 9001, "name": name,
-        }  # fmt: skip
-        assert {one.name for one in place.certificates.iterdir()} == {"ca.crt", f"{name}.crt", f"{name}.key"}
-        assert stat.S_IMODE((place.certificates / f"{name}.key").stat().st_mode) == 0o600
-        assert not (server.certificates / f"{name}.key").exists(), "a key is its place's alone"
+        file = server.invitations / f"{name}.json"
+        invitation = Invitation.read(file)
+        assert (invitation.name, invitation.host, invitation.port) == (name, "books.example", 9001)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert not (server.certificates / f"{name}.key").exists(), "the server never has a place's key"
 
 
-def test_places_are_added_later_and_names_are_taken_once(init: Call, ownview: Call, tmp_path: Path) -> None:
-    assert init("--places", "east").code == 0
-    assert ownview("deploy", "init", tmp_path / "books", "--places", "north").code == 0
-    assert set(ServerFolder(tmp_path / "books").keys.names().values()) == {"east", "north"}
-    again = ownview("deploy", "init", tmp_path / "books", "--places", "south,east")
+def test_places_are_invited_later_and_names_are_taken_once(init: Call, ownview: Call, tmp_path: Path) -> None:
+    assert init().code == 0
+    books = tmp_path / "books"
+    assert "ownview deploy join north.json north" in ownview("deploy", "invite", books, "north").out
+    ServerFolder(books).keys.enrol("east", "ab" * 32)
+    again = ownview("deploy", "invite", books, "south", "east")
     assert again.code == 2
-    assert "--places east: is a place already" in again.err
-    assert not (tmp_path / "books" / "places" / "south").exists()
+    assert "place east: is a place already" in again.err
+    assert not (books / "invitations" / "south.json").exists()
+    unknown = ownview("deploy", "revoke", books, "eats")
+    assert unknown.code == 2
+    assert "did you mean 'east'" in unknown.err
+    assert "counts no more" in ownview("deploy", "revoke", books, "east").out
+    assert ServerFolder(books).keys.names() == {}
+    assert ownview("deploy", "invite", books, "east").code == 0
+    assert init().code == 2, "a folder that is there is not made anew"
 
 
 @pytest.mark.parametrize(
@@ -75,7 +90,7 @@ def test_places_are_added_later_and_names_are_taken_once(init: Call, ownview: Ca
     [
         (["--transport", "pigeon"], "transport='pigeon'"),
         (["--places", "ca"], "neither 'ca' nor 'server'"),
-        (["--places", "a/b"], "expected letters"),
+        (["--places", "a/b"], "letters, digits"),
         (["--set", "embedding=3"], "embedding_size"),
         (["--quorum", "0"], "quorum=0"),
     ],
@@ -87,24 +102,39 @@ def test_init_refuses_in_one_line(init: Call, tmp_path: Path, words: list[str], 
 
 
 def test_init_refuses_methods_whose_server_needs_more_than_sums(ownview: Call, tmp_path: Path) -> None:
-    done = ownview("deploy", "init", tmp_path / "books", "gpfedrec", "--transport", "tls")
+    done = ownview("deploy", "init", tmp_path / "books", "gpfedrec")
     assert done.code == 2
     assert "gpfedrec cannot be deployed" in done.err
     assert not (tmp_path / "books").exists()
 
 
-def test_without_flower_another_transport_is_named(init: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ownview.deploy.flower.surroundings.find_spec", lambda name: None)
-    done = init("--transport", "flower")
-    assert done.code == 2
-    assert "--transport tls" in done.err
+@pytest.mark.parametrize(
+    ("transport", "why"),
+    [("flower", "Flower's private interfaces"), ("tls", "half-open connections")],
+)
+def test_carriers_that_are_gone_say_why(init: Call, ownview: Call, tmp_path: Path, transport: str, why: str) -> None:
+    done = init("--transport", transport)
+    assert (done.code, len(done.err.splitlines())) == (2, 1)
+    assert why in done.err
+    assert "expected 'https'" in done.err
     assert not (tmp_path / "books").exists()
-    carriers.require_carrier("tls")
+    init()
+    file = tmp_path / "books" / "deployment.toml"
+    file.write_text(file.read_text().replace('"https"', f'"{transport}"'))
+    assert why in ownview("deploy", "server", tmp_path / "books").err
 
 
-def test_status_and_stop_of_a_server_and_a_place(init: Call, ownview: Call, tmp_path: Path) -> None:
-    init("--places", "east")
-    server, place = tmp_path / "books", tmp_path / "books" / "places" / "east"
+def test_without_its_packages_the_extra_is_named(init: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ownview.deploy.carriers.find_spec", lambda name: None if name == "uvicorn" else name)
+    done = init()
+    assert done.code == 2
+    assert "uvicorn is not installed; expected pip install 'ownview[deploy]'" in done.err
+
+
+def test_status_and_stop_of_a_server_and_a_place(init: Call, ownview: Call, tmp_path: Path, place: Path) -> None:
+    init()
+    server = tmp_path / "books"
+    ServerFolder(server).keys.enrol("east", "ab" * 32)
     told = ownview("deploy", "status", server)
     assert "nobody is at work" in told.out
     assert "0 of 20 rounds are done" in told.out
@@ -123,9 +153,8 @@ def test_status_and_stop_of_a_server_and_a_place(init: Call, ownview: Call, tmp_
     assert "neither a server's folder nor a place's" in nothing.err
 
 
-def test_a_client_without_ratings_says_what_it_expects(init: Call, ownview: Call, tmp_path: Path) -> None:
-    init("--places", "east")
-    done = ownview("deploy", "client", tmp_path / "books" / "places" / "east")
+def test_a_client_without_ratings_says_what_it_expects(ownview: Call, place: Path) -> None:
+    done = ownview("deploy", "client", place)
     assert done.code == 2
     assert "ratings.csv: is not there" in done.err
 
@@ -137,14 +166,20 @@ def test_a_catalogue_without_items_is_refused_by_its_line(init: Call, catalogue:
     assert "line 3: an item without an id" in done.err
 
 
-@pytest.mark.parametrize("damaged", ["agreement", "rounds/register.json", "places/east/state/members.json"])
-def test_a_damaged_file_is_named_in_one_line(init: Call, ownview: Call, tmp_path: Path, damaged: str) -> None:
-    init("--places", "east")
-    server, file = tmp_path / "books", tmp_path / "books" / damaged
+@pytest.mark.parametrize(
+    "damaged", ["agreement", "rounds/register.json", "certificates/keys.json", "state/members.json"]
+)
+def test_a_damaged_file_is_named_in_one_line(
+    init: Call, ownview: Call, tmp_path: Path, place: Path, damaged: str
+) -> None:
+    init()
+    server = tmp_path / "books"
+    folder = place if damaged.startswith("state") else server
+    file = folder / damaged
     file.parent.mkdir(exist_ok=True)
     for content in (b"[17]", b'{"users": 3', b"\0\xff"):
         file.write_bytes(content)
-        told = ownview("deploy", "status", server / "places" / "east" if "places" in damaged else server)
+        told = ownview("deploy", "status", folder)
         assert (told.code, len(told.err.splitlines())) == (2, 1)
         assert f"{file}: " in told.err
         assert "expected" in told.err

@@ -1,4 +1,4 @@
-"""Places and coordinator killed at random writes, over mutual TLS: no lost round, no diverging state, no repair."""
+"""Places and coordinator killed at random writes, over HTTPS: no lost round, no diverging state, no repair."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ownview.deploy import tls
 from ownview.deploy.coordinator import Conduct, Coordinator
+from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
@@ -74,7 +74,7 @@ class Town:
     def __init__(self, folder: Path, certificates: tuple[Path, KnownKeys]) -> None:
         self.agreed, self.homes, self.folder = agreement("fedmf"), write_homes(folder, users=2), folder / "server"
         self.certificates, self.said = certificates, list[str]()
-        self.transport = tls.TlsTransport(("127.0.0.1", 0), *certificates)
+        self.transport = HttpsTransport(("127.0.0.1", 0), *certificates)
         self.places: dict[str, Place] = {}
         self.running: dict[str, Running] = {}
         self.ending = threading.Event()
@@ -100,7 +100,7 @@ class Town:
                 coordinator.share()
             except Kill:
                 self.transport.close()
-                self.transport = tls.TlsTransport(self.transport.address, *self.certificates)
+                self.transport = HttpsTransport(self.transport.address, *self.certificates)
             else:
                 return coordinator
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,17 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from ownview.deploy import tls
 from ownview.deploy.advice import advise
 from ownview.deploy.coordinator import Conduct, Coordinator
 from ownview.deploy.envelope import Envelope, Kind
-from ownview.deploy.folders import Plan, ServerFolder
-from ownview.deploy.founding import add_places, found
+from ownview.deploy.folders import Membership, PlaceFolder, Plan, ServerFolder, create_server_folder
+from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
-from tests.deploy.lines import PATIENCE, Running, enrolled, free_port, wait_for
-from tests.deploy.world import agreement, assert_equal, replayed, write_homes, write_ratings
+from tests.deploy.lines import PATIENCE, Running, enrolled, free_port, wait_for, write_place
+from tests.deploy.world import agreement, assert_equal, replayed, write_homes
 
 ONE = ("north",)
 
@@ -32,7 +32,7 @@ ONE = ("north",)
 def test_a_client_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path) -> None:
     certificates, keys = enrolled(tmp_path / "certificates", ONE)
     homes, agreed = write_homes(tmp_path, ONE, users=3), agreement("fedrap")
-    transport = tls.TlsTransport(("127.0.0.1", 0), certificates, keys)
+    transport = HttpsTransport(("127.0.0.1", 0), certificates, keys)
     process = _started(homes["north"], transport.address, certificates)
     coordinator = Coordinator(agreed, transport, tmp_path / "server", Conduct(resend=0.2, greeting=60.0, deadline=60.0))
     for number in (1, 2, 3):
@@ -46,9 +46,9 @@ def test_a_client_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path) -
     busy = _started(homes["north"], transport.address, certificates)
     assert busy.wait(60) == 2
     assert busy.stderr is not None
-    assert busy.stderr.read().endswith("another client is at work there; stop it first\n")
+    assert busy.stderr.read().endswith("another process serves it already; see ownview deploy status\n")
     process.send_signal(signal.SIGTERM)
-    assert process.wait(60) != 0
+    assert process.wait(60) == 0
     transport.close()
     assert [one.round for one in read_log(coordinator.folder / "participants.jsonl")] == [1, 2, 3]
     place = Place(homes["north"])
@@ -75,14 +75,14 @@ class Held:
 def test_the_server_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path) -> None:
     """Once while a place has worked and not answered yet, so that its work is lost; once right after a count."""
     agreed, rounds = agreement("fedrap", room=4), 4
-    plan = Plan(transport="tls", port=free_port(), rounds=rounds)
-    server = found(tmp_path / "server", agreed, plan, Conduct(resend=0.2, least=4))
-    homes = {one.path.name: one.path for one in add_places(server, ["east", "west"])}
-    for name, home in homes.items():
-        write_ratings(home, name, 2)
+    plan = Plan(port=free_port(), rounds=rounds)
+    server = create_server_folder(tmp_path / "server", agreed, plan, Conduct(resend=0.2, least=4))
+    homes = write_homes(tmp_path, ("east", "west"), users=2)
+    for name in homes:
+        server.keys.enrol(name, write_place(server.certificates, name))
     places = {name: Held(home, 2) for name, home in homes.items()}
     places["west"].go.set()
-    running = [Running(place, plan.address, place.home / "certificates", name) for name, place in places.items()]
+    running = [Running(place, plan.address, server.certificates, name) for name, place in places.items()]
     with ExitStack() as processes:
         process = processes.enter_context(_serving(server))
         wait_for(places["east"].worked.is_set)
@@ -117,6 +117,10 @@ def _serving(server: ServerFolder) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def _started(home: Path, address: tuple[str, int], certificates: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "ownview", "client", "run", str(home), "--server", f"{address[0]}:{address[1]}"]
-    command += ["--keys", str(certificates), "--name", "north"]
+    """A place's process on its folder."""
+    folder = PlaceFolder(home)
+    if not folder.exists:
+        shutil.copytree(certificates, folder.certificates)
+        folder.keep(Membership(host=address[0], port=address[1], name="north"))
+    command = [sys.executable, "-m", "ownview", "deploy", "client", str(home)]
     return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})

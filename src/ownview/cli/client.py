@@ -1,8 +1,7 @@
-"""`ownview client`: the life of a device: train when asked, recommend at any time, tell what was sent."""
+"""`ownview client`: what a device does by itself: recommend at any time, tell what was sent."""
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
 from typing import Annotated
 
@@ -10,37 +9,15 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ownview.base.errors import SettingError
-from ownview.base.shown import one_line
 from ownview.cli.options import AsJson, print_json
 from ownview.cli.terminal import Console
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="The life of a device: run (train when asked), recommend (offline), sent (what has left).",
+    help="What a device does by itself: recommend (offline), sent (what has left). `ownview deploy client` trains.",
 )
 Home = Annotated[Path, typer.Argument(help="Folder of the device, with its users' ratings.csv.")]
-
-
-@app.command()
-def run(
-    home: Home,
-    server: Annotated[str, typer.Option("--server", help="Of the coordinator: HOST:PORT.")],
-    keys: Annotated[Path, typer.Option("--keys", help="Folder with ca.crt, NAME.crt and NAME.key.")],
-    name: Annotated[str, typer.Option("--name", help="Of the device, as its key was enrolled.")],
-) -> None:
-    """Stay, train when the coordinator asks, and connect again whenever the line breaks; Ctrl-C ends it."""
-    from ownview.deploy.home import Home as Folder  # noqa: PLC0415 - slow to import, and help does without
-    from ownview.deploy.place import Place  # noqa: PLC0415
-    from ownview.deploy.tls import attend  # noqa: PLC0415
-    from ownview.runs.lock import sole_worker  # noqa: PLC0415
-
-    host, _, port = server.rpartition(":")
-    if not host or not port.isdigit():
-        raise SettingError(f"--server {server!r}: expected HOST:PORT, such as 192.0.2.7:9440")
-    with sole_worker(Folder(home).state, busy="another client is at work there; stop it first"):
-        attend(Place(home, _say), (host, int(port)), keys, name, threading.Event(), _say)
 
 
 @app.command()
@@ -105,7 +82,3 @@ def sent(home: Home, as_json: AsJson = False) -> None:
             markup=False,
             soft_wrap=True,
         )
-
-
-def _say(line: str) -> None:
-    typer.echo(one_line(line), err=True)

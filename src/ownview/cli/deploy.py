@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ownview.base.errors import SettingError
 from ownview.base.shown import one_line
 from ownview.cli import options
 from ownview.cli.options import with_privacy, with_settings
@@ -17,27 +16,26 @@ from ownview.cli.trusting import names_a_file
 
 if TYPE_CHECKING:
     from ownview.deploy.agreement import Agreement
-    from ownview.deploy.folders import PlaceFolder, Plan, ServerFolder
+    from ownview.deploy.folders import ServerFolder
     from ownview.deploy.standing import PlaceStanding, ServerStanding
     from ownview.runs.experiment import Experiment
 
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="Federations of real devices, each with its own data: init, server, client, status, stop.",
+    help="Federations of real devices, each with its own data: folders, invitations, processes.",
 )
 Folder = Annotated[Path, typer.Argument(help="Folder of the deployment, on the server's machine.")]
 Either = Annotated[Path, typer.Argument(help="Folder of a server or of a place.")]
+DAYS = 7.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @app.command()
 def init(
     folder: Folder,
-    method: Annotated[
-        str | None, typer.Argument(help="A federated method (`ownview ls methods`).", callback=names_a_file)
-    ] = None,
-    places: Annotated[str, typer.Option("--places", help="Names of the places, as in east,north.")] = "",
+    method: Annotated[str, typer.Argument(help="A federated method (`ownview ls methods`).", callback=names_a_file)],
+    places: Annotated[str, typer.Option("--places", help="Names of places to invite, as in east,north.")] = "",
     items: Annotated[
         str, typer.Option("--items", help="What is recommended: a file with columns item,title, or a dataset.")
     ] = "goodbooks",
@@ -45,7 +43,7 @@ def init(
     rounds: Annotated[int, typer.Option("--rounds", help="Rounds of training.", min=1)] = 20,
     host: Annotated[str, typer.Option("--host", help="By which places find the server.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Of the server.", min=1, max=65535)] = 9443,
-    transport: Annotated[str, typer.Option("--transport", help="What carries messages: flower or tls.")] = "flower",
+    transport: Annotated[str, typer.Option("--transport", help="What carries messages: https.")] = "https",
     quorum: Annotated[
         float, typer.Option("--quorum", help="Share of a round's users that must answer; 1 waits for all.")
     ] = 1.0,
@@ -62,32 +60,76 @@ def init(
     plugin: options.Plugins = None,
     data_dir: options.DataDir = None,
 ) -> None:
-    """Write certificates, keys and configuration, and say what goes where. On a folder that is there, add places."""
-    from ownview.deploy.carriers import require_carrier  # noqa: PLC0415 - slow to import, and help does without
+    """Make a server's folder: certificates, agreement, configuration, and invitations for places."""
+    from ownview.deploy.carriers import require_packages  # noqa: PLC0415 - slow to import, and help does without
+
+    require_packages()
     from ownview.deploy.coordinator import Conduct  # noqa: PLC0415
-    from ownview.deploy.folders import Plan, ServerFolder  # noqa: PLC0415
-    from ownview.deploy.founding import add_places, found, require_new  # noqa: PLC0415
+    from ownview.deploy.folders import Plan, ServerFolder, create_server_folder, require_transport  # noqa: PLC0415
+    from ownview.deploy.invitations import require_new  # noqa: PLC0415
     from ownview.runs.experiment import Experiment  # noqa: PLC0415
 
+    require_transport(transport)
     names = [one.strip() for one in places.split(",") if one.strip()]
+    if not ServerFolder(folder).exists:  # else `create_server_folder` says so
+        require_new(ServerFolder(folder), names)
+    base = replace(Experiment(method=method), seed=seed, rounds=rounds)
+    experiment = with_settings(base, method, list(dict.fromkeys(plugin or ())), with_privacy(sets, privacy))
+    agreement = _agreement(experiment, items, users, data_dir, order=order, hold_out=hold_out)
+    listen = "127.0.0.1" if host in _LOOPBACK else "0.0.0.0"
+    plan = Plan.of(
+        {"transport": transport, "host": host, "port": port, "listen": listen, "rounds": experiment.rounds_needed}
+    )
+    server = create_server_folder(folder, agreement, plan, Conduct.of({"quorum": quorum, "least": least}))
+    _tell(f"{folder}: {agreement.label}, {len(agreement.items)} items, up to {users} users, {plan.rounds} rounds")
+    _tell(f"here, where port {plan.port} has to be reachable as {plan.host}, run")
+    _tell(f"    ownview deploy server {server.path}")
+    _tell(f"{server.certificates / 'ca.key'} stays here: who has it can make places of this deployment")
+    _invite(server, names, DAYS)
+
+
+@app.command()
+def invite(
+    folder: Folder,
+    places: Annotated[list[str], typer.Argument(help="Names of the places.")],
+    days: Annotated[float, typer.Option("--days", help="For which the invitation holds.", min=0.01, max=365)] = DAYS,
+) -> None:
+    """Write an invitation for each place: a file with which it can join, once."""
+    from ownview.deploy.folders import ServerFolder  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.deploy.invitations import require_new  # noqa: PLC0415
+
     server = ServerFolder(folder)
-    require_new(server, names)
-    if method is None:
-        if not server.exists:
-            raise SettingError("name a method (`ownview ls methods`), as in ownview deploy init FOLDER fedmf")
-    else:
-        base = replace(Experiment(method=method), seed=seed, rounds=rounds)
-        experiment = with_settings(base, method, list(dict.fromkeys(plugin or ())), with_privacy(sets, privacy))
-        agreement = _agreement(experiment, items, users, data_dir, order=order, hold_out=hold_out)
-        listen = "127.0.0.1" if host in _LOOPBACK else "0.0.0.0"
-        plan = Plan.of(
-            {"transport": transport, "host": host, "port": port, "listen": listen, "rounds": experiment.rounds_needed}
-        )
-        require_carrier(plan.transport)
-        server = found(folder, agreement, plan, Conduct.of({"quorum": quorum, "least": least}))
-        _tell(f"{folder}: {agreement.label}, {len(agreement.items)} items, up to {users} users, {plan.rounds} rounds")
-    added = add_places(server, names)
-    _tell_what_to_copy(server, server.plan()[0], added)
+    server.require()
+    require_new(server, places)
+    _invite(server, places, days)
+
+
+@app.command()
+def join(
+    invitation: Annotated[Path, typer.Argument(help="The invitation, a file of the server's.")],
+    folder: Annotated[Path, typer.Argument(help="Folder of the place, which is made.")],
+    wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for the server.", min=0)] = 10.0,
+) -> None:
+    """Make a place's folder: its key, made here, and its certificate, which the server signs."""
+    from ownview.deploy.carriers import require_packages  # noqa: PLC0415 - slow to import, and help does without
+
+    require_packages()
+    from ownview.deploy.https.joining import join as joined  # noqa: PLC0415
+
+    about = joined(invitation, folder, wait).membership()
+    _tell(f"{about.name}: has joined {about.host}:{about.port}; its key was made here and stays here")
+    _tell(f"put its users' ratings into {folder / 'ratings.csv'} (user,item,timestamp), and run")
+    _tell(f"    ownview deploy client {folder}")
+
+
+@app.command()
+def revoke(folder: Folder, place: Annotated[str, typer.Argument(help="Name of the place.")]) -> None:
+    """Refuse a place from now on, also on a server that is at work; its name may be invited again."""
+    from ownview.deploy.folders import ServerFolder  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.deploy.invitations import revoke as revoked  # noqa: PLC0415
+
+    revoked(ServerFolder(folder), place)
+    _tell(f"{place}: its key counts no more; `ownview deploy invite {folder} {place}` lets it join anew")
 
 
 @app.command()
@@ -117,7 +159,7 @@ def server(folder: Folder) -> None:
 @app.command()
 def client(folder: Annotated[Path, typer.Argument(help="Folder of the place, with its users' ratings.csv.")]) -> None:
     """Serve a place: train when the server asks, connect again when the line breaks; Ctrl-C ends it."""
-    from ownview.deploy.carriers import place_end, require_carrier  # noqa: PLC0415 - slow to import
+    from ownview.deploy.carriers import place_end  # noqa: PLC0415 - slow to import
     from ownview.deploy.folders import PlaceFolder  # noqa: PLC0415
     from ownview.deploy.home import Home  # noqa: PLC0415
     from ownview.deploy.place import Place  # noqa: PLC0415
@@ -125,7 +167,6 @@ def client(folder: Annotated[Path, typer.Argument(help="Folder of the place, wit
 
     found = PlaceFolder(folder)
     about = found.membership()
-    require_carrier(about.transport)
     home = Home(folder)
     with at_work_on(home.state), until_told() as stop:
         place = Place(folder, _tell)
@@ -170,15 +211,15 @@ def _agreement(
     return Agreement.of(experiment, ids, titles, users, hold_out=hold_out, order=order)
 
 
-def _tell_what_to_copy(server: ServerFolder, plan: Plan, added: list[PlaceFolder]) -> None:
-    for one in added:
-        name = one.path.name
-        _tell(f"{name}: carry {one.path} to its machine; it holds the key of {name}, so leave no copy behind")
-        _tell(f"{name}: there, put its users' ratings into {name}/ratings.csv (user,item,timestamp), and run")
-        _tell(f"    ownview deploy client {name}")
-    _tell(f"here, where port {plan.port} has to be reachable as {plan.host}, run")
-    _tell(f"    ownview deploy server {server.path}")
-    _tell(f"{server.certificates / 'ca.key'} stays here: who has it can make places of this deployment")
+def _invite(server: ServerFolder, names: list[str], days: float) -> None:
+    from ownview.deploy.invitations import invite  # noqa: PLC0415 - slow to import
+
+    for name in names:
+        file = invite(server, name, days)
+        _tell(
+            f"{name}: carry {file} to its machine, let nobody else read it, and run there, while the server is at work"
+        )
+        _tell(f"    ownview deploy join {file.name} {name}")
 
 
 def _tell_server(found: ServerStanding) -> None:

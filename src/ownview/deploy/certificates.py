@@ -1,12 +1,13 @@
-"""A private certificate authority, and the certificates that it gives a server and its places (needs cryptography).
+"""A private certificate authority: it signs its server's certificate and those of places (needs cryptography).
 
 Files of a folder, keys readable by their owner alone:
 
-    ca.crt, ca.key              the authority; its key stays with whoever enrols places
-    server.crt, server.key      of the coordinator
-    NAME.crt, NAME.key          of a place
+    ca.crt, ca.key              the authority; its key never leaves the server's machine
+    server.crt, server.key      of the server: may act as a server (serverAuth) and as nothing else
+    NAME.crt                    of a place: may act as a client (clientAuth) and as nothing else, and has no host name
+    NAME.key                    of a place, at the place alone: it is made there, and the server sees a request only
 
-A place is known by the fingerprint of its public key. What name a certificate claims is nobody's business.
+A place is known by the fingerprint of its public key. The name in its certificate is for people who read it.
 """
 
 from __future__ import annotations
@@ -18,17 +19,21 @@ from hashlib import sha256
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from ownview.base.errors import DataError
+from ownview.base.errors import DataError, MessageError
 from ownview.base.files import make_folder, write_bytes, write_secret
 
 AUTHORITY, SERVER = "ca", "server"
+LONGEST_REQUEST = 8192
+"""Bytes of a certificate request at most."""
 _CURVE = ec.SECP384R1()
 _YEARS = timedelta(days=3650)
 _CLOCKS_DIFFER = timedelta(days=1)
+_PUBLIC = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
 
 
 def write_authority(folder: Path) -> None:
@@ -38,80 +43,154 @@ def write_authority(folder: Path) -> None:
     make_folder(folder)
     key = ec.generate_private_key(_CURVE)
     name = _named("Ownview private authority")
-    builder = _builder(name, name, key.public_key()).add_extension(x509.BasicConstraints(True, 0), critical=True)
-    _write(folder, AUTHORITY, key, _usable_to_sign(builder).sign(key, hashes.SHA384()))
+    builder = _builder(name, name, key.public_key(), _YEARS)
+    builder = builder.add_extension(x509.BasicConstraints(True, 0), critical=True)
+    builder = builder.add_extension(_usage("key_cert_sign", "crl_sign"), critical=True)
+    write_key(folder / "ca.key", key)
+    write_bytes(folder / "ca.crt", _pem(builder.sign(key, hashes.SHA384())))
 
 
 def write_server(folder: Path, hosts: Sequence[str] = ("localhost", "127.0.0.1")) -> None:
     """Make server.crt and server.key, signed by the authority of the folder, for the names and addresses `hosts`."""
     key = ec.generate_private_key(_CURVE)
-    alternatives = x509.SubjectAlternativeName([_host(one) for one in hosts])
-    _sign(folder, SERVER, key, [alternatives, x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])])
+    names = x509.SubjectAlternativeName([_host(one) for one in hosts])
+    made = _signed(folder, SERVER, key.public_key(), ExtendedKeyUsageOID.SERVER_AUTH, _YEARS, names)
+    write_key(folder / "server.key", key)
+    write_bytes(folder / "server.crt", _pem(made))
 
 
-def write_place(folder: Path, name: str) -> str:
-    """Make NAME.crt and NAME.key, signed by the authority of the folder; returns the key's fingerprint."""
+def new_key() -> ec.EllipticCurvePrivateKey:
+    """A private key for a place, made where it is used."""
+    return ec.generate_private_key(_CURVE)
+
+
+def write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
+    """Write a private key that nobody but its owner may read."""
+    write_secret(file, key_pem(key))
+
+
+def read_key(file: Path) -> ec.EllipticCurvePrivateKey:
+    """A private key from a file."""
+    try:
+        key = serialization.load_pem_private_key(file.read_bytes(), None)
+    except (OSError, ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise DataError(f"{file}: no private key ({error}); expected one as PEM") from error
+    if not isinstance(key, ec.EllipticCurvePrivateKey):
+        raise DataError(f"{file}: expected a key on an elliptic curve")
+    return key
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """A private key as PEM, not encrypted."""
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+
+
+def certificate_request(name: str, key: ec.EllipticCurvePrivateKey) -> bytes:
+    """A request (PEM) for a certificate of this key; it proves that whoever asks has the key, and holds no secret."""
+    builder = x509.CertificateSigningRequestBuilder().subject_name(_named(name))
+    return builder.sign(key, hashes.SHA384()).public_bytes(serialization.Encoding.PEM)
+
+
+def sign_request(folder: Path, name: str, request: bytes, valid: timedelta = _YEARS) -> bytes:
+    """A client's certificate (PEM) for the key of a request, signed by the authority of a folder.
+
+    Nothing of the request but its key is taken over: name and uses are the signer's decision.
+
+    Args:
+        folder: with ca.crt and ca.key.
+        name: that the certificate gets.
+        request: PEM, at most `LONGEST_REQUEST` bytes.
+        valid: how long from now.
+
+    Raises:
+        MessageError: it is no request, its key is of another kind, or its sender does not have the key.
+    """
     require_place_name(name)
-    key = ec.generate_private_key(_CURVE)
-    # A place is a server to its own helpers (Flower asks for that), and a client to the coordinator.
-    uses = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH])
-    local = x509.SubjectAlternativeName([_host("localhost"), _host("127.0.0.1")])
-    _sign(folder, name, key, [uses, local])
-    return fingerprint((folder / f"{name}.crt").read_bytes())
+    try:
+        read = x509.load_pem_x509_csr(request[:LONGEST_REQUEST])
+        key = read.public_key()
+        proven = read.is_signature_valid
+    except (ValueError, TypeError, UnsupportedAlgorithm) as error:
+        raise MessageError(f"no certificate request ({error}); expected one as PEM") from error
+    if not isinstance(key, ec.EllipticCurvePublicKey) or key.curve.name != _CURVE.name or not proven:
+        raise MessageError(f"a certificate request without a key on {_CURVE.name} that its sender has")
+    return _pem(_signed(folder, name, key, ExtendedKeyUsageOID.CLIENT_AUTH, valid))
 
 
 def require_place_name(name: str) -> None:
     """Refuse a name that no place can have."""
-    if name in (AUTHORITY, SERVER) or not name or not all(one.isalnum() or one in "-_." for one in name):
-        raise DataError(f"place {name!r}: expected letters, digits, '-', '_' or '.', and neither 'ca' nor 'server'")
+    if (
+        name in (AUTHORITY, SERVER)
+        or not 0 < len(name) <= 64
+        or name.startswith(".")
+        or not all(one.isascii() and (one.isalnum() or one in "-_.") for one in name)
+    ):
+        raise DataError(
+            f"place {name[:80]!r}: expected at most 64 letters, digits, '-', '_' or '.', not '.' first, and neither "
+            "'ca' nor 'server'"
+        )
 
 
 def fingerprint(certificate: bytes) -> str:
     """SHA-256 of a certificate's public key, in hex; the certificate as PEM or DER."""
+    return sha256(_read(certificate).public_key().public_bytes(*_PUBLIC)).hexdigest()
+
+
+def serial_number(certificate: bytes) -> str:
+    """The serial number of a certificate, in hex; the certificate as PEM or DER."""
+    return f"{_read(certificate).serial_number:x}"
+
+
+def _read(certificate: bytes) -> x509.Certificate:
     pem = certificate.lstrip().startswith(b"-----")
-    read = x509.load_pem_x509_certificate if pem else x509.load_der_x509_certificate
-    return key_fingerprint(read(certificate).public_key().public_bytes(*_PUBLIC))
+    return (x509.load_pem_x509_certificate if pem else x509.load_der_x509_certificate)(certificate)
 
 
-def key_fingerprint(public_key: bytes) -> str:
-    """SHA-256 of a public key as DER (SubjectPublicKeyInfo), in hex."""
-    return sha256(public_key).hexdigest()
-
-
-_PUBLIC = serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
-
-
-def _sign(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, extensions: Sequence[x509.ExtensionType]) -> None:
+def _signed(
+    folder: Path,
+    name: str,
+    key: ec.EllipticCurvePublicKey,
+    use: x509.ObjectIdentifier,
+    valid: timedelta,
+    *more: x509.ExtensionType,
+) -> x509.Certificate:
+    """A certificate with one use, which programs that check certificates must heed."""
     try:
         authority = x509.load_pem_x509_certificate((folder / "ca.crt").read_bytes())
-        signer = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), None)
     except FileNotFoundError as error:
         raise DataError(f"{folder}: has no certificate authority; expected ca.crt and ca.key") from error
-    if not isinstance(signer, ec.EllipticCurvePrivateKey):
-        raise DataError(f"{folder / 'ca.key'}: expected a key on an elliptic curve")
-    builder = _builder(_named(name), authority.subject, key.public_key())
+    signer = read_key(folder / "ca.key")
+    builder = _builder(_named(name), authority.subject, key, valid)
     builder = builder.add_extension(x509.BasicConstraints(False, None), critical=True)
-    issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key())
-    for one in (issuer, *extensions):
+    builder = builder.add_extension(_usage("digital_signature"), critical=True)
+    builder = builder.add_extension(x509.ExtendedKeyUsage([use]), critical=True)
+    for one in (x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), *more):
         builder = builder.add_extension(one, critical=False)
-    _write(folder, name, key, builder.sign(signer, hashes.SHA384()))
+    return builder.sign(signer, hashes.SHA384())
 
 
-def _builder(name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey) -> x509.CertificateBuilder:
+def _builder(
+    name: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicKey, valid: timedelta
+) -> x509.CertificateBuilder:
     now = datetime.now(UTC)
     return (
         x509.CertificateBuilder(issuer, name, key, x509.random_serial_number())
         .not_valid_before(now - _CLOCKS_DIFFER)
-        .not_valid_after(now + _YEARS)
+        .not_valid_after(now + valid)
         .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
 
-def _usable_to_sign(builder: x509.CertificateBuilder) -> x509.CertificateBuilder:
-    signs = dict.fromkeys(("key_cert_sign", "crl_sign"), True)
-    others = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
-    usage = x509.KeyUsage(**signs, **dict.fromkeys((*others, "encipher_only", "decipher_only"), False))
-    return builder.add_extension(usage, critical=True)
+_USAGES = (
+    "digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement",
+    "key_cert_sign", "crl_sign", "encipher_only", "decipher_only",
+)  # fmt: skip
+
+
+def _usage(*names: str) -> x509.KeyUsage:
+    return x509.KeyUsage(**{one: one in names for one in _USAGES})
 
 
 def _named(name: str) -> x509.Name:
@@ -125,9 +204,5 @@ def _host(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _write(folder: Path, name: str, key: ec.EllipticCurvePrivateKey, certificate: x509.Certificate) -> None:
-    encoded = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    write_secret(folder / f"{name}.key", encoded)
-    write_bytes(folder / f"{name}.crt", certificate.public_bytes(serialization.Encoding.PEM))
+def _pem(certificate: x509.Certificate) -> bytes:
+    return certificate.public_bytes(serialization.Encoding.PEM)
