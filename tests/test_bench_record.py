@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from ownview.evaluation.protocol import HONEST
 from ownview.studies.bench.renaming import as_called_now
-from ownview.studies.bench.results import _still, read_all
+from ownview.studies.bench.results import _still, outdated, read_all
 from ownview.studies.bench.suite import load_suite, part_of, plan
 
 RESULTS = Path(__file__).resolve().parents[1] / "results"
@@ -41,10 +42,25 @@ def test_runs_from_before_a_setting_came_keep_their_place_in_the_record() -> Non
     names = {one.folder.name for one in whole}
     mine = [one for one in read_all(RESULTS)["papers"]["runs"] if one["method"] in ("fedem", "popularity")]
     before = [one for one in mine if one["data"] == "ml-100k"]
-    assert {one["run"] for one in as_called_now(before, whole)} == names
+    assert {one["run"] for one in as_called_now(before, whole, {})} == names
     other = {**before[-1], "run": "other", "experiment": {**before[-1]["experiment"], "settings": {"alpha": 7.0}}}
-    assert as_called_now([other], whole) == [other], "made with other settings"
-    assert as_called_now([{**other, "method": "gone"}], whole)[0]["run"] == "other"
+    assert as_called_now([other], whole, {}) == [other], "made with other settings"
+    assert as_called_now([{**other, "method": "gone"}], whole, {})[0]["run"] == "other"
+
+
+def test_runs_of_a_protocol_that_means_something_else_now_are_not_what_is_asked_for() -> None:
+    """Settings of next-sitting were once chosen on questions of its own pooled tests."""
+    whole = plan(part_of(load_suite("best"), ["popularity"], ["ml-100k"]), Path())
+    planned = next(one for one in whole if one.protocol == "next-sitting")
+    made: dict[str, Any] = {"run": "older", "data": planned.data, "protocol": planned.protocol, "seed": planned.seed}
+    made |= {"method": "popularity", "rounds": 1}
+    made |= {"experiment": {"method": "popularity", "settings": {}, "plugins": [], "federation": {}}}
+    now = planned.experiment.protocol.plain()
+    assert as_called_now([made], whole, {"next-sitting": now})[0]["run"] == planned.folder.name
+    before = {name: value for name, value in now.items() if name != "validation_until"} | {"validation_from": 0.7}
+    assert as_called_now([made], whole, {"next-sitting": before}) == [made]
+    assert outdated({"next-sitting": before, "honest": HONEST.plain()}) == ["next-sitting"]
+    assert outdated({"next-sitting": now}) == []
 
 
 def test_blends_from_before_a_setting_came_keep_their_place_too() -> None:
@@ -54,10 +70,10 @@ def test_blends_from_before_a_setting_came_keep_their_place_too() -> None:
     (known,) = [one for one in mine if one["data"] == "ml-1m"]
     older = {name: value for name, value in known["experiment"]["settings"].items() if name != "weights"}
     before = {**known, "run": "older", "experiment": {**known["experiment"], "settings": older}}
-    assert as_called_now([before], whole)[0]["run"] == planned.folder.name
+    assert as_called_now([before], whole, {})[0]["run"] == planned.folder.name
     parts = [*older["parts"][:-1], "fednext @another-run"]
     other = {**before, "experiment": {**known["experiment"], "settings": {**older, "parts": parts}}}
-    assert as_called_now([other], whole) == [other], "of other runs"
+    assert as_called_now([other], whole, {}) == [other], "of other runs"
 
 
 def test_blends_of_runs_that_have_another_name_now_keep_their_place() -> None:
@@ -78,7 +94,7 @@ def test_blends_of_runs_that_have_another_name_now_keep_their_place() -> None:
     before = [*settings["parts"][:-1], "sasrec heads=2 @sasrec-earlier"]
     older = {**blend, "run": "blend-earlier"}
     older["experiment"] = {**blend["experiment"], "settings": {**settings, "parts": before}}
-    *_, found = as_called_now([older, *parts], whole)[::-1]
+    *_, found = as_called_now([older, *parts], whole, {})[::-1]
     assert found["run"] == planned.folder.name
     assert list(found["experiment"]["settings"]["parts"]) == list(settings["parts"])
-    assert as_called_now([older], whole) == [older], "nothing is known of the run that it blends"
+    assert as_called_now([older], whole, {}) == [older], "nothing is known of the run that it blends"

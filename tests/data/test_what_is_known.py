@@ -42,6 +42,17 @@ def test_a_client_knows_training_alone() -> None:
     assert split.timeline.now.tolist() == [20, 20], "a round has one moment for everybody"
 
 
+def test_the_validation_item_is_no_candidate_although_no_client_knows_it_unless_the_protocol_says_so() -> None:
+    """`honest` as it is defined and recorded; with hides=known it is a candidate, and hidden where it is known."""
+    split = held_out(build(ROWS))
+    assert [hidden for _, _, hidden in lists(split, split.test)] == [["p", "q", "s"], ["q", "r"]]
+    split = held_out(build(ROWS), hides="known")
+    assert lists(split, split.test) == [[["q", "s"], ["r"], ["q", "s"]], [["q"], ["p"], ["q"]]]
+    assert lists(split, split.validation) == lists(held_out(build(ROWS)), held_out(build(ROWS)).validation)
+    split = held_out(build(ROWS), hides="known", knows_validation=True)
+    assert [hidden for _, _, hidden in lists(split, split.test)] == [["p", "q", "s"], ["q", "r"]]
+
+
 def test_a_client_may_know_validation_at_test() -> None:
     split = held_out(build(ROWS), knows_validation=True)
     assert [known for known, _, _ in lists(split, split.validation)] == [["q", "s"], ["q"]]

@@ -13,6 +13,7 @@ from torch import Tensor
 from ownview import (
     Adam,
     Constant,
+    FedEASE,
     FedMF,
     Method,
     Param,
@@ -265,6 +266,18 @@ def test_a_loss_that_fails_is_named_in_both_engines(engine: str, who: str) -> No
     one = federation(BadLoss(), small_world(), engine=engine)
     with pytest.raises(TrainingError, match=rf"fedmf failed .*{who}"):
         one.round(1)
+
+
+@dataclass(frozen=True)
+class SumsThenRewrites(FedEASE):
+    def server(self, world: World) -> Server:
+        return replace(super().server(world), after=lambda shared, draw: {})
+
+
+def test_a_step_after_the_mean_is_refused_where_there_is_no_mean() -> None:
+    """It was accepted and never carried out."""
+    with pytest.raises(SettingError, match=r"`after` follows a mean, and this server adds up sums; expected the step"):
+        federation(SumsThenRewrites(), small_world())
 
 
 @dataclass(frozen=True)

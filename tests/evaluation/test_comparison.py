@@ -33,38 +33,25 @@ def _row(*seeds: npt.ArrayLike, asked: tuple[str, ...] = ("same",)) -> UserValue
 def test_a_small_case_by_hand() -> None:
     """Differences 3, -1, 2, 0, 4 tenths: mean 1.6, squares about it 1.96 + 6.76 + 0.16 + 2.56 + 5.76, variance 4.3.
 
-    Ranks of 3, 1, 2, 4 (the nought left out) are 3, 1, 2, 4: W+ = 9, W- = 1, so r = 8 / 10. Of the 16 sign patterns
-    W- <= 1 in two (none, or the rank 1), so the exact two-sided p is 4 / 16.
+    Ranks of 3, 1, 2, 4 (the nought left out) are 3, 1, 2, 4: W+ = 9, W- = 1, so r = 8 / 10.
     """
     test = paired_test(np.array([0.4, 0.0, 0.5, 0.1, 0.9]), np.array([0.1, 0.1, 0.3, 0.1, 0.5]))
     assert test.difference == pytest.approx(0.16)
     assert test.effect == pytest.approx(1.6 / math.sqrt(4.3))
     assert test.rank_effect == pytest.approx(0.8)
-    assert test.p == pytest.approx(0.25)
     assert test.users == 5
     assert test.low < 0.16 < test.high
 
 
-def test_p_agrees_with_scipy_and_the_effect_with_its_statistic() -> None:
+def test_effects_agree_with_the_statistics_of_scipy() -> None:
     random = np.random.default_rng(0)
     ours, theirs = random.choice([0.0, 0.3, 0.6, 1.0], size=(2, 300))
     expected = stats.wilcoxon(ours, theirs, zero_method="wilcox", alternative="greater")
     moved = int((ours != theirs).sum())
     test = paired_test(ours, theirs)
-    assert test.p == pytest.approx(stats.wilcoxon(ours, theirs).pvalue)
     assert test.rank_effect == pytest.approx(2 * expected.statistic / (moved * (moved + 1) / 2) - 1)
     t = stats.ttest_rel(ours, theirs).statistic
     assert test.effect == pytest.approx(t / math.sqrt(300)), "d_z is the paired t over the root of the users"
-
-
-@pytest.mark.parametrize("users", [1, 2, 5, 9, 14, 40, 60])
-@pytest.mark.parametrize("choices", [2, 3, 1000])
-def test_p_of_few_users_agrees_with_scipy_with_shared_ranks_and_without(users: int, choices: int) -> None:
-    random = np.random.default_rng(users)
-    difference = random.integers(1, choices, size=users) * random.choice([-1.0, 1.0], size=users)
-    assert paired_test(difference / 1000, np.zeros(users)).p == pytest.approx(
-        stats.wilcoxon(difference).pvalue, abs=1e-12
-    )
 
 
 def test_rounding_in_the_mean_over_seeds_makes_no_difference() -> None:
@@ -72,7 +59,7 @@ def test_rounding_in_the_mean_over_seeds_makes_no_difference() -> None:
     same = np.array([0.3, 1.0, 0.1 * 7])
     assert (thirds != same).any()
     test = paired_test(thirds, same)
-    assert (test.p, test.rank_effect, test.effect, test.difference) == (1.0, 0.0, 0.0, 0.0)
+    assert (test.rank_effect, test.effect, test.difference) == (0.0, 0.0, 0.0)
 
 
 def test_an_equal_shift_of_everybody_has_no_standard_deviation() -> None:
@@ -94,14 +81,12 @@ def test_turning_the_pair_round_turns_the_signs_and_the_order_of_users_is_nothin
     ours, theirs = np.array(pairs, dtype=float).T
     there, back = paired_test(ours, theirs), paired_test(theirs, ours)
     assert there.difference == pytest.approx(-back.difference)
-    assert there.p == pytest.approx(back.p)
     assert there.rank_effect == pytest.approx(-back.rank_effect)
     assert (there.low, there.high) == pytest.approx((-back.high, -back.low))
     assert -1 <= there.rank_effect <= 1
-    assert 0 <= there.p <= 1
     order = np.random.default_rng(len(pairs)).permutation(len(pairs))
     again = paired_test(ours[order], theirs[order])
-    assert (again.p, again.rank_effect) == pytest.approx((there.p, there.rank_effect))
+    assert again.rank_effect == pytest.approx(there.rank_effect)
 
 
 def test_marks() -> None:
@@ -123,20 +108,23 @@ def test_marks() -> None:
     assert found["others"].p_corrected is None
     worse = found["worse"]
     assert worse.against_best is not None
-    assert worse.p_corrected == pytest.approx(0.5 / (FLIPS + 1)), "one column: as the turned signs say"
+    assert worse.p_corrected == pytest.approx(0.5 / (FLIPS + 1)), "one column: as the flipped signs say"
     assert worse.to_dict()["mark"] == "worse"
 
 
-def test_a_row_is_not_told_apart_where_ranks_and_mean_disagree() -> None:
-    """70 of 90 users are served a little better by `few`, 20 much worse: the mean favours `many`, the ranks do not."""
+def test_the_mean_decides_where_ranks_and_mean_disagree() -> None:
+    """70 of 90 users are served a little better by `few`, 20 much worse: the mean favours `many`, the ranks do not.
+
+    The figure of the table is the mean, so the mark is about the mean; the ranks stand beside it as an effect size.
+    """
     few = _row(np.concatenate([np.full(70, 0.52), np.full(20, 0.1)]) + np.arange(90) * 1e-6)
     many = _row(np.full(90, 0.5))
     row = compare_rows({"few": few, "many": many})[0]
     assert row.against_best is not None
     assert row.p_corrected is not None
-    assert row.p_corrected < 0.01, "the mean alone would tell them apart"
+    assert row.p_corrected < 0.01
     assert row.against_best.rank_effect == pytest.approx((70 * 71 / 2 - (4095 - 70 * 71 / 2)) / 4095, abs=0.01)
-    assert row.mark is Mark.LEVEL
+    assert row.mark is Mark.WORSE
 
 
 def test_the_correction_is_over_the_whole_table() -> None:

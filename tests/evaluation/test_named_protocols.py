@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from tests.questions import single
 
 from ownview.base.errors import OwnviewError, SettingError
 from ownview.data import Interactions
+from ownview.data.causal_splits import moment_at
 from ownview.evaluation.protocol import (
     CUTS,
     HONEST,
@@ -30,7 +33,8 @@ def differs(one: Protocol) -> dict[str, object]:
 
 def test_the_named_protocols_differ_from_honest_in_what_is_documented() -> None:
     assert differs(NEXT_SITTING) == {
-        "name": "next-sitting", "split": "next-sitting", "validation_from": 0.7, "test_from": 0.8,
+        "name": "next-sitting", "split": "next-sitting", "validation_from": 0.4, "validation_until": 0.5,
+        "test_from": 0.8,
     }  # fmt: skip
     assert differs(HONEST_TIME) == {"name": "honest-time", "split": "global-time"}
     assert differs(NEW_USERS) == {"name": "new-users", "split": "new-users"}
@@ -48,7 +52,9 @@ def test_a_cut_is_named_and_validates_a_tenth_earlier() -> None:
     assert protocol("next-sitting@0.50") == half
     assert protocol("next-sitting@0.8") is NEXT_SITTING
     assert [at_cut(share).test_from for share in CUTS] == list(CUTS)
-    assert [round(at_cut(share).test_from - at_cut(share).validation_from, 9) for share in CUTS] == [0.1] * len(CUTS)
+    assert {(at_cut(share).validation_from, at_cut(share).validation_until) for share in CUTS} == {(0.4, 0.5)}
+    early = at_cut(0.3)
+    assert (early.validation_from, early.validation_until, early.test_from) == (0.2, 0.3, 0.3)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +86,12 @@ def test_a_name_that_is_none_is_refused_in_one_line(name: str, message: str) -> 
         ({"base": "new-users", "newcomers": 0.6}, "newcomers=0.6: expected a number above 0 and at most 0.5"),
         ({"base": "new-users", "candidates": 9}, "candidates=9: split new-users ranks all items; expected 0"),
         ({"base": "next-sitting", "candidates": 9}, "candidates=9: split next-sitting ranks all items; expected 0"),
-        ({"base": "next-sitting", "test_from": 0.7}, "test_from=0.7: expected more than validation_from"),
+        ({"base": "next-sitting", "test_from": 0.4}, "test_from=0.4: expected more than validation_from"),
+        ({"base": "next-sitting", "test_from": 0.45}, "validation_until=0.5: expected 0, or more than validation_from"),
+        (
+            {"base": "honest-time", "validation_until": 0.85},
+            "validation_until=0.85: split global-time does not have it",
+        ),
         ({"base": "next-sitting", "pause_days": 0.0}, "pause_days=0.0: expected a number above 0"),
         ({"base": "next-sitting", "relevant": "last"}, "relevant='last': expected one of all, first"),
         ({"knows": "everything"}, "knows='everything': expected one of training, training and validation"),
@@ -133,3 +144,33 @@ def test_splits_at_a_moment_drop_nobody_by_number() -> None:
     data = Interactions.from_rows("rows", users, items, timestamp=np.array([*range(8), 0]) * 86_400 * 3)
     for one in (NEXT_SITTING, HONEST_TIME):
         assert one.prepare(data, papers_filter=10).data.users.tolist() == ["a", "once"]
+
+
+@pytest.mark.realdata
+def test_validation_asks_nothing_that_a_pooled_test_asks(real_data: Callable[[str], Interactions]) -> None:
+    """Whatever validation sees lies before the first cut, and every test asks for what comes after it.
+
+    Before, all 511 validation questions of one cut of ml-1m were test questions of the cut before.
+    """
+    data = real_data("ml-100k")
+    assert data.timestamp is not None
+    first = moment_at(data, CUTS[0], "next-sitting")
+    chosen_by = set()
+    for share in CUTS:
+        split = at_cut(share).prepare(data)
+        assert split.earlier is not None
+        asked, earlier = split.test, split.earlier
+        assert earlier.data.timestamp is not None
+        assert asked.when is not None
+        assert split.validation.when is not None
+        assert split.validation.when[split.validation.users].max() < first <= asked.when[asked.users].min()
+        assert earlier.data.timestamp.max() < first
+        users, items = earlier.data.users, earlier.items_of(split.validation)
+        chosen_by.add(
+            frozenset(
+                (str(users[user]), str(items[item]))
+                for user in split.validation.users.tolist()
+                for item in split.validation.answers(user)
+            )
+        )
+    assert len(chosen_by) == 1, "all cuts choose by the same questions"

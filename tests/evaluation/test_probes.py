@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,9 @@ from tests.outcome import Outcome
 from ownview.base.randomness import derive
 from ownview.data import Interactions
 from ownview.data.catalog import min_interactions
+from ownview.data.causal_splits import next_sitting
 from ownview.data.negatives import NegativeSampler
+from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.evaluation.findings import selection_mark
 from ownview.evaluation.probes import _NegativeCounts, answers_probe, audit, duplicate_probe, leak_probe, time_probe
@@ -111,6 +114,40 @@ def test_the_answers_probe_tells_where_one_item_decides(users: int, fires: bool)
     assert (
         f"one item is the answer for 50.0% of the users that are asked ({users // 2} of {users})" in found.sentence
     ) is fires
+
+
+def test_the_duplicate_probe_counts_pairs_and_not_users() -> None:
+    """Of four users with two answers each, one answer of the first is trained on: an eighth, not a quarter."""
+    split = HONEST.prepare(_data(users=4))
+    answers = [other for user in range(4) for other in _never_had(split, user)]
+    answers[0] = int(split.train.of(0)[0])
+    several = Ragged.from_pairs(np.repeat(np.arange(4), 2), np.array(answers), 4)
+    found = duplicate_probe(replace(split, test=replace(split.test, relevant=several)))
+    assert found.values == {"share": 1 / 8, "pairs": 1, "users": 1}
+    assert "12.5% of the held-out pairs" in found.sentence
+
+
+def _never_had(split: Split, user: int) -> list[int]:
+    had = set(split.known_items().of(user).tolist())
+    return [item for item in range(split.num_items) if item not in had][:2]
+
+
+def test_items_met_after_the_cut_are_answers_of_their_own() -> None:
+    """Twenty people come back to the first item of the catalogue, twenty to one that nobody had before.
+
+    The position of the latter is the first beyond the catalogue. The probe took it modulo the catalogue for the first
+    item, and said that all forty have one answer.
+    """
+    day, rows = 86_400, [("first", "old", 0)]
+    rows += [(f"u{k}", f"{k} had {place}", place) for k in range(40) for place in range(3)]
+    rows += [(f"u{k}", "old" if k < 20 else "new", 30) for k in range(40)]
+    users, items, times = zip(*rows, strict=True)
+    data = Interactions.from_rows("later", np.array(users), np.array(items), timestamp=np.array(times) * day)
+    split = next_sitting(data, moment=20 * day, pause=day, fewest=3, relevant="all", ties="hash", seed=0)
+    assert sorted(set(split.test.relevant.values.tolist())) == [0, split.num_items]
+    found = answers_probe(split)
+    assert found.values == {"share": 0.5, "users": 20}
+    assert "(20 of 40)" in found.sentence
 
 
 @pytest.mark.parametrize(("times", "share", "fires"), [("real", 0.0, False), ("tied", 1.0, True), ("none", 1.0, True)])

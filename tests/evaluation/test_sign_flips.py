@@ -1,4 +1,4 @@
-"""P values against the best: exact where all signs can be counted, and simulated tables of equal and unequal rows."""
+"""P values of pairs of rows: exact where all signs can be counted, and simulated tables of equal and unequal rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from ownview.evaluation.sign_flips import FLIPS, holm_over_columns, p_against_best
+from ownview.evaluation.sign_flips import FLIPS, holm_over_columns, p_between
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,7 +35,7 @@ def test_two_rows_are_the_sign_flip_test_of_the_mean() -> None:
     difference = np.array([9.0, 8, -1, 7, 6, -5, 4, 3, 2]) / 10
     patterns = np.array(list(product([-1, 1], repeat=9))) @ np.abs(difference)
     exact = _beyond(np.abs(patterns), difference.sum())
-    found = p_against_best(np.stack([difference, np.zeros(9)], axis=1), 0, flips=20000)
+    found = p_between(np.stack([difference, np.zeros(9)], axis=1), 0, flips=20000)[0]
     assert found[0] == 1
     assert found[1] == pytest.approx(exact, abs=4 * np.sqrt(exact / 20000))
 
@@ -53,25 +53,40 @@ def test_three_rows_by_counting_all_signs() -> None:
         last_pair.append(abs(_t(turned, best, second)))
     exact = _beyond(np.array(all_pairs), _t(values, best, first))
     exact_too = max(exact, _beyond(np.array(last_pair), _t(values, best, second)))
-    found = p_against_best(values, best, flips=20000)
+    found = p_between(values, best, flips=20000)[best]
     assert found[[first, second]] == pytest.approx([exact, exact_too], abs=0.015)
     assert 0.01 < exact < exact_too < 0.6
+
+
+def test_pairs_without_the_best_have_all_pairs_to_beat_and_p_is_symmetric() -> None:
+    """Both ends of the same pair of lower rows, by counting all signs of eight units."""
+    values = np.random.default_rng(5).random((8, 4)) * [1.2, 1.0, 0.6, 0.3]
+    best = _best(values)
+    one, other = (row for row in range(4) if row not in (best, int(values.mean(axis=0).argmin())))
+    largest = [
+        max(abs(_t(values * np.array(signs)[:, None], *pair)) for pair in combinations(range(4), 2))
+        for signs in product([-1, 1], repeat=8)
+    ]
+    found = p_between(values, best, flips=20000)
+    assert found[one, other] == pytest.approx(_beyond(np.array(largest), abs(_t(values, one, other))), abs=0.015)
+    assert np.array_equal(found, found.T)
+    assert (np.diag(found) == 1).all()
 
 
 def test_equal_seeds_give_equal_p_and_the_order_of_rows_is_nothing() -> None:
     values = np.random.default_rng(1).random((60, 4))
     best = _best(values)
-    found = p_against_best(values, best)
-    assert np.array_equal(found, p_against_best(values, best))
-    assert not np.array_equal(found, p_against_best(values, best, seed=1))
+    found = p_between(values, best)
+    assert np.array_equal(found, p_between(values, best))
+    assert not np.array_equal(found, p_between(values, best, seed=1))
     turned = values[:, ::-1]
-    assert np.allclose(p_against_best(turned, 3 - best)[::-1], found)
+    assert np.allclose(p_between(turned, 3 - best)[::-1, ::-1], found)
 
 
 def test_rows_that_are_the_same_are_not_told_apart_and_clear_ones_are() -> None:
     base = np.random.default_rng(2).random(200)
-    assert p_against_best(np.stack([base, base, base], axis=1), 0).tolist() == [1, 1, 1]
-    p = p_against_best(np.stack([base, base, base / 2], axis=1), 0)
+    assert (p_between(np.stack([base, base, base], axis=1), 0) == 1).all()
+    p = p_between(np.stack([base, base, base / 2], axis=1), 0)[0]
     assert p[:2].tolist() == [1, 1]
     assert p[2] == pytest.approx(0.5 / (FLIPS + 1))
 
@@ -82,8 +97,8 @@ def test_rows_that_are_clearly_worse_do_not_hide_the_others() -> None:
     base = random.random(300)
     near = base - 0.03 + 0.15 * random.normal(size=300)
     far = 0.02 * random.random((300, 8))
-    together = p_against_best(np.column_stack([base, near, far]), 0)
-    alone = p_against_best(np.column_stack([base, near]), 0)
+    together = p_between(np.column_stack([base, near, far]), 0)[0]
+    alone = p_between(np.column_stack([base, near]), 0)[0]
     assert together[1] == pytest.approx(alone[1], abs=0.01)
     assert 0.005 < alone[1] < 0.2
     assert (together[2:] < 0.001).all()
@@ -98,12 +113,12 @@ def _hits(random: np.random.Generator, chances: list[float], users: int, alike: 
 
 
 def _wrong(rows: int, tables: int, chance: float, users: int, alike: float) -> float:
-    """Share of tables of equal rows in which any row is told apart from the best."""
+    """Share of tables of equal rows in which any two rows are told apart."""
     random = np.random.default_rng(rows)
     found = 0
     for _ in range(tables):
         values = _hits(random, [chance] * rows, users, alike)
-        found += bool((p_against_best(values, _best(values), flips=1000) < 0.05).any())
+        found += bool((p_between(values, _best(values), flips=1000) < 0.05).any())
     return found / tables
 
 
@@ -130,7 +145,7 @@ def test_a_difference_between_two_rows_is_seen_as_often_as_by_wilcoxons_test() -
     flips = wilcoxon = 0
     for _ in range(200):
         values = _hits(random, [0.12, 0.1], 943, 0.9)
-        flips += bool(p_against_best(values, _best(values), flips=1000).min() < 0.05)
+        flips += bool(p_between(values, _best(values), flips=1000).min() < 0.05)
         wilcoxon += bool(stats.wilcoxon(values[:, 0], values[:, 1]).pvalue < 0.05)
     assert wilcoxon > 80
     assert abs(flips - wilcoxon) <= 10

@@ -24,6 +24,8 @@ class Question:
         when: [n] the time of the first right answer, which no model is told; None without times.
         strangers: ids of the n users where they never took part in training; None where they are those of the split.
         open: whether nothing is right: everybody is asked for a list, and nobody can measure it.
+        earlier: whether it is for the model of `Split.earlier`, which trained on less: its positions are of that split,
+            and the model that is tested may have trained on the answers.
     """
 
     relevant: Ragged
@@ -33,6 +35,7 @@ class Question:
     when: IntArray | None = None
     strangers: IdArray | None = None
     open: bool = False
+    earlier: bool = False
 
     @property
     def users(self) -> IntArray:

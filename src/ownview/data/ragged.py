@@ -94,6 +94,15 @@ class Ragged:
         offsets = torch.cat([self.offsets[:1], lengths.cumsum(0)])
         return Ragged(offsets, self.values[torch.repeat_interleave(kept, self.lengths)])
 
+    def same_items(self, other: Ragged) -> bool:
+        """Whether every user's list holds the same values as in `other`, each as often, in whatever order."""
+        if not torch.equal(self.offsets, other.offsets):
+            return False
+        owner = torch.repeat_interleave(torch.arange(len(self), device=self.values.device), self.lengths)
+        span = 1 + max((int(one.values.max()) for one in (self, other) if len(one.values)), default=0)
+        mine, theirs = ((owner * span + one.values).sort().values for one in (self, other))
+        return torch.equal(mine, theirs)
+
     def with_values(self, values: IntArray) -> Ragged:
         """Lists of the same lengths that hold other values: [total], user after user."""
         return Ragged(self.offsets, torch.from_numpy(values))

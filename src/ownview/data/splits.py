@@ -86,9 +86,18 @@ class Split:
 
 
 def leave_one_out(
-    data: Interactions, *, ties: str, untimed: str, seed: int, knows_validation: bool = False, moment: str = "last item"
+    data: Interactions,
+    *,
+    ties: str,
+    untimed: str,
+    seed: int,
+    knows_validation: bool = False,
+    moment: str = "last item",
+    hides: str = "earlier",
 ) -> Split:
     """Per user the latest row is the test item, the second latest the validation item, the rest trains.
+
+    A client that does not know its validation item at test is asked for the item after the next one.
 
     Args:
         data: every user has at least `FEWEST` rows.
@@ -99,6 +108,8 @@ def leave_one_out(
         knows_validation: whether a client knows its validation item when test is asked.
         moment: "last item" where a client takes the time of its last known item for now when it is asked, "asked" where
             it knows the time of the held-out item.
+        hides: what is no candidate at test: "earlier", all other items of the user, the validation item included
+            whether its client knows it or not; or what its client has "known".
     """
     order, known, notes = by_time(data, ties=ties, untimed=untimed, seed=seed)
     last = data.offsets[1:] - 1
@@ -109,14 +120,15 @@ def leave_one_out(
     knows[validation_row] = knows_validation
     asked = (validation_row, test_row) if moment == "asked" else (None, None)
     train, timeline = training(data, order, trains)
+    had = knows if hides == "known" else ~_marked(data, test_row)
     questions = [
         Question(
             Ragged.from_pairs(data.user[row], data.item[row], data.num_users),
             known_by(data, order, mask, now),
-            distinct_rows(data, trains if row is validation_row else ~_marked(data, test_row)),
+            distinct_rows(data, hidden),
             when=None if data.timestamp is None else data.timestamp[row],
         )
-        for row, mask, now in ((validation_row, trains, asked[0]), (test_row, knows, asked[1]))
+        for row, mask, hidden, now in ((validation_row, trains, trains, asked[0]), (test_row, knows, had, asked[1]))
     ]
     return Split(data, train, timeline, questions[0], questions[1], known, notes)
 

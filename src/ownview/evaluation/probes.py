@@ -131,28 +131,32 @@ def leak_probe(
 
 
 def duplicate_probe(split: Split) -> Finding:
-    """Share of test pairs that stand in training too."""
+    """Share of test pairs (a user and one right answer) that stand in training too."""
     if split.test.strangers is not None:
         return Finding("duplicates", False, "nothing of the users that are asked is trained on", {"share": 0.0})
     train = split.training_items()
-    seen = np.mean([bool(torch.isin(split.test.relevant.of(u), train.of(u)).any()) for u in split.test.users.tolist()])
+    each = [torch.isin(split.test.relevant.of(u), train.of(u)) for u in split.test.users.tolist()]
+    pairs, users = sum(int(one.sum()) for one in each), sum(bool(one.any()) for one in each)
+    seen = pairs / max(sum(len(one) for one in each), 1)
     sentence = (
         f"{seen:.1%} of the held-out pairs stand in training too; a model that repeats training finds them"
         if seen
         else "no held-out pair stands in training"
     )
-    return Finding("duplicates", bool(seen), sentence, {"share": float(seen)})
+    return Finding("duplicates", bool(seen), sentence, {"share": seen, "pairs": pairs, "users": users})
 
 
 def answers_probe(split: Split) -> Finding:
     """Share of the users that are asked who have the same answer: where it is large, one item decides a table.
 
     Data without times may have it where items that many people know come first in the file: the last of these is then
-    taken for the latest item of most people who have it.
+    taken for the latest item of most people who have it. Items that were met only after the model was made have
+    positions beyond the catalogue (`Question.relevant`) and count as any others.
     """
     relevant, asked = split.test.relevant, len(split.test.users)
     owners = torch.repeat_interleave(relevant.lengths)
-    answers = torch.unique(owners * split.num_items + relevant.values) % split.num_items
+    span = len(split.items_of(split.test))
+    answers = torch.unique(owners * span + relevant.values) % span
     most = int(torch.bincount(answers, minlength=1).max())
     share = most / max(asked, 1)
     fires = share > _SAME_SHARE and most >= _SAME_USERS

@@ -40,6 +40,9 @@ class Protocol(Settings):
     )  # fmt: skip
     split_seed: int = setting(0, "seed of the split; runs with other seeds share the split", low=0)
     validation_from: float = setting(0.8, "cuts in time: share of rows before validation", above=0, high=1)
+    validation_until: float = setting(
+        0.0, "next-sitting: share of rows that validation may see; 0 stands for test_from", low=0, high=1
+    )
     test_from: float = setting(0.9, "cuts in time: share of rows before test", above=0, high=1)
     pause_days: float = setting(1.0, "days without anything, after which a sitting is over", above=0)
     fewest_before: int = setting(3, "next-sitting: interactions before the cut that a user needs to be asked", low=1)
@@ -53,6 +56,12 @@ class Protocol(Settings):
         "training", "what a client knows of its own when test is asked",
         choices=("training", "training and validation"),
     )  # fmt: skip
+    hides: str = setting(
+        "earlier",
+        "leave-one-out: items that are no candidates at test: all that the user had earlier, the validation item "
+        "included, or those that the client knows",
+        choices=("earlier", "known"),
+    )
     moment: str = setting(
         "last item",
         "what time a client takes for now when it is asked: its last known item's, that of the answer (asked), or "
@@ -90,6 +99,7 @@ class Protocol(Settings):
                 f"protocol setting test_from={self.test_from}: expected more than validation_from, "
                 f"which is {self.validation_from}"
             )
+        self._require_later_settings()
         if self.split == "new-users" and (self.fold + 1) * self.newcomers > 1 + 1e-9:
             raise SettingError(
                 f"protocol setting fold={self.fold}: expected less than {round(1 / self.newcomers)}, there are no more "
@@ -112,6 +122,28 @@ class Protocol(Settings):
             raise SettingError(
                 f"protocol setting cutoffs={self.cutoffs}: expected 10 among them, rounds are chosen by it"
             )
+
+    def _require_later_settings(self) -> None:
+        """That `validation_until` and `hides` fit the split."""
+        if self.validation_until and not self.validation_from < self.validation_until <= self.test_from:
+            raise SettingError(
+                f"protocol setting validation_until={self.validation_until}: expected 0, or more than validation_from "
+                f"({self.validation_from}) and at most test_from ({self.test_from})"
+            )
+        if self.validation_until and self.split != "next-sitting":
+            raise SettingError(
+                f"protocol setting validation_until={self.validation_until}: split {self.split} does not have it; "
+                "expected 0"
+            )
+        if self.hides != "earlier" and self.split != "leave-one-out":
+            raise SettingError(
+                f"protocol setting hides={self.hides!r}: split {self.split} does not have it; expected 'earlier'"
+            )
+
+    def plain(self) -> dict[str, Any]:
+        """As TOML has them; what came later only where it is set, so that runs from before keep their names."""
+        values = super().plain()
+        return {name: value for name, value in values.items() if name not in _LATER or value != _LATER[name]}
 
     def prepare(self, data: Interactions, papers_filter: int | None = None) -> Split:
         """Filter, collapse and split.
@@ -169,7 +201,11 @@ class Protocol(Settings):
 
 
 HONEST = Protocol()
-"""The default. A client cannot know its future, all items are ranked, and test is looked at once."""
+"""The default. A client cannot know its future, all items are ranked, and test is looked at once.
+
+At test a client knows what trained it and not its validation item, so the item after the next one is asked for; the
+validation item is no candidate, although the client does not know it. `knows` and `hides` have it otherwise.
+"""
 
 PAPER = Protocol(
     name="paper",
@@ -183,7 +219,20 @@ PAPER = Protocol(
 )
 """What the publications do, leak and all: held-out items never serve as training negatives."""
 
-NEXT_SITTING = Protocol(name="next-sitting", split="next-sitting", validation_from=0.7, test_from=0.8)
+CUTS = (0.5, 0.6, 0.7, 0.8, 0.9)
+"""Where suites cut for `next-sitting`; their tests are pooled. Validation lies before all of them: whatever comes after
+the first cut may be asked by one of the tests."""
+
+_VALIDATION = 0.1
+"""Share of the rows between the cut for validation and the end of what validation may see."""
+
+NEXT_SITTING = Protocol(
+    name="next-sitting",
+    split="next-sitting",
+    validation_from=round(CUTS[0] - _VALIDATION, 6),
+    validation_until=CUTS[0],
+    test_from=0.8,
+)
 """What people take when they come back: a cut in time, nobody's later interactions trained on."""
 
 HONEST_TIME = Protocol(name="honest-time", split="global-time")
@@ -201,6 +250,9 @@ SEQUENTIAL = Protocol(
 
 NEW_USERS = Protocol(name="new-users", split="new-users")
 """Users who never took part, asked with their history alone."""
+
+_LATER = {"validation_until": 0.0, "hides": "earlier"}
+"""Settings that came when runs had been recorded, and what these had."""
 
 _DATA_SETTINGS = (
     *("min_interactions", "min_item_interactions", "repeats", "split_ties", "untimed", "split_seed", "pause_days"),
@@ -221,9 +273,6 @@ def on_everything(base: Protocol = HONEST) -> Protocol:
 
 PROTOCOLS = {one.name: one for one in (HONEST, PAPER, NEXT_SITTING, HONEST_TIME, SEQUENTIAL, NEW_USERS)}
 
-CUTS = (0.5, 0.6, 0.7, 0.8, 0.9)
-"""Where suites cut for `next-sitting`."""
-
 
 def pooled(name: str) -> str:
     """What tables call a protocol: cuts of one protocol stand in one column."""
@@ -231,13 +280,19 @@ def pooled(name: str) -> str:
 
 
 def at_cut(share: float) -> Protocol:
-    """`next-sitting` at another cut, named so; settings are chosen a tenth of the interactions earlier."""
+    """`next-sitting` at another cut, named so.
+
+    Settings are chosen before the first of `CUTS`, or before the cut itself where that is earlier: no test of a table
+    that pools these cuts asks what validation has asked.
+    """
     if share == NEXT_SITTING.test_from:
         return NEXT_SITTING
     name = f"{NEXT_SITTING.name}@{share:g}"
     if not 0.1 < share < 1:
         raise SettingError(f"protocol {name}: expected a cut between 0.1 and 1, such as next-sitting@0.6")
-    return replace(NEXT_SITTING, name=name, validation_from=round(share - 0.1, 6), test_from=share)
+    until = min(share, CUTS[0])
+    before = round(until - _VALIDATION, 6)
+    return replace(NEXT_SITTING, name=name, validation_from=before, validation_until=until, test_from=share)
 
 
 def protocol(name: str) -> Protocol:

@@ -1,14 +1,15 @@
-"""P values for rows against the best of them, corrected for having chosen the best by the very values it is tested on.
+"""P values for pairs of rows, corrected for having chosen the pair by the very values it is tested on.
 
 Of twenty rows of equal quality the luckiest looks better than the unluckiest: no single pair's test knows that it was
-picked out of 190. What equal rows would show is seen by turning users round: had a user's differences between rows the
+picked out of 190. What equal rows would show is seen by flipping signs: had a person's differences between rows the
 other sign, nothing about equal rows would have changed. The largest difference that any two rows show then, over many
-such turns, is what the best must beat.
+such flips, is what a pair must beat. Whoever was asked several times has one sign for all of it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -16,44 +17,47 @@ import numpy.typing as npt
 from ownview.data.interactions import FloatArray
 
 FLIPS = 5000
-"""Turns of all users' signs; p is never below half a turn of them."""
+"""Of all signs; p is never below half a flip of them."""
 
 _PART = 250
-"""Turns at once, to bound memory."""
+"""Flips at once, to bound memory."""
 
 _ROUNDING = 1e-9
 """Differences that are closer than this are equal."""
 
 
-def p_against_best(values: FloatArray, best: int, *, flips: int = FLIPS, seed: int = 0) -> FloatArray:
-    """P [rows] of every row against the best, were all of them equally good; 1 for the best itself.
+def p_between(values: FloatArray, best: int, *, flips: int = FLIPS, seed: int = 0) -> FloatArray:
+    """P [rows, rows] of every pair of rows, were all rows equally good; 1 for a row with itself.
 
     With differences d_u between two rows, t = sum d_u / sqrt(sum d_u^2), whose root stays what it is under any signs.
-    Rows are taken by falling t against the best. The p of a row is the share of turns in which any two of the rows that
-    come no earlier, the best among them, go beyond its t; it never falls along the way. So of tables of equal rows
-    about 5 in 100 have any row with p below 0.05, however many rows there are, and rows that are clearly worse do not
-    make it harder to tell the others apart. For two rows it is the sign-flip test of the mean difference.
+    The p of a pair is the share of flips in which the |t| of any two rows goes beyond its own. Against the best, rows
+    are taken by falling t, and only those that come no earlier, the best among them, have to be beaten; p never falls
+    along the way. So of tables of equal rows about 5 in 100 have any pair with p below 0.05, however many rows there
+    are, and rows that are clearly worse do not make it harder to tell the others from the best. For two rows it is the
+    sign-flip test of the mean difference.
 
     Args:
-        values: [users, rows], the same users in all rows.
+        values: [units, rows], sums over what each unit (a person) was asked, the same units in all rows.
         best: the row with the highest mean.
-        flips: turns.
+        flips: of all signs.
         seed: of the signs; equal seeds give equal p.
     """
+    rows = values.shape[1]
     apart = values - values.mean(axis=1, keepdims=True)
     apart = apart[np.abs(apart).max(axis=1) > _ROUNDING]
     if not len(apart):
-        return np.ones(values.shape[1])
-    norms = _norms(apart)
-    totals = apart.sum(axis=0)
-    t = (totals[best] - totals) / norms[best]
-    order = [int(row) for row in np.argsort(-t, kind="stable") if row != best]
-    turned = _turned(apart, flips, seed)
-    reached = _largest_so_far(turned, norms, [best, *reversed(order)])
-    p, before = np.ones(values.shape[1]), 0.0
+        return np.ones((rows, rows))
+    norms, totals = _norms(apart), apart.sum(axis=0)
+    t = (totals[:, None] - totals) / norms
+    order = [int(row) for row in np.argsort(-t[best], kind="stable") if row != best]
+    reached = _largest_so_far(_flipped(apart, flips, seed), norms, [best, *reversed(order)])
+    p = np.ones((rows, rows))
+    for one, other in combinations(order, 2):  # all pairs have to be beaten
+        p[one, other] = p[other, one] = _share_beyond(reached[order[0]], abs(t[one, other]))
+    before = 0.0
     for row in order:
-        before = max(before, _share_beyond(reached[row], t[row]))
-        p[row] = before
+        before = max(before, _share_beyond(reached[row], t[best, row]))
+        p[best, row] = p[row, best] = before
     return p
 
 
@@ -76,7 +80,7 @@ def holm_over_columns(columns: Sequence[Sequence[float]]) -> list[list[float]]:
 
 
 def _share_beyond(reached: FloatArray, t: float) -> float:
-    """Share of turns [flips] that go beyond t, those that just reach it counted by half; ours is one of them.
+    """Share of flips [flips] that go beyond t, those that just reach it counted by half; ours is one of them.
 
     Hits have few different sums. Counting all that just reach t makes p too large by as much as there are of them.
     """
@@ -94,22 +98,22 @@ def _norms(apart: FloatArray) -> FloatArray:
     return np.asarray(np.sqrt(np.where(between > _ROUNDING, between, np.inf)))
 
 
-def _turned(apart: FloatArray, flips: int, seed: int) -> FloatArray:
-    """[flips, rows] sums over users, each user with a random sign."""
+def _flipped(apart: FloatArray, flips: int, seed: int) -> FloatArray:
+    """[flips, rows] sums over units, each unit with a random sign."""
     random = np.random.default_rng(seed)
-    users, parts = len(apart), []
+    units, parts = len(apart), []
     for start in range(0, flips, _PART):
-        number = min(_PART, flips - start) * users
+        number = min(_PART, flips - start) * units
         bits = np.unpackbits(np.frombuffer(random.bytes(-(-number // 8)), dtype=np.uint8), count=number)
-        parts.append((2.0 * bits.reshape(-1, users) - 1) @ apart)
+        parts.append((2.0 * bits.reshape(-1, units) - 1) @ apart)
     return np.concatenate(parts)
 
 
-def _largest_so_far(turned: FloatArray, norms: FloatArray, rows: Sequence[int]) -> dict[int, npt.NDArray[np.float64]]:
+def _largest_so_far(flipped: FloatArray, norms: FloatArray, rows: Sequence[int]) -> dict[int, npt.NDArray[np.float64]]:
     """By row, the largest |t| [flips] of any two rows up to and with it."""
-    largest, found = np.zeros(len(turned)), {}
+    largest, found = np.zeros(len(flipped)), {}
     for place, row in enumerate(rows):
         for other in rows[:place]:
-            largest = np.maximum(largest, np.abs(turned[:, row] - turned[:, other]) / norms[row, other])
+            largest = np.maximum(largest, np.abs(flipped[:, row] - flipped[:, other]) / norms[row, other])
         found[row] = largest
     return found

@@ -26,7 +26,7 @@ EVERYTHING = "everything"
 def _latest_item(protocol: Protocol, data: Interactions) -> Split:
     return leave_one_out(
         data, ties=protocol.split_ties, untimed=protocol.untimed, seed=protocol.split_seed,
-        knows_validation=protocol.knows_validation, moment=protocol.moment,
+        knows_validation=protocol.knows_validation, moment=protocol.moment, hides=protocol.hides,
     )  # fmt: skip
 
 
@@ -39,15 +39,17 @@ def _global_time(protocol: Protocol, data: Interactions) -> Split:
 
 
 def _next_sitting(protocol: Protocol, data: Interactions) -> Split:
-    """The split at the later cut, with that at the earlier one to choose by; the later cut ends what that can see."""
-    first, second = (moment_at(data, share, protocol.name) for share in (protocol.validation_from, protocol.test_from))
+    """The split at the later cut, with that at the earlier one to choose by, which sees nothing from its end on."""
+    shares = protocol.validation_from, protocol.validation_until or protocol.test_from, protocol.test_from
+    first, end, second = (moment_at(data, share, protocol.name) for share in shares)
     assert data.timestamp is not None
     cut = partial(
         next_sitting, pause=round(protocol.pause_days * DAY), fewest=protocol.fewest_before,
         relevant=protocol.relevant, ties=protocol.split_ties, seed=protocol.split_seed,
     )  # fmt: skip
-    earlier = cut(data.select(data.timestamp < second), moment=first)
-    return replace(cut(data, moment=second), validation=earlier.test, earlier=earlier)
+    earlier = cut(data.select(data.timestamp < end), moment=first)
+    validation = replace(earlier.test, earlier=True)
+    return replace(cut(data, moment=second), validation=validation, earlier=replace(earlier, test=validation))
 
 
 def _new_users(protocol: Protocol, data: Interactions) -> Split:

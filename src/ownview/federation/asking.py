@@ -35,8 +35,7 @@ def asked(federation: Federation, question: Question) -> ClientScorer:
         return newcomers(federation, known, question.strangers)
     home = federation.work.home
     # Where nothing but training items are known their order is kept, so that what is drawn for them stays the same.
-    more = not torch.equal(known.items.lengths, home.train.lengths)
-    train = known.items if more else home.train
+    train = home.train if known.items.same_items(home.train) else known.items
     timelines = Timelines(known, federation.world.num_items, federation.machine.dtype)
     there = replace(home, clients=home.clients.knowing(train, timelines), train=train)
     work, trained = work_of(there), federation.work

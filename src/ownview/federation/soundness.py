@@ -231,6 +231,11 @@ def _require_server(client: Client, server: Server, name: str) -> None:
         raise SettingError(f"method {name}: {table!r} wants a mean of mixtures, and no mixing of the server makes any")
     if server.after is None:
         return
+    if isinstance(server.combine, Sums):
+        raise SettingError(
+            f"method {name}: the server's step `after` follows a mean, and this server adds up sums; expected the step "
+            "at the end of `combine`"
+        )
     drawn = _drawn(params)
     shared = {n: value for n, value in drawn.items() if n in params and params[n].from_server}
     what = f"method {name}: the server's step fails"

@@ -28,16 +28,17 @@ def groups(runs: Sequence[SeenRun]) -> list[dict[str, Any]] | None:
     """HR@10 and NDCG@10 of each quarter of the users by activity, with 95 % intervals; None where users.csv is missing.
 
     A user's value is the mean over seeds, and activity the number of interactions that train (of users who do not
-    train: that are known). Whoever is asked at several cuts counts at each.
+    train: that are known). Whoever is asked at several cuts has a value at each, and is one person in the intervals.
     """
     found = user_values(runs, HEADLINE)
     if found is None:
         return None
     interactions = np.concatenate([_column(run, "training_interactions") for run in first_of_cuts(runs)])
     values = np.stack([found[metric].by_user for metric in HEADLINE], axis=1)
+    persons = np.array(found[HEADLINE[0]].persons)
     made = []
     for members in quarters(interactions):
-        lows, highs = mean_intervals(values[members])
+        lows, highs = mean_intervals(values[members], np.unique(persons[members], return_inverse=True)[1])
         means = values[members].mean(axis=0)
         ends = zip(HEADLINE, means.tolist(), lows.tolist(), highs.tolist(), strict=True)
         mine = interactions[members]

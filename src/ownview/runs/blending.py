@@ -89,6 +89,10 @@ class BlendTrainer:
         found = searched(ask, late[question.users], len(self.members))
         if not self.model.own or question.strangers is not None:
             return torch.from_numpy(found)
+        if question.earlier:
+            raise SettingError(
+                "blend: validation asks an earlier model here, whose clients are others; take a blend with own=0"
+            )
         everybody, points = found[late.astype(int)], lattice(len(self.members))
         everybody[question.users] = own_choice(ask(points), late[question.users], points, self.model.own)
         return torch.from_numpy(everybody)

@@ -1,4 +1,4 @@
-"""Runs become tables: mean and spread over seeds, interval over users, mark against the column's best.
+"""Runs become tables: mean and spread over seeds, interval over persons, mark against the column's best.
 
 Every table of runs is made here: that of `ownview compare`, of a suite, of a reproduction, and of the report. A row is
 a method under one protocol; its runs differ in nothing but the seed.
@@ -95,7 +95,8 @@ def averaged(label: str, results: Sequence[Mapping[str, Any]], metric: str) -> C
         mean(_over_cuts([(one["interval_95"][metric][end], one) for one in cuts]) for cuts in by_seed) for end in (0, 1)
     )
     users = min(sum(int(one["users_ranked"]) for one in cuts) for cuts in by_seed)
-    return Cell(label, over.mean, over.spread, low, high, len(by_seed), users, Mark.UNPAIRED)
+    persons = users if all(len(cuts) == 1 for cuts in by_seed) else None
+    return Cell(label, over.mean, over.spread, low, high, len(by_seed), users, Mark.UNPAIRED, persons=persons)
 
 
 def _over_cuts(values: Sequence[tuple[float, Mapping[str, Any]]]) -> float:
@@ -109,7 +110,7 @@ def user_values(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserV
 
     Users can be paired with those of another row where they are the same in the same order, with the same held-out
     items, under the same protocol (its name may differ). Cuts of one protocol are pooled: whoever is asked at several
-    cuts counts at each.
+    cuts has a value at each and is one person.
     """
     if not all(run.folder.has_users for run in seeds):
         return None
@@ -124,6 +125,7 @@ def user_values(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserV
             tuple(one for part in there for one in part[name].asked),
             np.concatenate([part[name].values for part in there], axis=1),
             yardstick,
+            tuple(user for part in there for user in part[name].persons or ()),
         )
         for name in metrics
     }
@@ -134,7 +136,12 @@ def _of_one_cut(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserV
     found = [_asked(run.experiment.protocol, table) for run, table in zip(seeds, tables, strict=True)]
     if any(one != found[0] for one in found[1:]):
         return None
-    return {name: UserValues(found[0], np.array([table[name] for table in tables], dtype=float)) for name in metrics}
+    return {
+        name: UserValues(
+            found[0], np.array([table[name] for table in tables], dtype=float), persons=tuple(tables[0]["user"])
+        )
+        for name in metrics
+    }
 
 
 def _asked(protocol: Protocol, table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -144,24 +151,53 @@ def _asked(protocol: Protocol, table: Mapping[str, Sequence[str]]) -> tuple[str,
     return (how, *(f"{user}\x1f{item}" for user, item in zip(table["user"], table["held_out"], strict=True)))
 
 
-_FROM_CELL = ("mean", "seeds", "users", "mark", "against_best", "p_corrected", "not_above")
+_FROM_CELL = ("mean", "seeds", "users", "persons", "mark", "against_best", "p_corrected", "not_above")
 
 _LEGEND = (
     f"{SIGNS[Mark.LEVEL]}: cannot be told apart from the column's best, {SIGNS[Mark.BEST]} "
     "({how}). Neither stands where rows were made at different times."
 )
-_YARDSTICKS = f"{NOT_ABOVE}: not above the best yardstick of its column, a row that counts and learns nothing of taste."
-LEGEND = _LEGEND.format(how="paired over users, corrected for the choice of the best and for all columns")
+LEGEND = _LEGEND.format(
+    how="signs of the paired differences flipped by person, corrected for the choice among all pairs of rows and for "
+    "all columns"
+)
+LEGEND_BY_QUESTION = _LEGEND.format(
+    how="paired over users, corrected for the choice of the best and for all columns; recorded before a person who is "
+    "asked at several cuts counted once"
+)
 LEGEND_BEFORE = _LEGEND.format(
     how="paired over users, Wilcoxon's test, Holm's correction over the table, recorded before the choice of the best "
     "was corrected for and before intervals held near 0"
 )
 """Of tables that were recorded by earlier versions."""
 
+_YARDSTICKS = {
+    LEGEND: f"{NOT_ABOVE}: by the same test and correction, cannot be told to be above every yardstick of its column, "
+    "rows that count and learn nothing of taste."
+}
+_YARDSTICKS_BEFORE = (
+    f"{NOT_ABOVE}: not above the best yardstick of its column, a row that counts and learns nothing of taste "
+    "(Wilcoxon's test of the pair alone, not corrected)."
+)
+
 
 def with_yardsticks(legend: str, cells: Mapping[CellKey, Cell]) -> str:
     """A legend that also tells what is not above a yardstick, where any row is not."""
-    return f"{legend} {_YARDSTICKS}" if any(cell.not_above for cell in cells.values()) else legend
+    told = any(cell.not_above for cell in cells.values())
+    return f"{legend} {_YARDSTICKS.get(legend, _YARDSTICKS_BEFORE)}" if told else legend
+
+
+def pooling(cells: Mapping[CellKey, Cell]) -> list[str]:
+    """By protocol whose cuts are pooled, how many questions its figures are of, and of how many persons."""
+    asked: dict[str, Cell] = {}
+    for (_, protocol, _), cell in cells.items():
+        if cell.persons is not None and cell.persons < cell.users:
+            asked.setdefault(protocol, cell)
+    return [
+        f"`{protocol}`: cuts are pooled, {cell.users:,} questions to {cell.persons:,} persons; a figure is the mean "
+        "over questions, and a person is one unit in its interval and marks"
+        for protocol, cell in asked.items()
+    ]
 
 
 @dataclass(frozen=True)
@@ -210,7 +246,7 @@ class Comparison:
         methods = tuple(dict.fromkeys(method for method, _ in rows))
         cells = _cells(rows)
         notes = dict.fromkeys(f"{run.experiment.protocol.name}: {note}" for run in runs for note in run.result["notes"])
-        notes |= dict.fromkeys(_unpaired(cells))
+        notes |= dict.fromkeys([*pooling(cells), *_unpaired(cells)])
         chosen = {column[run.experiment.protocol.name]: run.experiment.protocol.selection for run in runs}
         ranked = {column[run.experiment.protocol.name]: run.experiment.protocol.ranked_among for run in runs}
         known: dict[str, tuple[Finding, ...]] = {}

@@ -100,7 +100,7 @@ def trainer(
     made = _trainer(model, split, protocol, options, seed, machine)
     if split.earlier is None:
         return made
-    return TwinTrainer(made, _trainer(model, split.earlier, protocol, options, seed, machine), split.validation)
+    return TwinTrainer(made, _trainer(model, split.earlier, protocol, options, seed, machine))
 
 
 def _part_run(path: Path, protocol: Protocol) -> RunFolder:
@@ -190,12 +190,12 @@ class TwinTrainer:
 
     Args:
         main: is tested.
-        earlier: answers `question` alone, which chooses the round for both.
-        question: of validation.
+        earlier: answers questions that are for it (`Question.earlier`) alone: validation, which chooses the round for
+            both.
     """
 
-    def __init__(self, main: Trainer, earlier: Trainer, question: Question) -> None:
-        self.main, self.earlier, self.question = main, earlier, question
+    def __init__(self, main: Trainer, earlier: Trainer) -> None:
+        self.main, self.earlier = main, earlier
 
     @property
     def federation(self) -> Federation | None:
@@ -210,7 +210,7 @@ class TwinTrainer:
 
     def asked(self, question: Question) -> Scorer:
         """Scores by the model that the question is for."""
-        return (self.earlier if question is self.question else self.main).asked(question)
+        return (self.earlier if question.earlier else self.main).asked(question)
 
     def notes(self) -> tuple[str, ...]:
         """Those of the model that is tested."""
@@ -269,7 +269,7 @@ class CentralTrainer(ABC):
             _require_by_history(self.central)
         if not self.learned:  # worked out once for all blocks of users that are ranked after a round
             self.learned = self.predicting()
-        same = question.strangers is None and torch.equal(question.known.items.lengths, self.split.train.lengths)
+        same = question.strangers is None and question.known.items.same_items(self.split.train)
         return CentralScorer(self.central, self.learned, question.known.to(self.device), as_trained=same)
 
     def notes(self) -> tuple[str, ...]:

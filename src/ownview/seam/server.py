@@ -113,7 +113,8 @@ class Server:
             the server has its own upload for everybody else.
         cohort: how the clients of a round are chosen by what they report; None for a plain draw. It applies where a
             share or a number of clients take part: not where all do, take turns, or are drawn each by itself.
-        after: what the server does to the shared values after every round's mean.
+        after: what the server does to the shared values after every round's mean; with `Sums` it is refused, because
+            `combine` itself makes the shared values.
     """
 
     combine: Mean | RowMean | Sums = Mean()

@@ -56,7 +56,7 @@ function footnotes() {
   const grey = dataset().protocols.filter(flawed).map((one) => one.name);
   if (grey.length) notes.push(` Grey numbers, protocol ${grey.join(", ")}: marked by the audit above; they say little about preference.`);
   if (known.some((cell) => cell?.alike?.length)) notes.push(" ≈: cannot be told apart from the methods that its hint names.");
-  if (known.some((cell) => cell?.not_above)) notes.push(" ○: not above the best yardstick of its column, a row that counts and learns nothing of taste.");
+  if (known.some((cell) => cell?.not_above)) notes.push(" ○: by the same test, cannot be told to be above every yardstick of its column, rows that count and learn nothing of taste.");
   const chances = dataset().protocols.filter((one) => chanceOf(one) !== null).map((one) => `${share(chanceOf(one))} under ${one.name}`);
   if (chances.length) notes.push(` A random order reaches ${chosen.metric} ${chances.join(", ")}.`);
   notes.push(` ${dataset().tried[0].toUpperCase()}${dataset().tried.slice(1)}.`);
@@ -105,7 +105,7 @@ function resultCell(row, one, metric, first) {
     `${seedsOf(result)}${cell.spread === null ? "" : `, standard deviation over seeds ${share(cell.spread)}`}`,
     `round chosen on ${one.chosen_on}: ${result.chosen_rounds.join(", ")} of ${row.settings.rounds}`,
     cell.alike.length ? `cannot be told apart from ${cell.alike.join(", ")}` : [],
-    cell.not_above ? `not above ${cell.not_above}, a yardstick` : [],
+    cell.not_above ? `cannot be told to be above ${cell.not_above}, a yardstick` : [],
     settingsText(row.settings)));
 }
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ownview.base.errors import OutputError, suggestion
-from ownview.runs.table import Comparison, table_lines
+from ownview.runs.table import Comparison, pooling, table_lines
 from ownview.studies.bench.results import Document, Entry, tables
 
 _BLOCK = re.compile(
@@ -48,7 +48,7 @@ def section(values: Document) -> list[str]:
     for table in tables(values):
         lines += ["", f"### {table.data}", "", *markdown_table(table), "", *_warnings(table)]
         runs = [one for one in values["runs"] if one["data"] == table.data]
-        lines += [f"- {note}" for note in (*_notes(runs), table.settings, table.legend)]
+        lines += [f"- {note}" for note in (*_notes(runs), *pooling(table.cells), table.settings, table.legend)]
     return lines + [f"- {told}" for told in failed(values)]
 
 
@@ -112,7 +112,8 @@ def _short(values: Document, chosen: Sequence[Comparison]) -> str:
     for table in chosen:
         runs = [one for one in values["runs"] if one["data"] == table.data]
         lines += [f"{table.data}: test, {_rounds(runs)}, {_seeds(runs)}, 95 % interval over users:", ""]
-        lines += [*markdown_table(table), "", *_warnings(table), f"- {table.settings}", f"- {table.legend}", ""]
+        told = (*pooling(table.cells), table.settings, table.legend)
+        lines += [*markdown_table(table), "", *_warnings(table), *(f"- {one}" for one in told), ""]
     return "\n".join(["", *lines])
 
 

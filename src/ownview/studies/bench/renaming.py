@@ -6,19 +6,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ownview.blends.blend import Part
+from ownview.evaluation.protocol import Protocol
 from ownview.runs.experiment import Experiment
 from ownview.studies.grid import Planned
 
 _DECIDES = ("method", "settings", "plugins", "federation")
 
 
-def as_called_now(runs: Iterable[dict[str, Any]], whole: Sequence[Planned]) -> list[dict[str, Any]]:
+def as_called_now(
+    runs: Iterable[dict[str, Any]], whole: Sequence[Planned], protocols: Mapping[str, dict[str, Any]]
+) -> list[dict[str, Any]]:
     """The entries of a record; those that are what a planned run asks for, under its name.
 
     Args:
         runs: entries of a record.
         whole: all runs of its suite, as it is declared now.
+        protocols: of the record, by name; a run of one that means something else now is not what is asked for.
     """
+    asked_now = {one.protocol: one.experiment.protocol for one in whole}
+    changed = {name for name, plain in protocols.items() if name in asked_now and Protocol.of(plain) != asked_now[name]}
     names = {one.folder.name for one in whole}
     asked = {(one.row, one.data, one.protocol, one.seed): one for one in whole}
     found = list(runs)
@@ -26,7 +32,7 @@ def as_called_now(runs: Iterable[dict[str, Any]], whole: Sequence[Planned]) -> l
     # Blends come after all others, because they name the runs that they blend.
     for place, entry in sorted(enumerate(found), key=lambda pair: "parts" in pair[1]["experiment"]["settings"]):
         planned = asked.get((entry["method"], entry["data"], entry["protocol"], entry["seed"]))
-        if planned is None or entry["run"] in names:
+        if planned is None or entry["run"] in names or entry["protocol"] in changed:
             continue
         known = _with_parts(entry["experiment"], planned, called)
         if _same({**entry, "experiment": known}, planned):

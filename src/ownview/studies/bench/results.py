@@ -7,7 +7,7 @@ suite that was killed and started again ends with the same bytes. `ownview.studi
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from ownview.base.files import drop_unfinished, make_folder, write_text
 from ownview.evaluation.comparison import Cell, Mark
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.metrics import HEADLINE
-from ownview.evaluation.protocol import pooled
+from ownview.evaluation.protocol import PROTOCOLS, Protocol, pooled
+from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
@@ -25,6 +26,7 @@ from ownview.runs.run import open_run
 from ownview.runs.table import (
     LEGEND,
     LEGEND_BEFORE,
+    LEGEND_BY_QUESTION,
     Comparison,
     averaged,
     compared,
@@ -55,7 +57,7 @@ _FROM_RESULT = (
 
 
 _FROM_CELL = (
-    *("mean", "spread", "low", "high", "seeds", "users"),
+    *("mean", "spread", "low", "high", "seeds", "users", "persons"),
     *("mark", "not_above", "p_corrected", "against_best"),
 )
 
@@ -123,7 +125,7 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
         new: what was run now.
         old: what the record has had so far.
     """
-    old = None if old is None else {**old, "runs": as_called_now(old["runs"], whole)}
+    old = None if old is None else {**old, "runs": as_called_now(old["runs"], whole, old["protocols"])}
     asked = {one.folder.name for one in whole}
     strange = [one["run"] for one in new["runs"] if one["run"] not in asked]
     if strange:
@@ -223,26 +225,52 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
     failed_here = [one for one in values["failures"] if one["data"] == data]
     # What needs times says so in these words, whoever refuses.
     absent = {(one["method"], pooled(one["protocol"])): NO_TIMES for one in failed_here if NO_TIMES in one["reason"]}
-    findings = {name: _findings(here, name) for name in protocols}
+    findings = {name: (*_outdated(values["protocols"], name), *_findings(here, name)) for name in protocols}
     firsts = {one["method"]: one for one in reversed(here)}
     tried = {method: _tried(firsts[method]) for method in methods if method in firsts}
-    # Records keep the marks they were made with; those of earlier versions have `p_holm`.
-    legend = LEGEND_BEFORE if any("p_holm" in one for one in compared.values()) else LEGEND
     return Comparison(
-        data, methods, protocols, figures, findings, tried=tried, legend=with_yardsticks(legend, figures), absent=absent
+        data,
+        methods,
+        protocols,
+        figures,
+        findings,
+        tried=tried,
+        legend=with_yardsticks(_legend(compared.values()), figures),
+        absent=absent,
     )
+
+
+def _legend(compared: Collection[Entry]) -> str:
+    """How the marks of a record were made; records keep those that they were made with."""
+    if any("p_holm" in one for one in compared):
+        return LEGEND_BEFORE
+    return LEGEND if all("persons" in one for one in compared) else LEGEND_BY_QUESTION
 
 
 def _as_told(cell: Cell, told: Entry) -> Cell:
     """A cell with what the comparison says of it; cuts that were pooled have a mean of their own there."""
-    known = {
-        name: told[name] for name in ("mean", "spread", "low", "high", "seeds", "users", "not_above") if name in told
-    }
+    asked = ("mean", "spread", "low", "high", "seeds", "users", "persons", "not_above")
+    known = {name: told[name] for name in asked if name in told}
     return replace(cell, **known, mark=Mark(told["mark"]))
 
 
 def _tried(one: Entry) -> Tried | None:
     return tried_of(one, Experiment.from_dict({"data": one["data"], **one["experiment"]}, f"run {one['run']}"))
+
+
+def outdated(protocols: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Names of the protocols of a record that mean something else in this version."""
+    return [
+        name
+        for name, plain in protocols.items()
+        if pooled(name) in PROTOCOLS and Protocol.of(plain) != protocol_by_name(name)
+    ]
+
+
+def _outdated(protocols: Mapping[str, Mapping[str, Any]], column: str) -> list[Finding]:
+    old = [name for name in outdated(protocols) if pooled(name) == column]
+    sentence = f"recorded under an earlier definition of {', '.join(old)}; figures of this version may differ"
+    return [Finding("outdated", True, sentence)] if old else []
 
 
 def _findings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:
