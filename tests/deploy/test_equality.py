@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ownview.deploy.coordinator import Conduct, Coordinator
+from ownview.deploy.conduct import Conduct
+from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.participants import CountedRound
 from ownview.deploy.place import Place

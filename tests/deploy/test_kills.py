@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ownview.deploy.coordinator import Conduct, Coordinator
+from ownview.deploy.conduct import Conduct
+from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.participants import read_log

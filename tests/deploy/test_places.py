@@ -12,7 +12,8 @@ import torch
 from ownview.base.errors import DataError, MessageError, OutputError, SettingError
 from ownview.deploy import envelope
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.coordinator import Conduct, Coordinator
+from ownview.deploy.conduct import Conduct
+from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.holdings import read_holdings

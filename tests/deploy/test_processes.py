@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from ownview.deploy.advice import advise
-from ownview.deploy.coordinator import Conduct, Coordinator
+from ownview.deploy.conduct import Conduct
+from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.folders import Membership, PlaceFolder, Plan, ServerFolder, create_server_folder
 from ownview.deploy.https.server import HttpsTransport

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.coordinator import Conduct, Coordinator
+from ownview.deploy.conduct import Conduct
+from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.holdings import Holdings, read_holdings
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place

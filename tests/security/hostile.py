@@ -8,7 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ownview.deploy.coordinator import Conduct, Coordinator
+from ownview.deploy.conduct import Conduct
+from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind, _checksum, digest_of
 from ownview.deploy.place import Place
 from ownview.deploy.transport import Answering, InProcess

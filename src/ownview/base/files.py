@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError, UnwrittenError
+from ownview.base.rights import OWN_FILE, OWN_FOLDER
 
 
-def write_whole(path: Path, write: Callable[[Path], None]) -> None:
+def write_whole(path: Path, write: Callable[[Path], None], *, private: bool = False) -> None:
     """Let `write` fill a file in a temporary folder beside `path`, then put it in place in one step.
 
     On failure (a full disk, say) the old file stays as it was and nothing is left behind. Who may read a new file is
-    for the umask to say; a file that is replaced keeps its rights. What is no plain file (a device, a pipe) cannot be
-    replaced and is written to.
+    for the umask to say; a file that is replaced keeps its rights; a private one is its owner's alone from the first
+    byte on. What is no plain file (a device, a pipe) cannot be replaced and is written to.
 
     The folder is there because some libraries write to a temporary file of their own beside the one they are given:
     where the process is killed, `drop_unfinished` finds that one too.
@@ -34,11 +35,12 @@ def write_whole(path: Path, write: Callable[[Path], None]) -> None:
             write(path)
             return
         folder = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        folder.mkdir()
+        folder.mkdir(OWN_FOLDER if private else 0o777)
         try:
             temporary = folder / path.name
-            temporary.touch(0o666)
-            rights = stat.S_IMODE((path if path.is_file() else temporary).stat().st_mode)
+            temporary.touch(OWN_FILE if private else 0o666)
+            like = temporary if private or not path.is_file() else path
+            rights = stat.S_IMODE(like.stat().st_mode)
             write(temporary)
             temporary.chmod(rights)  # some writers put a file of their own in place
             _sync(temporary)
@@ -55,14 +57,14 @@ def drop_unfinished(path: Path) -> None:
             shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 
 
-def write_text(path: Path, text: str) -> None:
+def write_text(path: Path, text: str, *, private: bool = False) -> None:
     """Write UTF-8 text, whole or not at all."""
-    write_whole(path, lambda temporary: _write_text(temporary, text))
+    write_whole(path, lambda temporary: _write_text(temporary, text), private=private)
 
 
-def write_bytes(path: Path, content: bytes) -> None:
+def write_bytes(path: Path, content: bytes, *, private: bool = False) -> None:
     """Write bytes, whole or not at all."""
-    write_whole(path, lambda temporary: _write_bytes(temporary, content))
+    write_whole(path, lambda temporary: _write_bytes(temporary, content), private=private)
 
 
 def write_secret(path: Path, content: bytes) -> None:
@@ -79,9 +81,9 @@ def write_secret(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
 
 
-def write_json(path: Path, value: Any) -> None:
+def write_json(path: Path, value: Any, *, private: bool = False) -> None:
     """Write JSON for people and programs, whole or not at all. Numbers that are not finite are refused."""
-    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n")
+    write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n", private=private)
 
 
 def write_folder(path: Path, fill: Callable[[Path], None]) -> None:
@@ -115,10 +117,12 @@ def require_new(path: Path) -> None:
         raise OutputError(f"{path}: already exists; choose another --out")
 
 
-def append_line(path: Path, line: str) -> None:
+def append_line(path: Path, line: str, *, private: bool = False) -> None:
     """Add a line at the end of a text file; it has reached the disk when this returns."""
     with writing(path):
         new = not path.exists()
+        if new and private:
+            path.touch(OWN_FILE)
         with path.open("a", encoding="utf-8") as lines:
             lines.write(line + "\n")
             lines.flush()
@@ -140,10 +144,10 @@ def sync_folder(folder: Path) -> None:
                 raise
 
 
-def make_folder(path: Path) -> None:
-    """Make a folder, and those above it, where it is not there yet."""
+def make_folder(path: Path, *, private: bool = False) -> None:
+    """Make a folder, and those above it, where it is not there yet; a private one is its owner's alone."""
     with writing(path):
-        path.mkdir(parents=True, exist_ok=True)
+        path.mkdir(OWN_FOLDER if private else 0o777, parents=True, exist_ok=True)
 
 
 def is_file(path: Path) -> bool:

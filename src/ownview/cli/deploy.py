@@ -64,7 +64,7 @@ def init(
     from ownview.deploy.carriers import require_packages  # noqa: PLC0415 - slow to import, and help does without
 
     require_packages()
-    from ownview.deploy.coordinator import Conduct  # noqa: PLC0415
+    from ownview.deploy.conduct import Conduct  # noqa: PLC0415
     from ownview.deploy.folders import Plan, ServerFolder, create_server_folder, require_transport  # noqa: PLC0415
     from ownview.deploy.invitations import require_new  # noqa: PLC0415
     from ownview.runs.experiment import Experiment  # noqa: PLC0415

@@ -6,17 +6,18 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 
 from ownview.base.errors import MessageError, OutputError, TrainingError
 from ownview.base.files import drop_unfinished, make_folder, write_bytes
-from ownview.config.settings import Settings, setting
+from ownview.base.rights import inside, narrow
 from ownview.deploy.absences import Absences
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.arrivals import Arrival, arrivals, in_order
 from ownview.deploy.asking import Asked, Asking
+from ownview.deploy.conduct import Conduct
 from ownview.deploy.envelope import Envelope, Kind, line_of
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.home import own_secret
@@ -35,22 +36,6 @@ from ownview.seam.client import Reporting
 
 _ATTEMPTS = 20
 """Times that a masked round is begun before something must be wrong with more than a line or a device."""
-
-
-@dataclass(frozen=True)
-class Conduct(Settings):
-    """How a coordinator conducts its rounds."""
-
-    title: ClassVar[str] = "coordinator"
-
-    quorum: float = setting(
-        1.0, "share of a round's clients that must answer; 1 waits for all of them", above=0, high=1
-    )
-    deadline: float = setting(600.0, "seconds after which a round ends if the quorum has answered", above=0)
-    # Transports send nothing twice to a place that has it already, so asking again soon costs nothing.
-    resend: float = setting(5.0, "seconds after which a message that was not answered is sent again", above=0)
-    greeting: float = setting(60.0, "seconds to wait for what no round depends on", above=0)
-    least: int = setting(1, "clients that must be there for a round to begin", low=1)
 
 
 @dataclass
@@ -92,7 +77,9 @@ class Coordinator:
         self.agreement, self.transport, self.folder, self.say = agreement, transport, folder, say
         self.conduct = conduct or Conduct()
         self.terms = agreement.terms()
-        make_folder(folder)
+        make_folder(folder, private=True)
+        for line in narrow(inside(folder)):
+            say(line)
         for name in ("agreement", "register.json", "participants.jsonl"):
             drop_unfinished(folder / name)
         self._require_same()
@@ -383,7 +370,7 @@ class Coordinator:
     def _require_same(self) -> None:
         file = self.folder / "agreement"
         if not file.is_file():
-            write_bytes(file, self.agreement.pack())
+            write_bytes(file, self.agreement.pack(), private=True)
             return
         known = read_agreement(file)
         if known.digest != self.agreement.digest:

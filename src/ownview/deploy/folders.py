@@ -26,7 +26,7 @@ from ownview.config.layers import parse_toml, toml_text
 from ownview.config.settings import Settings, setting
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.certificates import write_authority, write_server
-from ownview.deploy.coordinator import Conduct
+from ownview.deploy.conduct import Conduct
 from ownview.deploy.https.limits import Limits
 from ownview.deploy.keys import KnownKeys
 

@@ -56,7 +56,7 @@ class Generations:
         self.folder = folder
         self.notes: list[str] = []
         self.slots: dict[str, Generation] = {}
-        make_folder(folder)
+        make_folder(folder, private=True)
         for slot in _SLOTS:
             if not looking:
                 drop_unfinished(self._file(slot))
@@ -80,7 +80,7 @@ class Generations:
         serial = 1 if newest is None else newest.serial + 1
         made = Generation(state.round, state.about, state.values, state.kept, serial)
         slot = next(one for one in _SLOTS if keep is None or self.slots.get(one) is not keep)
-        write_bytes(self._file(slot), _packed(made))
+        write_bytes(self._file(slot), _packed(made), private=True)
         self.slots[slot] = made
         return made
 

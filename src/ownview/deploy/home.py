@@ -1,5 +1,7 @@
 """The folder of a place: its users' ratings, and what it has to remember. Nothing here leaves by itself.
 
+Only the owner of the folder may read it and what is in it, whatever the umask is.
+
 ratings.csv          the users' own: user,item and, where they are known, rating and timestamp; may grow at any time
 state/agreement      what was agreed on with the coordinator
 state/members.json   the users in the order in which they came, and the identities that the coordinator gave them
@@ -23,9 +25,10 @@ from typing import Any
 
 from ownview.base.errors import DataError
 from ownview.base.files import append_line, drop_unfinished, make_folder, write_bytes, write_json, write_secret
+from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
 
-RATINGS = "ratings.csv"
+RATINGS, PLACE, FLOOR = "ratings.csv", "place.toml", "floor.toml"
 SENT, RELEASES = "sent.jsonl", "releases.jsonl"
 
 
@@ -65,8 +68,13 @@ class Home:
     def __init__(self, folder: Path) -> None:
         if not folder.is_dir():
             raise DataError(f"{folder}: no such folder; expected the home of a place, with a file {RATINGS}")
-        self.folder, self.state = folder, folder / "state"
-        make_folder(self.state)
+        self.folder, self.state, self.keys = folder, folder / "state", folder / "certificates"
+        make_folder(self.state, private=True)
+
+    def keep_private(self) -> list[str]:
+        """Let nobody but the owner read what is here; lines about what others could read, or still can."""
+        own = (RATINGS, PLACE, FLOOR)
+        return narrow([self.folder, *(self.folder / name for name in own), *inside(self.state), *inside(self.keys)])
 
     def clear_up(self) -> None:
         """Make good what a kill has left: temporary files, and lines that were cut short. For the resident alone."""
@@ -90,7 +98,7 @@ class Home:
 
     def keep_agreement(self, agreement: Agreement) -> None:
         """Remember what was agreed on."""
-        write_bytes(self.state / "agreement", agreement.pack())
+        write_bytes(self.state / "agreement", agreement.pack(), private=True)
 
     def members(self) -> Members:
         """Whoever lives here, as far as was remembered."""
@@ -108,7 +116,8 @@ class Home:
 
     def keep_members(self, members: Members) -> None:
         """Remember them."""
-        write_json(self.state / "members.json", {"users": list(members.users), "identities": list(members.identities)})
+        known = {"users": list(members.users), "identities": list(members.identities)}
+        write_json(self.state / "members.json", known, private=True)
 
     def newest(self) -> Newest:
         """What was received last."""
@@ -120,7 +129,7 @@ class Home:
 
     def keep_newest(self, newest: Newest) -> None:
         """Remember what was received."""
-        write_bytes(self.state / "newest", newest.round.to_bytes(4, "little") + newest.download)
+        write_bytes(self.state / "newest", newest.round.to_bytes(4, "little") + newest.download, private=True)
 
     def secret(self) -> int:
         """That noise of this place is drawn from."""
@@ -129,7 +138,7 @@ class Home:
     def note_sent(self, line: dict[str, Any]) -> None:
         """Write down that a message leaves, before it does."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        append_line(self.state / SENT, json.dumps({"at": now, **line}, ensure_ascii=False))
+        append_line(self.state / SENT, json.dumps({"at": now, **line}, ensure_ascii=False), private=True)
 
     def sent(self) -> Sequence[dict[str, Any]]:
         """Every message that has left, oldest first; a line that a kill cut short is passed over."""
@@ -147,7 +156,7 @@ class Home:
 def end_last_line(file: Path) -> None:
     """End a line that a kill has cut short, so that the next one is not lost with it."""
     if file.is_file() and not file.read_bytes().endswith(b"\n") and file.stat().st_size:
-        append_line(file, "")
+        append_line(file, "", private=True)
 
 
 def own_secret(file: Path) -> int:

@@ -50,11 +50,11 @@ class ParticipantLog:
         self.file = file
         kept = [one for one in read_log(file) if one.round <= done]
         if file.is_file():
-            write_text(file, "".join(_line(one) + "\n" for one in kept))
+            write_text(file, "".join(_line(one) + "\n" for one in kept), private=True)
 
     def add(self, one: CountedRound) -> None:
         """Write a round down."""
-        append_line(self.file, _line(one))
+        append_line(self.file, _line(one), private=True)
 
 
 def read_log(file: Path) -> list[CountedRound]:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ownview.base.errors import MessageError, OwnviewError
 from ownview.base.randomness import derive
+from ownview.base.rights import narrow
 from ownview.data.readers import read
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.envelope import Envelope, Kind, digest_of, line_of, refusal
@@ -50,6 +51,8 @@ class Place:
     def __init__(self, home: Path, say: Callable[[str], None] = lambda line: None) -> None:
         self.home, self.say = Home(home), say
         self.home.clear_up()
+        for line in self.home.keep_private():
+            self.say(line)
         self.generations = Generations(self.home.state)
         self.members = self.home.members()
         self.newest = self.home.newest()
@@ -148,6 +151,8 @@ class Place:
     def _users(self) -> int:
         """How many users there are now; who is new comes behind the others."""
         if self._known_file != self._file_now():
+            for line in narrow([self.home.ratings]):
+                self.say(line)
             known = set(self.members.users)
             new = tuple(one for one in map(str, read(self.home.ratings).users.tolist()) if one not in known)
             if new:

@@ -34,7 +34,7 @@ class Register:
         given = min(wanted, self.room - taken)
         if given:
             mine.extend(range(taken, taken + given))
-            write_json(self.file, self.places)
+            write_json(self.file, self.places, private=True)
         return wanted - given
 
     def of(self, places: Iterable[str]) -> list[int]:

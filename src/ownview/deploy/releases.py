@@ -52,7 +52,7 @@ class Releases:
     def begin(self) -> None:
         """Keep the ratings as they are, where all releases must be made of the same."""
         if self.plan is not None and isinstance(self.terms.client.work, Reporting) and not self.frozen.is_file():
-            write_bytes(self.frozen, self.home.ratings.read_bytes())
+            write_bytes(self.frozen, self.home.ratings.read_bytes(), private=True)
 
     def mark(self, message: str) -> str:
         """What tells releases apart: the message that is answered, and the ratings it is answered from."""
@@ -76,7 +76,7 @@ class Releases:
                     "nothing leaves any more"
                 )
         if any(mark not in self.made.get(user, {}) for user in users):
-            append_line(self.file, json.dumps({"round": number, "mark": mark, "users": list(users)}))
+            append_line(self.file, json.dumps({"round": number, "mark": mark, "users": list(users)}), private=True)
             self._add(users, mark, number)
 
     def epsilon(self, user: str) -> float | None:
