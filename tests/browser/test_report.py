@@ -307,3 +307,26 @@ def test_everything_that_can_be_used_has_a_name(opened: Chromium) -> None:
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("size", [DESKTOP, PHONE], ids=["desktop", "phone"])
+def test_a_verdict_comes_first_and_the_rest_unfolds(
+    browser: Chromium, sittings: Path, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    path = tmp_path / "verdict.html"
+    told = ("Of 100 people, 18 are served.", "Take <b>fedease</b>.")
+    runs = find_runs([sittings.parent / "runs"])
+    path.write_text(render(gather(runs, title="sittings", verdict=told)), encoding="utf-8")
+    browser.requests.clear()
+    browser.size(*size, phone=size == PHONE)
+    browser.open(path)
+    assert browser.run("document.querySelector('#main > section').id") == "verdict"
+    assert browser.run("[...document.querySelectorAll('#verdict p')].map((one) => one.textContent)") == list(told)
+    tall = browser.run("document.documentElement.scrollHeight")
+    assert browser.run("document.getElementById('bar').hidden && !document.getElementById('rest').open")
+    browser.run("document.getElementById('rest').open = true")
+    drawn = "!document.getElementById('bar').hidden && document.querySelectorAll('#rest svg.chart').length > 0"
+    browser.until(lambda: browser.run(drawn))
+    assert browser.run("document.documentElement.scrollHeight") > 2 * tall
+    assert {url for url in browser.requests if not url.startswith("data:")} == {path.as_uri()}
+    browser.requests.clear()

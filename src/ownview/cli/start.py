@@ -29,6 +29,7 @@ from ownview.data.columns import named
 from ownview.data.matching import ItemNames
 from ownview.data.readers import name_of
 from ownview.evaluation.probes import STEPS
+from ownview.evaluation.protocol import protocol as protocol_named
 from ownview.registry import BASELINES
 from ownview.start.folder import StartFolder
 
@@ -65,6 +66,10 @@ def command(
             "--method", help="Compare these instead of what suits the data; may be repeated.", callback=names_files
         ),
     ] = None,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", help="What is asked, such as honest; chosen by the data if not given.")
+    ] = None,
+    table: Annotated[bool, typer.Option("--table", help="Show the table of figures and its marks.")] = False,
     k: Annotated[int, typer.Option("-k", help="Items in everybody's list.", min=1)] = 10,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
     memory: Memory = "auto",
@@ -79,18 +84,19 @@ def command(
 
     console = Console(highlight=False)
     place = out or RUNS / f"start-{name_of(file)}"
+    wanted = None if protocol is None else protocol_named(protocol)
     given = reading_options(columns, separator, encoding, dates, events, min_rating, tolerant)
     steps = read_or_ask(
         console,
         "start",
         file,
         given,
-        lambda options: Steps.of(StartFolder(place, file, options, titles), method or (), memory),
+        lambda options: Steps.of(StartFolder(place, file, options, titles, protocol), method or (), memory, wanted),
     )
     with same_command_goes_on():
         _describe(console, steps)
         _audit(console, steps)
-        _compare(console, steps, jobs)
+        _compare(console, steps, jobs, table)
         _use(console, steps, k)
 
 
@@ -145,8 +151,9 @@ def _titles(data: Interactions) -> str:
 
 
 def _audit(console: Console, steps: Steps) -> None:
-    held_out = "an item of everybody's, drawn at random," if steps.split.order == "none" else "everybody's latest item"
-    _step(console, 2, f"Audit the question (protocol honest: {held_out} is held out, all items are ranked)")
+    _step(console, 2, f"Audit the question ({_asked(steps)})")
+    if steps.question.why:
+        console.print(f"  {steps.question.why}", markup=False)
     with progress("auditing, probes", STEPS) as advance:
         findings = steps.audit(advance)
     for finding in findings:
@@ -156,7 +163,16 @@ def _audit(console: Console, steps: Steps) -> None:
     console.print(f"  {sound} of {len(findings)} probes found nothing to warn of (ownview audit)", markup=False)
 
 
-def _compare(console: Console, steps: Steps, jobs: int) -> None:
+def _asked(steps: Steps) -> str:
+    """The question, in words."""
+    name, split = steps.question.protocol.name, steps.question.protocol.split
+    if split != "leave-one-out":
+        return f"protocol {name}"
+    held_out = "an item of everybody's, drawn at random," if steps.split.order == "none" else "everybody's latest item"
+    return f"protocol {name}: {held_out} is held out, all items are ranked"
+
+
+def _compare(console: Console, steps: Steps, jobs: int, table: bool) -> None:
     from ownview.start.steps import left_out  # noqa: PLC0415
 
     tasks = steps.tasks()
@@ -165,8 +181,14 @@ def _compare(console: Console, steps: Steps, jobs: int) -> None:
     total = sum(experiment.rounds_needed for experiment, _ in tasks)
     with progress("comparing, rounds", total) as advance:
         found = steps.compare(tasks, jobs, lambda run, number, metrics: advance(run.name))
-    console.print(figures(found, f"{steps.data.name}: test, seed 0"))
-    console.print(found.legend, markup=False)
+    if table:
+        console.print(figures(found, f"{steps.data.name}: test, seed 0"))
+        console.print(found.legend, markup=False)
+    else:
+        asked = max(cell.users for cell in found.cells.values())
+        console.print(
+            f"  {asked:,} people were asked; --table shows the figures, the report has them too", markup=False
+        )
     for line in left_out(steps):
         console.print(f"  left out: {line}", markup=False)
 
@@ -191,12 +213,16 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     users = steps.lists(model, k)
     console.print(f"  {folder.lists}: lists of {counted(users, 'user')}", soft_wrap=True, markup=False)
     _step(console, 6, "Write the report of the comparison")
-    steps.report()
+    verdict = steps.verdict(best, model)
+    steps.report(verdict)
     console.print(f"  {folder.report}", soft_wrap=True, markup=False)
     _step(console, 7, "Write the page for people, which computes recommendations by itself")
     made = steps.page(model)
     told = f"left out: {made}" if isinstance(made, str) else f"{made.path}: {readable(made.bytes)}"
     console.print(f"  {told}", soft_wrap=True, markup=False)
+    console.print()
+    for sentence in verdict.sentences:
+        console.print(sentence, style="bold" if sentence is verdict.sentences[0] else None, markup=False)
     place, user = map(shlex.quote, (str(folder.model), str(steps.data.users[0])))
     console.print(f"\nEverything is in {folder.path}. Next:", soft_wrap=True, markup=False)
     console.print(f"  ownview recommend {place} --user {user}", soft_wrap=True, markup=False)

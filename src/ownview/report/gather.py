@@ -38,13 +38,20 @@ from ownview.studies.reproduction.papers import CITATIONS
 Model = dict[str, Any]
 
 
-def gather(folders: Sequence[Path], title: str = "", done: Callable[[str], None] = lambda what: None) -> Model:
+def gather(
+    folders: Sequence[Path],
+    title: str = "",
+    done: Callable[[str], None] = lambda what: None,
+    verdict: Sequence[str] = (),
+) -> Model:
     """Everything the page shows.
 
     Args:
         folders: of runs; unfinished ones are named on the page and take no part.
         title: of the page; without one the datasets' names.
         done: told the name of every run once it was read.
+        verdict: sentences that the page begins with; then everything but the table is folded, where it is about one
+            dataset and few methods.
 
     Raises:
         OutputError: a folder is no run, or damaged, or none has finished.
@@ -63,6 +70,7 @@ def gather(folders: Sequence[Path], title: str = "", done: Callable[[str], None]
     papers = {point["paper"] for one in datasets for point in one["published"]}
     return {
         "title": title or ", ".join(by_data),
+        "verdict": list(verdict),
         "about": {
             "version": __version__,
             "created": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),

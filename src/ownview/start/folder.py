@@ -29,12 +29,16 @@ class StartFolder:
         file: the interactions.
         options: how the file is read.
         titles: a file with item and title, or None.
+        protocol: the question that a person asked for, or None.
     """
 
-    def __init__(self, path: Path, file: Path, options: ReadingOptions, titles: Path | None) -> None:
-        self.path, self.file, self.options, self.titles = path, file, options, titles
+    def __init__(
+        self, path: Path, file: Path, options: ReadingOptions, titles: Path | None, protocol: str | None = None
+    ) -> None:
+        self.path, self.file, self.options, self.titles, self.protocol = path, file, options, titles, protocol
         self.runs, self.model = path / "comparison", path / "model"
         self.lists, self.report, self.page = path / "lists.csv", path / "report.html", path / "page.html"
+        self.verdict = path / "verdict.json"
 
     @property
     def data(self) -> Path:
@@ -91,13 +95,20 @@ class StartFolder:
     def _asked(self) -> dict[str, Any]:
         titles = None if self.titles is None else sha256_of(self.titles)
         options = json.loads(json.dumps(self.options))
-        return {"format": _FORMAT, "sha256": digest_of(self.file), "titles": titles, "options": options}
+        return {
+            "format": _FORMAT,
+            "sha256": digest_of(self.file),
+            "titles": titles,
+            "options": options,
+            "protocol": self.protocol,
+        }
 
     def _require_same(self, before: dict[str, Any], asked: dict[str, Any]) -> None:
         words = {
             "sha256": f"another file than {self.file} is now",
             "titles": "other titles than are given now",
             "options": "other columns or options of reading than are given now",
+            "protocol": "another question (--protocol) than is asked now",
         }
         for name, word in words.items():
             if before.get(name) != asked[name]:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ownview.base.errors import SettingError, TrainingError
-from ownview.base.files import write_text, writing
+from ownview.base.files import write_json, write_text, writing
 from ownview.data.interactions import Interactions
 from ownview.data.splits import Split
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.probes import audit
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.protocol import Protocol
 from ownview.pages.page import Page, page
 from ownview.registry import build
 from ownview.report.gather import gather, render
@@ -29,7 +29,9 @@ from ownview.runs.run import OnRound, Run, experiment_of, open_run, resume, run
 from ownview.runs.table import Comparison
 from ownview.start.folder import StartFolder
 from ownview.start.going_on import GO_ON
+from ownview.start.question import Question, choose_question
 from ownview.start.suited import Selection, Suited, suited
+from ownview.start.verdict import Verdict, judge
 
 _CHOSEN_BY = "NDCG@10"
 
@@ -41,39 +43,50 @@ class Steps:
     Args:
         folder: that everything goes into.
         data: of the file.
-        split: as `honest` asks of it.
+        question: that is asked of it.
         selection: of methods that suit it.
         memory: what training may take.
         failures: by method, why it is not in the comparison.
         findings: of the audit.
+        runs: of the comparison, once it was made.
+        table: of them.
     """
 
     folder: StartFolder
     data: Interactions
-    split: Split
+    question: Question
     selection: Selection
     memory: str = "auto"
     failures: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    table: Comparison | None = None
+
+    @property
+    def split(self) -> Split:
+        """As the question has it."""
+        return self.question.split
 
     @classmethod
-    def of(cls, folder: StartFolder, methods: Sequence[str], memory: str) -> Steps:
+    def of(
+        cls, folder: StartFolder, methods: Sequence[str], memory: str = "auto", wanted: Protocol | None = None
+    ) -> Steps:
         """Read the file and choose; nothing is written where a method is unknown or the data cannot be asked."""
         for name in methods:
             build(name, {})
         data = folder.open()
-        split = HONEST.prepare(data, None)
+        question = choose_question(data, wanted)
         folder.keep(data)
-        chosen = suited(split)
+        chosen = suited(question.split)
         if methods:
             known = {one.method: one for one in chosen.methods}
             named = tuple(known.get(name, Suited(name, rounds=40)) for name in dict.fromkeys(methods))
             chosen = Selection(named, ())
-        return cls(folder, data, split, chosen, memory)
+        return cls(folder, data, question, chosen, memory)
 
     def audit(self, done: Callable[[str], None]) -> list[Finding]:
-        """What `honest` gives away on this data."""
-        self.findings = audit(self.split, HONEST, done=done)
+        """What the question gives away on this data."""
+        self.findings = audit(self.split, self.question.protocol, done=done)
         return self.findings
 
     def tasks(self) -> list[Task]:
@@ -81,7 +94,11 @@ class Steps:
         made = []
         for one in self.selection.methods:
             experiment = Experiment(
-                one.method, data=str(self.folder.data.resolve()), settings=one.settings, rounds=one.rounds
+                one.method,
+                data=str(self.folder.data.resolve()),
+                settings=one.settings,
+                rounds=one.rounds,
+                protocol=self.question.protocol,
             )
             experiment.model()
             made.append((experiment, self.folder.runs / one.method))
@@ -100,7 +117,9 @@ class Steps:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.failures.items())
             raise TrainingError(f"no method could be trained: {reasons}")
         keep_findings(runs, self.findings)
-        return Comparison.of(runs, findings_of(runs))
+        self.runs = list(runs)
+        self.table = Comparison.of(runs, findings_of(runs))
+        return self.table
 
     def best(self, tasks: Sequence[Task]) -> Run:
         """The run with the highest NDCG@10 on validation; the first among equals."""
@@ -137,10 +156,19 @@ class Steps:
         write_frame(frame, self.folder.lists)
         return int(frame["user"].n_unique())
 
-    def report(self) -> None:
-        """The comparison as a page."""
+    def verdict(self, best: Run, model: Run) -> Verdict:
+        """What came out, in sentences; kept as verdict.json."""
+        assert self.table is not None
+        words = {one.method: one.words for one in self.selection.methods}.get(best.experiment.method)
+        words = words or best.experiment.model().summary
+        found = judge(self.question, self.runs, self.table, best, model, words)
+        write_json(self.folder.verdict, found.to_dict())
+        return found
+
+    def report(self, verdict: Verdict) -> None:
+        """The comparison as a page that begins with the verdict."""
         folders = [path for path in sorted(self.folder.runs.iterdir()) if RunFolder(path).finished]
-        write_text(self.folder.report, render(gather(folders, title=self.data.name)))
+        write_text(self.folder.report, render(gather(folders, title=self.data.name, verdict=verdict.sentences)))
 
     def page(self, model: Run) -> Page | str:
         """The page for people, or why this model has none."""

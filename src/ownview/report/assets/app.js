@@ -65,12 +65,31 @@ function sayAbsent() {
 const settingsList = (settings) => el("dl", { class: "settings" }, Object.entries(settings).map(([name, value]) =>
   [el("dt", {}, name), el("dd", { class: "num" }, Array.isArray(value) ? value.join(", ") || "none" : String(value))]));
 
+/** The answer before everything that it was made from. */
+function verdictSection() {
+  const [first, ...others] = model.verdict;
+  return el("section", { id: "verdict", "aria-labelledby": "verdict-title" }, el("h2", { id: "verdict-title" }, "In short"),
+    el("p", { class: "answer" }, first), others.map((text) => el("p", {}, text)));
+}
+
+/** One dataset and few methods with a verdict make one screen: the rest is there, folded. */
+function folded(children) {
+  const bar = document.getElementById("bar");
+  bar.hidden = true;
+  return el("details", { id: "rest", ontoggle: (event) => { bar.hidden = !event.target.open; } },
+    el("summary", {}, "Everything that was measured: the audit, charts, costs, lists, settings"), children);
+}
+
+const FEW = 8; // methods whose table fits a screen
+
 function page() {
   head();
   document.getElementById("bar").append(controls());
-  document.getElementById("main").append(
+  const short = model.verdict.length > 0;
+  const one = short && model.datasets.length === 1 && labels.length <= FEW;
+  const sections = [
     findingsSection(),
-    resultsSection(),
+    one ? section("intervals", "Intervals", null, intervalsFigure()) : resultsSection(),
     section("training", "Training", null, convergence()),
     section("users", "Who is served", null, activityFigure(), distributionChart()),
     section("cost", "What it costs", null, grid(
@@ -81,7 +100,8 @@ function page() {
     section("papers", "Beside the publications", null, paperScatter()),
     section("clients", "Inside the clients", "The papers' pictures, drawn from clients that runs were told to watch.", layoutFigure(), trajectoryFigure(),
       grid(weightFigure(), mergingFigure()), grid(spectrumFigure(), sparsityFigure())),
-    madeSection());
+    madeSection()];
+  document.getElementById("main").append(...(short ? [verdictSection()] : []), ...(one ? [resultsSection(false), folded(sections)] : sections));
   const cited = Object.entries(model.papers);
   document.getElementById("foot").append(
     cited.length ? el("p", {}, "Published figures: ", cited.map(([paper, text]) => `${paper}: ${text}`).join("; "), ".") : "",

@@ -8,9 +8,9 @@ let sorted = "score"; // of the chosen protocol and metric; or "name", or { prot
 const columns = () => (narrow.matches ? [chosen.metric] : TABLE);
 narrow.addEventListener("change", () => choose({}));
 
-function resultsSection() {
+function resultsSection(charts = true) {
   const words = el("div");
-  const node = el("section", { id: "results", "aria-labelledby": "results-title" }, words, intervalsFigure());
+  const node = el("section", { id: "results", "aria-labelledby": "results-title" }, words, charts ? intervalsFigure() : null);
   const update = () => replace(words,
     el("h2", { id: "results-title" }, "Results"),
     el("p", { class: "lead" }, `${dataset().name}: ${sizeOf(dataset().size)}. Test at the chosen round: mean over seeds, below it the 95 % interval over users. Point at a number for its protocol, seeds and settings.`),
