@@ -1,6 +1,6 @@
 """What masked sums cost: CPU time of one client and of the server, and bytes, for a whole table in one round.
 
-python -m benchmarks.masked_sums --clients 1000 --neighbours 40 --items 1682 --width 16 --dropouts 0.1
+python -m benchmarks.masked_sums --clients 100 --items 1682 --width 16 --dropouts 0.1
 
 All clients and the server run one after the other on one core and exchange messages as bytes; times are of the process
 (`time.process_time`), the client's by step and as the mean over clients.
@@ -20,11 +20,11 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+from ownview.masking.cohort import cohort
 from ownview.masking.collector import MaskingServer
 from ownview.masking.device import MaskingClient
 from ownview.masking.fixed_point import MODULUS, FixedPoint
-from ownview.masking.messages import Keys, Left, Neighbours, SealedShares, Shares
-from ownview.masking.neighbours import neighbourhood
+from ownview.masking.messages import Introduction, Keys, Left, SealedShares, Shares
 from ownview.masking.primitives import Words
 from ownview.privacy.masks import Masks
 
@@ -53,17 +53,17 @@ def measured(clients: int, neighbours: int | None, numbers: int, dropouts: float
     """One round, checked against the plain sum."""
     costs, random = Costs(), np.random.default_rng(0)
     survivors = Masks().survivors(clients, "masked")
-    reach = neighbourhood(clients, survivors, neighbours)
+    agreed = cohort(clients, survivors, neighbours)
     coding = FixedPoint.fitting(1.0, clients)
     lost = set(random.permutation(clients)[: round(dropouts * clients)].tolist())
-    server, plain = MaskingServer(1, survivors, reach, secrets.randbits(63)), np.zeros(numbers, dtype=np.uint32)
+    server, plain = MaskingServer(1, agreed, secrets.randbits(63)), np.zeros(numbers, dtype=np.uint32)
     with costs.step("client: keys"):
-        devices = [MaskingClient(client, 1, secrets.token_bytes) for client in range(clients)]
+        devices = [MaskingClient(client, 1, agreed, secrets.token_bytes) for client in range(clients)]
         keys = [costs.sent(device.keys().pack()) for device in devices]
     with costs.step("server: keys and shares"):
         told = {who: one.pack() for who, one in server.introduce([Keys.unpack(one) for one in keys]).items()}
     with costs.step("client: shares"):
-        sealed = [costs.sent(devices[who].shares(Neighbours.unpack(one)).pack()) for who, one in told.items()]
+        sealed = [costs.sent(devices[who].shares(Introduction.unpack(one)).pack()) for who, one in told.items()]
     with costs.step("server: keys and shares"):
         boxes = server.deliver([SealedShares.unpack(one) for one in sealed])
         inboxes = {who: one.pack() for who, one in boxes.items()}
@@ -89,7 +89,7 @@ def measured(clients: int, neighbours: int | None, numbers: int, dropouts: float
         total -= server.masks_left([Shares.unpack(one) for one in shown], numbers)
     if not np.array_equal(total, plain):
         raise SystemExit("the masked sum is not the sum")
-    return _told(costs, clients, reach.neighbours, reach.threshold, numbers, len(lost))
+    return _told(costs, clients, agreed.neighbours, survivors, numbers, len(lost))
 
 
 def _told(costs: Costs, clients: int, neighbours: int, threshold: int, numbers: int, lost: int) -> dict[str, object]:
@@ -112,7 +112,7 @@ def _told(costs: Costs, clients: int, neighbours: int, threshold: int, numbers: 
 def main() -> None:
     """Measure what the command line asks for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--clients", type=int, default=1000)
+    parser.add_argument("--clients", type=int, default=100)
     parser.add_argument("--neighbours", type=int, help="default: as many as the cohort asks for")
     parser.add_argument("--items", type=int, default=1682)
     parser.add_argument("--width", type=int, default=16)

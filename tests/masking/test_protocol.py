@@ -10,10 +10,10 @@ import pytest
 
 from ownview.base.errors import MessageError, SettingError, TrainingError
 from ownview.federation.masked_round import drawn_from_seed
+from ownview.masking.cohort import FEWEST, Cohort, cohort, ring
 from ownview.masking.collector import MaskingServer
 from ownview.masking.device import MaskingClient
-from ownview.masking.messages import Keys, Left, Neighbours, SealedShares, Shares
-from ownview.masking.neighbours import FEWEST, Neighbourhood, drawn, neighbourhood, ring
+from ownview.masking.messages import Introduction, Keys, Left, Sealed, SealedShares, Shares
 from ownview.masking.primitives import Words, stream
 from ownview.privacy.masks import Masks
 
@@ -25,8 +25,7 @@ class Rehearsal:
     """A round by messages as bytes; clients may be lost at every step."""
 
     clients: int
-    reach: Neighbourhood
-    survivors: int
+    cohort: Cohort
     lost_before: Mapping[str, Collection[int]] = field(default_factory=dict)
     identities: Callable[[int], int] = lambda place: 3 * place + 1
 
@@ -35,9 +34,9 @@ class Rehearsal:
 
     def __post_init__(self) -> None:
         random = np.random.default_rng(self.clients)
-        self.server = MaskingServer(4, self.survivors, self.reach, seed=5)
+        self.server = MaskingServer(4, self.cohort, seed=5)
         everybody = self.there("keys", [self.identities(place) for place in range(self.clients)])
-        self.devices = {one: MaskingClient(one, 4, drawn_from_seed(0, 4, one)) for one in everybody}
+        self.devices = {one: MaskingClient(one, 4, self.cohort, drawn_from_seed(0, 4, one)) for one in everybody}
         self.numbers = {one: random.integers(0, 2**32, COUNT, dtype=np.uint32) for one in everybody}
         self.masked: dict[int, Words] = {}
 
@@ -45,7 +44,7 @@ class Rehearsal:
         """What the server has in the end."""
         told = self.server.introduce([Keys.unpack(one.keys().pack()) for one in self.devices.values()])
         sharing = self.there("shares", told)
-        sent = [self.devices[one].shares(Neighbours.unpack(told[one].pack())).pack() for one in sharing]
+        sent = [self.devices[one].shares(Introduction.unpack(told[one].pack())).pack() for one in sharing]
         inboxes = self.server.deliver([SealedShares.unpack(one) for one in sent])
         total = np.zeros(COUNT, dtype=np.uint32)
         for one in self.there("numbers", inboxes):
@@ -64,30 +63,29 @@ class Rehearsal:
 
 
 def _rehearsal(clients: int, lost: int = 0, step: str = "numbers", **more: int) -> Rehearsal:
-    survivors = Masks().survivors(clients, "masked")
     chosen = np.random.default_rng(1).permutation(clients)[:lost]
-    one = Rehearsal(clients, neighbourhood(clients, survivors, more.get("neighbours")), survivors)
+    agreed = cohort(clients, Masks().survivors(clients, "masked"))
+    one = Rehearsal(clients, replace(agreed, **more))
     return replace(one, lost_before={step: {one.identities(int(place)) for place in chosen}})
 
 
-@pytest.mark.parametrize("lost", [0, 10, 20])
-def test_a_masked_sum_of_100_clients_is_the_sum_bit_for_bit(lost: int) -> None:
-    one = _rehearsal(100, lost)
+@pytest.mark.parametrize(("clients", "lost"), [(20, 0), (20, 4), (70, 14)])
+def test_a_masked_sum_is_the_sum_bit_for_bit(clients: int, lost: int) -> None:
+    one = _rehearsal(clients, lost)
     assert np.array_equal(one.total(), one.plain())
-    assert len(one.masked) == 100 - lost
+    assert len(one.masked) == clients - lost
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lost", [0, 100, 200])
-def test_a_masked_sum_of_1000_clients_is_the_sum_bit_for_bit(lost: int) -> None:
-    one = _rehearsal(1000, lost)
+def test_a_masked_sum_of_300_clients_is_the_sum_bit_for_bit() -> None:
+    one = _rehearsal(300, 60)
     assert np.array_equal(one.total(), one.plain())
-    assert one.reach.neighbours < 100
+    assert one.cohort.neighbours < 60
 
 
 @pytest.mark.parametrize("step", ["keys", "shares", "numbers", "showing"])
 def test_clients_may_drop_out_before_every_step(step: str) -> None:
-    one = _rehearsal(20, 3, step, neighbours=12)
+    one = _rehearsal(20, 3, step, neighbours=16)
     assert np.array_equal(one.total(), one.plain())
     assert len(one.masked) == (20 if step == "showing" else 17)
 
@@ -102,42 +100,60 @@ def test_below_the_threshold_nothing_is_released(step: str, did: str) -> None:
         one.total()
 
 
-def test_a_neighbourhood_that_is_lost_stops_the_round() -> None:
-    """Six of eight neighbours of one client are gone: enough are left in all, but none can lift its masks."""
-    one = Rehearsal(30, Neighbourhood(8, 5), 20)
-    around = ring([one.identities(place) for place in range(30)], 8, seed=5)
-    lost = list(next(iter(around.values())))[:6]
-    with pytest.raises(TrainingError, match="5 are needed to lift its masks; nothing is released"):
-        replace(one, lost_before={"numbers": lost}).total()
+def test_a_gap_on_the_ring_stops_the_round() -> None:
+    """Four in a row are gone and masks reach over three: enough are left in all, but they might have fallen apart."""
+    one = Rehearsal(30, Cohort(30, 20, 8))
+    order = ring([one.identities(place) for place in range(30)], seed=5)
+    with pytest.raises(TrainingError, match="4 clients in a row are missing, and masks reach over 3; nothing is rel"):
+        replace(one, lost_before={"numbers": [order[-1], *order[:3]]}).total()
+    three = replace(one, lost_before={"numbers": order[:3]})
+    assert np.array_equal(three.total(), three.plain())
 
 
-def test_a_client_shows_a_seed_or_a_key_of_a_neighbour_and_only_once() -> None:
-    one = _rehearsal(8, 1)
-    one.total()
-    gone = next(client for client in one.devices if client not in one.masked)
-    device = MaskingClient(one.identities(0), 4, drawn_from_seed(0, 4, one.identities(0)))
-    others = [MaskingClient(client, 4, drawn_from_seed(0, 4, client)) for client in (4, 7, 10)]
-    told = Neighbours(4, 1, 2, tuple(other.keys() for other in others))
-    device.shares(told)
+def _until_masks(one: Rehearsal) -> dict[int, SealedShares]:
+    told = one.server.introduce([device.keys() for device in one.devices.values()])
+    inboxes = one.server.deliver([one.devices[client].shares(told[client]) for client in told])
+    for client, inbox in inboxes.items():
+        one.devices[client].masks(inbox, COUNT)
+    return inboxes
+
+
+def test_a_client_shows_a_seed_or_a_key_of_everybody_and_only_once() -> None:
+    one = _rehearsal(5)
+    told = one.server.introduce([device.keys() for device in one.devices.values()])
     with pytest.raises(MessageError, match="asked twice for shares"):
-        device.shares(told)
-    boxes = {other.client: other.shares(Neighbours(4, other.client, 1, (device.keys(),))).boxes[1] for other in others}
-    device.masks(SealedShares(4, 1, boxes), COUNT)
-    shown = device.show(Left(4, 1, {4: True, 7: True, 10: False}))
-    assert (set(shown.seeds), set(shown.keys)) == ({4, 7}, {10})
+        [one.devices[1].shares(told[1]) for _ in range(2)]
+    again = _rehearsal(5)
+    _until_masks(again)
+    first = again.devices[1]
+    shown = first.show(Left(4, 1, {1: True, 4: True, 7: True, 10: True, 13: False}))
+    assert (set(shown.seeds), set(shown.keys)) == ({1, 4, 7, 10}, {13})
     with pytest.raises(MessageError, match="twice"):
-        device.show(Left(4, 1, {4: False, 7: False, 10: False}))
-    assert gone not in one.server.arrived
+        first.show(Left(4, 1, dict.fromkeys((1, 4, 7, 10, 13), True)))
 
 
 def test_a_client_shows_nothing_where_too_few_are_left_to_hide_among() -> None:
     one = _rehearsal(6)
-    told = one.server.introduce([device.keys() for device in one.devices.values()])
-    inboxes = one.server.deliver([one.devices[client].shares(told[client]) for client in told])
+    inboxes = _until_masks(one)
     first = one.devices[1]
-    first.masks(inboxes[1], COUNT)
-    with pytest.raises(TrainingError, match="1 neighbours are left and 4 are needed; no share is shown"):
-        first.show(Left(4, 1, {other: other == 4 for other in inboxes[1].boxes}))
+    with pytest.raises(TrainingError, match="client 1: 4 clients are left, and 5 are needed; no share is shown"):
+        first.show(Left(4, 1, {other: other not in (4, 7) for other in inboxes[1].boxes}))
+    with pytest.raises(MessageError, match="whose numbers have not arrived"):
+        first.show(Left(4, 1, {other: other != 1 for other in inboxes[1].boxes}))
+
+
+def test_a_client_takes_part_in_no_other_round_than_was_agreed_on() -> None:
+    """Clients that a server makes up would stand for T of its own; fewer than T are too few; its own keys are known."""
+    one = _rehearsal(6)
+    made_up = [MaskingClient(100 + k, 4, one.cohort, drawn_from_seed(1, 4, k)).keys() for k in range(3)]
+    honest = [device.keys() for device in one.devices.values()]
+    for keys, found in (([*honest, *made_up], "9 clients take part; from 5 to 6"), (honest[:4], "4 clients take part")):
+        with pytest.raises(TrainingError, match=f"client 1: {found}"):
+            one.devices[1].shares(Introduction(4, 1, tuple(keys)))
+    with pytest.raises(MessageError, match="without its own keys"):
+        one.devices[1].shares(Introduction(4, 1, (*honest[1:], replace(honest[1], client=1))))
+    with pytest.raises(MessageError, match="names a client twice"):
+        one.devices[1].shares(Introduction(4, 1, (*honest[1:], honest[1])))
 
 
 def test_the_server_holds_nothing_that_a_masked_number_could_be_read_by() -> None:
@@ -162,21 +178,26 @@ def test_what_was_changed_on_its_way_is_refused() -> None:
     told = one.server.introduce([device.keys() for device in one.devices.values()])
     inboxes = one.server.deliver([one.devices[client].shares(told[client]) for client in told])
     first = next(iter(inboxes.values()))
-    boxes = {other: bytes([box[0] ^ 1]) + box[1:] for other, box in first.boxes.items()}
-    with pytest.raises(MessageError, match="changed on its way"):
-        one.devices[first.client].masks(replace(first, boxes=boxes), COUNT)
+    device = one.devices[first.client]
+    boxes = {other: sent._replace(box=bytes([sent.box[0] ^ 1]) + sent.box[1:]) for other, sent in first.boxes.items()}
+    with pytest.raises(MessageError, match=r"of client .*changed on its way"):
+        device.masks(replace(first, boxes=boxes), COUNT)
+    boxes = {other: sent._replace(seed=bytes(16)) for other, sent in first.boxes.items()}
+    with pytest.raises(MessageError, match="has sealed other shares than it gave checks of"):
+        device.masks(replace(first, boxes=boxes), COUNT)
     with pytest.raises(MessageError, match="a message to client"):
-        one.devices[first.client].masks(replace(first, client=first.client + 3), COUNT)
+        device.masks(replace(first, client=first.client + 3), COUNT)
     for data in (b"", b"OM", told[first.client].pack()[:-1], first.pack() + b"x"):
         with pytest.raises(MessageError):
-            Neighbours.unpack(data)
+            Introduction.unpack(data)
 
 
 def test_messages_are_read_as_they_were_written() -> None:
-    keys = Keys(2, 9, bytes(range(32)), bytes(range(32, 64)))
+    keys = Keys(2, 9, bytes(range(32)), bytes(range(32, 64)), bytes(range(64, 96)))
+    sealed = Sealed(b"x" * 88, b"y" * 16, b"z" * 16)
     for message in (
-        keys, Neighbours(2, 5, 3, (keys, replace(keys, client=11))), SealedShares(2, 5, {9: bytes(82), 11: b"x" * 82}),
-        Left(2, 5, {9: True, 11: False}), Shares(2, 5, {9: 2**256 + 1}, {11: 7}),
+        keys, Introduction(2, 5, (keys, replace(keys, client=11))), SealedShares(2, 5, {9: sealed, 11: sealed}),
+        Left(2, 5, {9: True, 11: False}), Shares(2, 5, {9: b"s" * 36}, {11: b"k" * 36}),
     ):  # fmt: skip
         assert type(message).unpack(message.pack()) == message
 
@@ -187,23 +208,23 @@ def test_streams_are_the_same_on_every_machine() -> None:
 
 
 def test_neighbours_are_mutual_and_enough() -> None:
-    around = ring(range(100), 10, seed=3)
+    order, agreed = ring(range(100), seed=3), Cohort(100, 80, 10)
+    around = {one: agreed.of(one, order) for one in order}
     assert all(len(set(others)) == 10 for others in around.values())
     assert all(one in around[other] for one, others in around.items() for other in others)
-    assert ring(range(100), 10, seed=4) != around
-    assert neighbourhood(20, 16) == Neighbourhood(19, 11)
-    chosen = neighbourhood(1000, 800)
-    assert chosen.neighbours < 60
-    lost = 1000 * sum(drawn(999, 799, chosen.neighbours)[: chosen.threshold])
-    learnt = 1000 * sum(drawn(999, 50, chosen.neighbours)[chosen.threshold :])
-    assert (lost <= 2**-20, learnt <= 2**-40) == (True, True)
-    assert sum(drawn(30, 12, 7)) == pytest.approx(1)
-    assert drawn(5, 2, 2) == pytest.approx([0.3, 0.6, 0.1])
+    assert ring(range(100), seed=4) != order
+    assert cohort(20, 16) == Cohort(20, 16, 19)
+    chosen = cohort(1000, 800)
+    apart = [1000 * 0.25 ** (k / 2) for k in (chosen.neighbours - 2, chosen.neighbours)]
+    assert apart[0] > 2**-40 >= apart[1]
+    assert cohort(1000, 800, 60).neighbours == 60
 
 
-@pytest.mark.parametrize("wanted", [3, 20, 40])
-def test_neighbours_that_cannot_be_are_refused(wanted: int) -> None:
-    with pytest.raises(SettingError, match="expected an even number below 20"):
-        neighbourhood(20, 16, wanted)
+@pytest.mark.parametrize("wanted", [2, 46, 49, 100])
+def test_neighbours_that_hide_too_little_or_cannot_be_are_refused(wanted: int) -> None:
+    with pytest.raises(SettingError, match=f"neighbours={wanted}: .* expected an even number from 48 to 98"):
+        cohort(100, 80, wanted)
+    with pytest.raises(SettingError, match="everybody shares masks with everybody; expected no neighbours"):
+        cohort(20, 16, wanted)
     with pytest.raises(SettingError, match="too few"):
-        neighbourhood(FEWEST - 1, 2)
+        cohort(FEWEST - 1, 2)

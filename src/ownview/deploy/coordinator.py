@@ -21,7 +21,7 @@ from ownview.deploy.conduct import Conduct
 from ownview.deploy.envelope import Envelope, Kind, line_of
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.home import own_secret
-from ownview.deploy.masks import MaskedRound
+from ownview.deploy.masks import MaskedRound, Steps
 from ownview.deploy.measuring import USERS, means
 from ownview.deploy.participants import CountedRound, ParticipantLog
 from ownview.deploy.place import NO_TERMS
@@ -35,7 +35,7 @@ from ownview.federation.server import AggregationServer
 from ownview.seam.client import Reporting
 
 _ATTEMPTS = 20
-"""Times that a masked round is begun before something must be wrong with more than a line or a device."""
+"""Times that a masked round is begun before it must fail for good."""
 
 
 @dataclass
@@ -124,6 +124,8 @@ class Coordinator:
             except (MessageError, TrainingError) as error:  # masks that cannot be lifted: nothing is known, begin again
                 failed += 1
                 self.say(f"round {number}: {error}")
+                if masks is not None and masks.lost(asked):
+                    return self._lose(CountedRound(number, {}, asked, masks.steps.refused))
                 if failed == _ATTEMPTS:
                     raise
                 continue
@@ -240,27 +242,13 @@ class Coordinator:
         masked, attempt = self.terms.masked, time.time_ns()
         if masked is None:
             return None
+        agreed = self.asking, self.conduct.deadline, masked.threshold
 
-        def step(kind: Kind, told: Mapping[int, bytes], writer: Callable[[bytes], int]) -> dict[int, bytes]:
-            asked = self.register.by_place(told)
-            messages = {}
-            for place, mine in asked.items():
-                note = {"clients": mine, "attempt": attempt}
-                messages[place] = self._envelope(kind, number, place, note, *(told[one] for one in mine)).pack()
+        def message(kind: Kind, place: str, mine: list[int], parts: list[bytes]) -> bytes:
+            return self._envelope(kind, number, place, {"clients": mine, "attempt": attempt}, *parts).pack()
 
-            def take(place: str, answer: Envelope) -> dict[int, bytes]:
-                if [writer(part) for part in answer.parts] != asked[place]:
-                    raise MessageError("messages about masks of other users than were asked")
-                return dict(zip(asked[place], answer.parts, strict=True))
-
-            def enough(found: Asked[dict[int, bytes]]) -> bool:
-                return sum(map(len, found.answers.values())) >= masked.threshold
-
-            found = self.asking.ask(messages, take, self.conduct.deadline, enough)
-            self._leave_alone(found.refused)
-            return {client: data for answer in found.answers.values() for client, data in answer.items()}
-
-        return MaskedRound(Exchange(masked, number, self.secret), step)
+        steps = Steps(*agreed, self.register.by_place, message, self._leave_alone)
+        return MaskedRound(Exchange(masked, number, self.secret), steps)
 
     def _combined(
         self, number: int, found: Asked[tuple[list[Arrival], list[str]]], masks: MaskedRound | None
@@ -314,6 +302,20 @@ class Coordinator:
             self.results |= dict.fromkeys(one.counted, result)
         self.log.add(one)
         self._remember()
+
+    def _lose(self, one: CountedRound) -> CountedRound:
+        """Go on without a masked round whose shares were shown in an attempt that failed; nothing has changed."""
+        if isinstance(self.terms.client.work, Reporting):
+            raise TrainingError(
+                f"round {one.round}: too few places are left that have shown no shares for it, and a sum is not made "
+                f"twice; {self.terms.name} needs the sums of every round: begin again in an empty folder"
+            )
+        self.say(f"round {one.round}: is lost: its shares were shown before, and a sum is not made twice")
+        self.absences.end()
+        self.standing.done = one.round
+        self.log.add(one)
+        self._remember()
+        return one
 
     def _settle(self) -> None:
         """Send results to those who are owed one; a place takes part again once it has its own."""

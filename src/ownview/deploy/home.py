@@ -10,6 +10,7 @@ state/*.generation   what the users' clients hold, in two generations
 state/sent.jsonl     every message that has left
 state/releases.jsonl what of it was under a budget; state/frozen.csv, the ratings that a budget for sums looks at
 state/secret         what noise is drawn from
+state/shown          where uploads are masked, the last round that shares were shown for
 state/process        the number of the process at work, while there is one
 """
 
@@ -29,7 +30,7 @@ from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
 
 RATINGS, PLACE, FLOOR = "ratings.csv", "place.toml", "floor.toml"
-SENT, RELEASES = "sent.jsonl", "releases.jsonl"
+SENT, RELEASES, SHOWN = "sent.jsonl", "releases.jsonl", "shown"
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ class Home:
 
     def clear_up(self) -> None:
         """Make good what a kill has left: temporary files, and lines that were cut short. For the resident alone."""
-        for name in ("agreement", "members.json", "newest", "frozen.csv"):
+        for name in ("agreement", "members.json", "newest", "frozen.csv", SHOWN):
             drop_unfinished(self.state / name)
         for name in (SENT, RELEASES):
             end_last_line(self.state / name)

@@ -24,7 +24,7 @@ from ownview.deploy.agreement import Agreement
 from ownview.deploy.envelope import Envelope, Kind, digest_of, line_of, refusal
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.holdings import Holdings, read_holdings
-from ownview.deploy.home import Home, Members, Newest
+from ownview.deploy.home import SHOWN, Home, Members, Newest
 from ownview.deploy.masks import PlaceMasks
 from ownview.deploy.measuring import metric_sums
 from ownview.deploy.notes import read_question
@@ -58,7 +58,7 @@ class Place:
         self.newest = self.home.newest()
         self.agreement: Agreement | None = None
         self.notes = list(self.generations.notes)
-        self.masks = PlaceMasks()
+        self.masks = PlaceMasks(self.home.state / SHOWN)
         self.residents: Residents | None = None
         self.at: Generation | None = None
         """The generation that the residents' values are; None for the initial values."""
@@ -199,9 +199,12 @@ class Place:
         return answer
 
     def _mask(self, asked: Envelope, digest: str) -> Envelope:
-        self._required(asked)
+        masked = self._required(asked).masked
+        if masked is None:
+            raise MessageError("asked about masks; none were agreed on")
         identities = self._identities(self._positions(asked.note["clients"]))
-        return Envelope(asked.kind, asked.round, asked.counted, parts=self.masks.answer(asked, identities, digest))
+        parts = self.masks.answer(asked, identities, digest, masked.cohort)
+        return Envelope(asked.kind, asked.round, asked.counted, parts=parts)
 
     def _result(self, asked: Envelope, digest: str) -> Envelope:
         terms, chosen = self._required(asked), self._positions(asked.note["clients"])

@@ -42,7 +42,8 @@ class Replay(Federation):
     def run(self) -> None:
         """All rounds of the log."""
         for number in sorted(self.log):
-            self.round(number)
+            if self.log[number].counted:  # else it was lost, and changed nothing
+                self.round(number)
 
 
 def split_of(agreement: Agreement, holdings: Holdings) -> Split:

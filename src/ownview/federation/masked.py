@@ -22,8 +22,8 @@ from ownview.federation.messages import Upload
 from ownview.federation.protected import BOUND, bounded, no_sums, require_planned
 from ownview.federation.transforms import Sending, Summing, Transform, drawn, gaussian
 from ownview.federation.words import Layout
+from ownview.masking.cohort import COLLUDING, MOST, Cohort, cohort
 from ownview.masking.fixed_point import MODULUS, FixedPoint
-from ownview.masking.neighbours import COLLUDING, Neighbourhood, neighbourhood
 from ownview.masking.primitives import require_package
 from ownview.privacy.masks import Masks
 from ownview.privacy.rounded_noise import LEAST_STEPS, delta_of_rounding
@@ -56,7 +56,13 @@ class Masked(Transform):
         """Refuse a sum that does not fit, noise too fine to be rounded, and masks without their package."""
         if self.masks.real:
             require_package()
-        neighbourhood(self.clients, self.threshold, self.masks.neighbours)
+            if self.clients > MOST:
+                raise SettingError(
+                    f"federation setting privacy: masks of {self.clients:,} clients: everybody holds a share of "
+                    f"everybody's secrets, which is too much for more than {MOST:,} in a round; expected such as "
+                    f"clients={MOST}, or masks=skipped in a simulation"
+                )
+        cohort(self.clients, self.threshold, self.masks.neighbours)
         self.coding(1, None)
         if self.plan is not None and self.least_steps < LEAST_STEPS:
             raise SettingError(
@@ -66,9 +72,9 @@ class Masked(Transform):
             )
 
     @cached_property
-    def reach(self) -> Neighbourhood:
-        """How far masks reach."""
-        return neighbourhood(self.clients, self.threshold, self.masks.neighbours)
+    def cohort(self) -> Cohort:
+        """How many clients there are, must be left, and share masks."""
+        return cohort(self.clients, self.threshold, self.masks.neighbours)
 
     def refusal(self, client: Client, server: Server) -> str | None:
         """There must be sums, and nothing else, of what a client sends."""
@@ -161,8 +167,8 @@ class Masked(Transform):
         told: dict[str, Any] = {
             "clients": self.clients,
             "threshold": self.threshold,
-            "neighbours": self.reach.neighbours,
-            "neighbours_that_lift_masks": self.reach.threshold,
+            "neighbours": self.cohort.neighbours,
+            "clients_that_lift_masks": self.cohort.survivors,
             "colluding_share": COLLUDING,
             "carried_out": self.masks.real,
             "numbers": self.layout.size,

@@ -16,11 +16,15 @@ from ownview.base.randomness import derive
 from ownview.federation.aggregation import Partial
 from ownview.federation.masked import Masked
 from ownview.federation.messages import Upload
+from ownview.masking.cohort import Cohort
 from ownview.masking.collector import MaskingServer
 from ownview.masking.device import MaskingClient
 from ownview.masking.fixed_point import MODULUS
-from ownview.masking.messages import Keys, Left, Neighbours, SealedShares, Shares
+from ownview.masking.messages import Introduction, Keys, Left, SealedShares, Shares
 from ownview.masking.primitives import Entropy
+
+SHOWN = "shares were shown for round"
+"""The words by which a coordinator knows that a place is out of a round for good."""
 
 _Up = TypeVar("_Up", Keys, SealedShares, Shares)
 
@@ -38,12 +42,12 @@ class Exchange:
 
     def __init__(self, masked: Masked, number: int, seed: int) -> None:
         self.masked = masked
-        self.server = MaskingServer(number, masked.threshold, masked.reach, derive(seed, "ring", number))
+        self.server = MaskingServer(number, masked.cohort, derive(seed, "ring", number))
         self.up: Counter[int] = Counter()
         self.down: Counter[int] = Counter()
 
     def introduce(self, keys: Iterable[bytes]) -> dict[int, bytes]:
-        """Keys -> whom each client shares masks with."""
+        """Keys -> who takes part."""
         told = self.server.introduce(self._read(Keys, keys))
         return self._sent({client: one.pack() for client, one in told.items()})
 
@@ -73,6 +77,8 @@ class Exchange:
         found = []
         for data in messages:
             one = kind.unpack(data)
+            if one.round != self.server.round:
+                raise MessageError(f"a message about masks of round {one.round}; this is round {self.server.round}")
             self.up[one.client] += len(data)
             found.append(one)
         return found
@@ -85,26 +91,33 @@ class Exchange:
 class OwnMasks:
     """One client's half, by messages alone: bytes from the server in, bytes to it out.
 
+    A round may begin anew, with other keys, until the client has shown shares for it: masked numbers alone say nothing.
+    After that neither this round nor an earlier one begins again. Two sums of the same numbers, one of them without a
+    client, would tell what that client sent.
+
     Args:
         client: its identity.
+        cohort: what was agreed on.
         entropy: of its secrets; nobody else may know what it returns.
+        shown: the last round that the client has shown shares for; who keeps the client keeps this number too.
     """
 
-    def __init__(self, client: int, entropy: Entropy = secrets.token_bytes) -> None:
-        self.client, self.entropy = client, entropy
+    def __init__(self, client: int, cohort: Cohort, entropy: Entropy = secrets.token_bytes, shown: int = 0) -> None:
+        self.client, self.cohort, self.entropy, self.shown = client, cohort, entropy, shown
         self._masking: MaskingClient | None = None
 
     def keys(self, number: int) -> bytes:
         """Public keys of a round, which begins anew."""
-        self._masking = MaskingClient(self.client, number, self.entropy)
+        require_not_shown(number, self.shown)
+        self._masking = MaskingClient(self.client, number, self.cohort, self.entropy)
         return self._masking.keys().pack()
 
     def shares(self, told: bytes) -> bytes:
-        """Shares of the client's secrets, sealed, for the neighbours it is told of."""
-        return self._begun().shares(Neighbours.unpack(told)).pack()
+        """Shares of the client's secrets, sealed, for everybody in the round."""
+        return self._begun().shares(Introduction.unpack(told)).pack()
 
     def put_on(self, upload: Upload, inbox: bytes) -> Upload:
-        """The client's upload as it leaves: masked, with what its neighbours have sealed for it."""
+        """The client's upload as it leaves: masked, with what everybody has sealed for it."""
         if upload.words is None:
             raise TypeError("only whole numbers can be masked")
         masks = self._begun().masks(SealedShares.unpack(inbox), upload.words.shape[1])
@@ -112,15 +125,22 @@ class OwnMasks:
         return replace(upload, words=words.remainder_(MODULUS))
 
     def show(self, left: bytes) -> bytes:
-        """Shares of the neighbours' secrets, which lift masks off the sum; then those of the round are forgotten."""
-        shown = self._begun().show(Left.unpack(left)).pack()
-        self._masking = None
+        """Shares of everybody's secrets, which lift masks off the sum; then those of the round are forgotten."""
+        masking = self._begun()
+        shown = masking.show(Left.unpack(left)).pack()
+        self.shown, self._masking = masking.round, None
         return shown
 
     def _begun(self) -> MaskingClient:
         if self._masking is None:
             raise MessageError(f"client {self.client}: asked about masks before it had keys, or after the round")
         return self._masking
+
+
+def require_not_shown(number: int, shown: int) -> None:
+    """Refuse to begin a round again that shares were shown for, or an earlier one."""
+    if number <= shown:
+        raise MessageError(f"round {number}: {SHOWN} {shown}, and no sum of it is made again")
 
 
 class MaskedRound:
@@ -135,7 +155,7 @@ class MaskedRound:
 
     def __init__(self, masked: Masked, number: int, cohort: Sequence[int], seed: int) -> None:
         self.exchange = Exchange(masked, number, seed)
-        self.clients = {one: OwnMasks(one, drawn_from_seed(seed, number, one)) for one in cohort}
+        self.clients = {one: OwnMasks(one, masked.cohort, drawn_from_seed(seed, number, one)) for one in cohort}
         told = self.exchange.introduce(client.keys(number) for client in self.clients.values())
         self.inboxes = self.exchange.deliver(self.clients[one].shares(data) for one, data in told.items())
 

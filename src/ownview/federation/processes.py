@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from ownview.base.errors import OwnviewError, TrainingError
+from ownview.base.errors import MessageError, OwnviewError, TrainingError
 from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
@@ -32,7 +32,7 @@ from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.training import Params, World
 
-_RECEIVED = "received"
+_RECEIVED, _SHOWN = "received", "shown"
 _ALONE = torch.zeros(1, dtype=torch.long)
 """The position of the only client."""
 
@@ -48,24 +48,37 @@ class Device:
 
     def __init__(self, terms: Terms, data: OwnData, file: Path) -> None:
         self.terms, self.file = terms, file
-        self.alone, self.masks = Residents(terms, data), OwnMasks(int(data.identities[0]))
-        self.received: bytes = b""
+        self.alone, self.received = Residents(terms, data), b""
+        shown = 0
         if file.exists():
             packed = load_file(file)
             self.received = packed.pop(_RECEIVED).numpy().tobytes()
+            shown = int(packed.pop(_SHOWN, torch.tensor(0)))  # files of earlier versions say nothing of it
             self.alone.unpack(packed)
+        self._masks = None
+        if terms.masked is not None:
+            self._masks = OwnMasks(int(data.identities[0]), terms.masked.cohort, shown=shown)
+
+    @property
+    def masks(self) -> OwnMasks:
+        """What hides its uploads."""
+        if self._masks is None:
+            raise MessageError("asked about masks; none were agreed on")
+        return self._masks
 
     def keys(self, number: int) -> bytes:
         """Where uploads are masked: the client's public keys of a round."""
         return self.masks.keys(number)
 
     def shares(self, told: bytes) -> bytes:
-        """Shares of its secrets, sealed, for the neighbours it is told of."""
+        """Shares of its secrets, sealed, for everybody in the round."""
         return self.masks.shares(told)
 
     def show(self, left: bytes) -> bytes:
-        """Shares of its neighbours' secrets, which lift masks off the sum."""
-        return self.masks.show(left)
+        """Shares of everybody's secrets, which lift masks off the sum; that they were shown is kept before."""
+        shown = self.masks.show(left)
+        self._save()
+        return shown
 
     def round(self, number: int, message: bytes, inbox: bytes = b"") -> bytes:
         """Open the download of a round, work, keep what is one's own, and close with an upload; see `Residents`.
@@ -73,7 +86,7 @@ class Device:
         Args:
             number: of the round.
             message: from the server.
-            inbox: where uploads are masked, what the client's neighbours have sealed for it.
+            inbox: where uploads are masked, what everybody has sealed for the client.
         """
         self.received = message or self.received
         put_on = (lambda upload: self.masks.put_on(upload, inbox)) if inbox else None
@@ -98,6 +111,7 @@ class Device:
 
     def _save(self) -> None:
         packed = {name: value.contiguous() for name, value in self.alone.clients.pack().items()}
+        packed[_SHOWN] = torch.tensor(0 if self._masks is None else self._masks.shown)
         packed[_RECEIVED] = torch.from_numpy(np.frombuffer(self.received, dtype=np.uint8).copy())
         write_whole(self.file, lambda temporary: save_file(packed, temporary))
 
@@ -179,7 +193,7 @@ class ProcessFederation:
         return more, again
 
     def _share_masks(self, masks: Exchange, cohort: Tensor, number: int) -> list[bytes]:
-        """The steps before a round's work: what every client of the cohort gets of its neighbours' sealed shares."""
+        """The steps before a round's work: what every client of the cohort gets of the sealed shares."""
         told = masks.introduce(self._ask(cohort, "keys", [(number,)] * len(cohort)))
         shares = self._ask(cohort, "shares", [(told[client],) for client in cohort.tolist()])
         inboxes = masks.deliver(shares)

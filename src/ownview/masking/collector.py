@@ -1,20 +1,20 @@
 """The server's half of a masked sum, one round long: it carries messages, and learns the sum and nothing else.
 
-It follows the protocol. What it holds is public keys, sealed boxes until they are delivered, who sent what, and in the
-end the seeds of clients whose numbers arrived and the keys of those whose did not. It adds masked numbers up as they
-come (`federation.aggregation`) and takes off `masks_left` when shares have come.
+It follows the protocol. What it holds is public keys, sealed boxes until they are delivered, checks, who sent what, and
+in the end the seeds of clients whose numbers arrived and the keys of those whose did not. It adds masked numbers up as
+they come (`federation.aggregation`) and takes off `masks_left` when shares have come.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from ownview.base.errors import MessageError, TrainingError
-from ownview.masking.device import MASKS, place_of
-from ownview.masking.messages import Keys, Left, Neighbours, SealedShares, Shares
-from ownview.masking.neighbours import Neighbourhood, ring
+from ownview.masking.cohort import Cohort, ring
+from ownview.masking.device import MASKS, place_of, seed_check, share_checks
+from ownview.masking.messages import Introduction, Keys, Left, SealedShares, Shares
 from ownview.masking.primitives import KeyPair, Words, stream
 from ownview.masking.shamir import combined
 
@@ -22,102 +22,120 @@ from ownview.masking.shamir import combined
 class MaskingServer:
     """The server in one round; its steps come in order, each with what has arrived by then.
 
+    `wrong` is found out with `masks_left`: by client, whose shares it has shown otherwise than they were dealt.
+
     Args:
         number: of the round.
-        survivors: T: with fewer clients than this at any step nothing is released.
-        reach: how far masks reach.
+        cohort: what was agreed on: with fewer clients than T at any step nothing is released.
         seed: of the order in which clients stand on the ring.
     """
 
-    def __init__(self, number: int, survivors: int, reach: Neighbourhood, seed: int) -> None:
-        self.round, self.survivors, self.reach, self.seed = number, survivors, reach, seed
+    def __init__(self, number: int, cohort: Cohort, seed: int) -> None:
+        self.round, self.cohort, self.seed = number, cohort, seed
         self.keys: dict[int, Keys] = {}
-        self.neighbours: dict[int, tuple[int, ...]] = {}
-        self.shared: frozenset[int] = frozenset()
+        self.order: list[int] = []
+        self.checks: dict[int, dict[int, tuple[bytes, bytes]]] = {}
         self.arrived: set[int] = set()
+        self.wrong: dict[int, set[int]] = {}
 
-    def introduce(self, keys: Sequence[Keys]) -> dict[int, Neighbours]:
-        """Every client's keys -> whom each shares masks with."""
+    def introduce(self, keys: Sequence[Keys]) -> dict[int, Introduction]:
+        """Every client's keys -> who takes part."""
         self._require_enough(len(keys), "sent keys")
         self.keys = {one.client: one for one in keys}
-        self.neighbours = ring(list(self.keys), self.reach.neighbours, self.seed)
-        return {
-            client: Neighbours(self.round, client, self.reach.threshold, tuple(self.keys[other] for other in others))
-            for client, others in self.neighbours.items()
-        }
+        self.order = ring(list(self.keys), self.seed)
+        everybody = tuple(self.keys[client] for client in self.order)
+        return {client: Introduction(self.round, client, everybody) for client in self.order}
 
     def deliver(self, sent: Sequence[SealedShares]) -> dict[int, SealedShares]:
-        """Everybody's sealed shares -> what each gets from its neighbours."""
+        """Everybody's sealed shares -> what each gets from the others and itself."""
         self._require_enough(len(sent), "sent shares")
         boxes = {one.client: one.boxes for one in sent}
-        self.shared = frozenset(boxes)
         for client, own in boxes.items():
-            if set(own) != set(self.neighbours[client]):
-                raise MessageError(f"client {client}: shares for others than its neighbours")
-            self._require_neighbours(client, self.shared, "sent shares")
+            if own.keys() != self.keys.keys():
+                raise MessageError(f"client {client}: shares for others than those who take part")
+        self.checks = {client: {who: (one.seed, one.key) for who, one in own.items()} for client, own in boxes.items()}
         return {
-            client: SealedShares(self.round, client, {other: boxes[other][client] for other in self._of(client)})
+            client: SealedShares(self.round, client, {other: own[client] for other, own in boxes.items()})
             for client in boxes
         }
 
     def take(self, client: int) -> None:
         """Note that a client's masked numbers have arrived; they are added up elsewhere."""
-        if client not in self.shared or client in self.arrived:
+        if client not in self.checks or client in self.arrived:
             raise MessageError(f"client {client}: masked numbers came twice, or without shares")
         self.arrived.add(client)
 
     def left(self) -> dict[int, Left]:
         """What is asked of every client whose numbers have arrived."""
         self._require_enough(len(self.arrived), "sent masked numbers")
-        for client in self.shared:
-            self._require_neighbours(client, self.arrived, "sent masked numbers")
-        return {
-            client: Left(self.round, client, {other: other in self.arrived for other in self._of(client)})
-            for client in sorted(self.arrived)
-        }
+        why = self.cohort.refusal(self.order, self.arrived)
+        if why is not None:
+            raise TrainingError(f"round {self.round}: {why}; nothing is released")
+        there = {client: client in self.arrived for client in self.checks}
+        return {client: Left(self.round, client, there) for client in sorted(self.arrived)}
 
     def masks_left(self, shown: Sequence[Shares], count: int) -> Words:
         """[count] what masks are left in the sum of all masked numbers, to be taken off it."""
-        self._require_enough(len(shown), "showed shares")
-        for client in self.shared:
-            self._require_neighbours(client, {one.client for one in shown}, "showed shares")
+        self._require_enough(len({one.client for one in shown} & self.arrived), "showed shares")
         total = np.zeros(count, dtype=np.uint32)
         for client in sorted(self.arrived):
-            total += stream(self._secret(client, {one.client: one.seeds for one in shown}), count)
-        for client in sorted(self.shared - self.arrived):
-            key = KeyPair(self._secret(client, {one.client: one.keys for one in shown}))
-            if key.public != self.keys[client].masking:
-                raise MessageError(f"client {client}: shares that are not of its key")
-            for other in (one for one in self._of(client) if one in self.arrived):
+            seed = self._secret(client, 0, {one.client: one.seeds for one in shown}, self._is_seed)
+            total += stream(seed, count)
+        for client in sorted(self.checks.keys() - self.arrived):
+            key = KeyPair(self._secret(client, 1, {one.client: one.keys for one in shown}, self._is_key))
+            for other in (one for one in self.cohort.of(client, self.order) if one in self.arrived):
                 mask = stream(key.agreed(self.keys[other].masking, MASKS), count)
                 # It stands in the sum with the sign that the other gave it.
                 (np.add if other < client else np.subtract)(total, mask, out=total)
         return total
 
-    def _secret(self, client: int, shown: Mapping[int, Mapping[int, int]]) -> bytes:
-        found = {
-            place_of(other): shown[other][client]
-            for other in self._of(client)
-            if other in shown and client in shown[other]
-        }
-        if len(found) < self.reach.threshold:
-            raise MessageError(f"client {client}: {len(found)} shares of one kind; expected {self.reach.threshold}")
-        return combined(dict(list(found.items())[: self.reach.threshold]))
+    def _secret(
+        self, client: int, kind: int, shown: Mapping[int, Mapping[int, bytes]], fits: Callable[[int, bytes], bool]
+    ) -> bytes:
+        """A client's seed (kind 0) or key (1), from the first T shares; if it does not fit, from T that were dealt."""
+        found = {other: one[client] for other, one in shown.items() if other in self.arrived and client in one}
+        secret = self._from(found)
+        if secret is not None and fits(client, secret):
+            return secret
+        wrong = {other for other, share in found.items() if not self._is_dealt(client, other, kind, share)}
+        for other in wrong:
+            self.wrong.setdefault(other, set()).add(client)
+        secret = self._from({other: share for other, share in found.items() if other not in wrong})
+        if secret is None:
+            blamed = f"; wrong ones came from clients {', '.join(map(str, sorted(wrong)))}" if wrong else ""
+            raise TrainingError(
+                f"round {self.round}: {len(found) - len(wrong)} shares of client {client}, and "
+                f"{self.cohort.survivors} are needed{blamed}; nothing is released"
+            )
+        if not fits(client, secret):
+            raise TrainingError(
+                f"round {self.round}: client {client} has dealt shares that are not of its "
+                f"{('seed', 'key')[kind]}; nothing is released"
+            )
+        return secret
 
-    def _of(self, client: int) -> list[int]:
-        """The client's neighbours that have sent shares."""
-        return [other for other in self.neighbours[client] if other in self.shared]
+    def _from(self, found: Mapping[int, bytes]) -> bytes | None:
+        """What the first T shares give; None where there are fewer."""
+        if len(found) < self.cohort.survivors:
+            return None
+        try:
+            return combined({place_of(who): found[who] for who in list(found)[: self.cohort.survivors]})
+        except MessageError:
+            return b""  # no secret of anybody
+
+    def _is_dealt(self, dealer: int, holder: int, kind: int, share: bytes) -> bool:
+        known = self.checks[dealer][holder][kind]
+        return share_checks(self.round, dealer, holder, share, share)[kind] == known
+
+    def _is_seed(self, client: int, secret: bytes) -> bool:
+        return seed_check(self.round, client, secret) == self.keys[client].seed
+
+    def _is_key(self, client: int, secret: bytes) -> bool:
+        return bool(secret) and KeyPair(secret).public == self.keys[client].masking
 
     def _require_enough(self, found: int, did: str) -> None:
-        if found < self.survivors:
+        if found < self.cohort.survivors:
             raise TrainingError(
-                f"round {self.round}: {found} clients {did}, and {self.survivors} are needed; nothing is released"
-            )
-
-    def _require_neighbours(self, client: int, there: Collection[int], did: str) -> None:
-        found = sum(other in there for other in self._of(client))
-        if found < self.reach.threshold:
-            raise TrainingError(
-                f"round {self.round}: {found} neighbours of a client {did}, and {self.reach.threshold} are needed to "
-                "lift its masks; nothing is released"
+                f"round {self.round}: {found} clients {did}, and {self.cohort.survivors} are needed; nothing is "
+                "released"
             )

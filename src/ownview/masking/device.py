@@ -5,9 +5,10 @@ the two agreed on, with opposite signs:
 
     y_u = x_u + S(b_u) + sum_{v: u < v} S(s_uv) - sum_{v: v < u} S(s_uv)
 
-Neighbours hold shares of b_u and of the key that its s_uv follow from. In the end each shows, of a client whose numbers
-arrived, the share of b_u, and of one that dropped out the share of the key; never both, so that nobody can lift all
-masks of one client (Bonawitz et al. 2017).
+Everybody in the round holds a share of b_u and of the key that its s_uv follow from, and T shares give either back. In
+the end each client shows, of a client whose numbers arrived, the share of b_u, and of one that dropped out the share of
+the key; never both, and once, so that no masks but those of one sum over T clients can be lifted (Bonawitz et al.
+2017).
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from ownview.base.errors import MessageError, TrainingError
-from ownview.masking.messages import Keys, Left, Neighbours, SealedShares, Shares
-from ownview.masking.primitives import SECRET, Entropy, KeyPair, Words, opened, sealed, stream
-from ownview.masking.shamir import SHARE, shares
+from ownview.masking.cohort import Cohort
+from ownview.masking.messages import Introduction, Keys, Left, Sealed, SealedShares, Shares
+from ownview.masking.primitives import CHECK, SECRET, Entropy, KeyPair, Words, check, opened, sealed, stream
+from ownview.masking.shamir import LAST_PLACE, SHARE, shares
 
 MASKS = b"ownview masks"
 _SHARES = b"ownview shares"
@@ -32,43 +34,45 @@ class MaskingClient:
     Args:
         client: its number, which everybody knows it by.
         number: of the round.
+        cohort: what was agreed on; what the server says later is held against it.
         entropy: of keys, seed and shares; `secrets.token_bytes` on a device.
     """
 
-    def __init__(self, client: int, number: int, entropy: Entropy) -> None:
-        self.client, self.round, self._entropy = client, number, entropy
+    def __init__(self, client: int, number: int, cohort: Cohort, entropy: Entropy) -> None:
+        self.client, self.round, self.cohort, self._entropy = client, number, cohort, entropy
         self._sealing, self._masking = KeyPair(entropy(SECRET)), KeyPair(entropy(SECRET))
         self._seed = entropy(SECRET)
-        self._neighbours: dict[int, Keys] = {}
-        self._threshold = 0
+        self._everybody: dict[int, Keys] = {}
+        self._neighbours: frozenset[int] = frozenset()
         self._boxes: dict[int, bytes] = {}
-        self._held: dict[int, tuple[int, int]] = {}
+        self._held: dict[int, tuple[bytes, bytes]] = {}
         self._shown = False
 
     def keys(self) -> Keys:
-        """First step: the client's public keys."""
-        return Keys(self.round, self.client, self._sealing.public, self._masking.public)
+        """First step: the client's public keys, and a check of its seed."""
+        known = seed_check(self.round, self.client, self._seed)
+        return Keys(self.round, self.client, self._sealing.public, self._masking.public, known)
 
-    def shares(self, told: Neighbours) -> SealedShares:
-        """Second step: shares of its secrets, one for every neighbour, which only that one can open."""
+    def shares(self, told: Introduction) -> SealedShares:
+        """Second step: shares of its secrets, one for everybody, itself included, which only that one can open."""
         self._require(told.round, told.client)
         if self._boxes:  # what is sealed twice under one key and number is sealed no more
             raise MessageError(f"client {self.client}: asked twice for shares of its secrets")
-        self._neighbours, self._threshold = {one.client: one for one in told.keys}, told.threshold
-        if self._threshold > len(self._neighbours):
-            raise TrainingError(
-                f"client {self.client}: {len(self._neighbours)} neighbours, {self._threshold} of which are to lift "
-                "masks together; nothing is sent"
-            )
-        places = [place_of(other) for other in self._neighbours]
-        of_seed = shares(self._seed, places, self._threshold, self._entropy)
-        of_key = shares(self._masking.private, places, self._threshold, self._entropy)
+        self._everybody = {one.client: one for one in told.keys}
+        self._require_agreed(told)
+        order = list(self._everybody)
+        self._neighbours = frozenset(self.cohort.of(self.client, order))
+        places = [place_of(other) for other in order]
+        of_seed, of_key = (
+            shares(secret, places, self.cohort.survivors, self._entropy)
+            for secret in (self._seed, self._masking.private)
+        )
         boxes = {}
-        for other, seed, key in zip(self._neighbours, of_seed, of_key, strict=True):
-            self._boxes[other] = self._sealing.agreed(self._neighbours[other].sealing, _SHARES)
-            content = seed.to_bytes(SHARE, "big") + key.to_bytes(SHARE, "big")
+        for other, seed, key in zip(order, of_seed, of_key, strict=True):
+            self._boxes[other] = self._sealing.agreed(self._everybody[other].sealing, _SHARES)
             way, about = _addressed(self.round, self.client, other)
-            boxes[other] = sealed(self._boxes[other], way, content, about)
+            checks = share_checks(self.round, self.client, other, seed, key)
+            boxes[other] = Sealed(sealed(self._boxes[other], way, seed + key, about), *checks)
         return SealedShares(self.round, self.client, boxes)
 
     def masks(self, inbox: SealedShares, count: int) -> Words:
@@ -78,40 +82,66 @@ class MaskingClient:
         """
         self._require(inbox.round, inbox.client)
         if self._held or not self._boxes:
-            raise MessageError(f"client {self.client}: shares came twice, or before there were neighbours")
-        if len(inbox.boxes) < self._threshold:
+            raise MessageError(f"client {self.client}: shares came twice, or before it knew who takes part")
+        if self.client not in inbox.boxes:
+            raise MessageError(f"client {self.client}: its own shares are not among those that came")
+        if len(inbox.boxes) < self.cohort.survivors:
             raise TrainingError(
-                f"client {self.client}: {len(inbox.boxes)} neighbours are left and {self._threshold} are needed; "
-                "nothing is sent"
+                f"client {self.client}: {len(inbox.boxes)} clients have sent shares, and {self.cohort.survivors} are "
+                "needed; nothing is sent"
             )
         total = stream(self._seed, count).copy()
-        for other, box in inbox.boxes.items():
-            if other not in self._boxes:
-                raise MessageError(f"client {self.client}: shares of {other}, which is no neighbour")
-            way, about = _addressed(self.round, other, self.client)
-            content = opened(self._boxes[other], way, box, about)
-            seed, key = (int.from_bytes(part, "big") for part in (content[:SHARE], content[SHARE:]))
-            self._held[other] = seed, key
-            mask = stream(self._masking.agreed(self._neighbours[other].masking, MASKS), count)
-            (np.add if self.client < other else np.subtract)(total, mask, out=total)
+        for other, one in inbox.boxes.items():
+            self._held[other] = self._opened(other, one)
+            if other in self._neighbours:
+                mask = stream(self._masking.agreed(self._everybody[other].masking, MASKS), count)
+                (np.add if self.client < other else np.subtract)(total, mask, out=total)
         return total
 
     def show(self, left: Left) -> Shares:
-        """Fourth step: what lifts masks; refused where too few neighbours are left to hide among."""
+        """Fourth step: what lifts masks; refused where too few are left to hide among."""
         self._require(left.round, left.client)
         if self._shown or set(left.arrived) != set(self._held):
             raise MessageError(f"client {self.client}: asked for shares twice, or for others than it holds")
-        if sum(left.arrived.values()) < self._threshold:
-            raise TrainingError(
-                f"client {self.client}: {sum(left.arrived.values())} neighbours are left and {self._threshold} are "
-                "needed; no share is shown"
-            )
+        there = {other for other, arrived in left.arrived.items() if arrived}
+        if self.client not in there:
+            raise MessageError(f"client {self.client}: asked for shares as one whose numbers have not arrived")
+        why = self.cohort.refusal(list(self._everybody), there)
+        if why is not None:
+            raise TrainingError(f"client {self.client}: {why}; no share is shown")
         self._shown = True
         return Shares(self.round, self.client, self._of(left.arrived, 0), self._of(left.arrived, 1))
 
-    def _of(self, arrived: Mapping[int, bool], kind: int) -> dict[int, int]:
+    def _of(self, arrived: Mapping[int, bool], kind: int) -> dict[int, bytes]:
         """Shares of seeds (0) of who is left, or of keys (1) of who is not."""
         return {other: self._held[other][kind] for other, there in arrived.items() if there != bool(kind)}
+
+    def _opened(self, other: int, one: Sealed) -> tuple[bytes, bytes]:
+        """The shares that another has sealed for this client: those that it has told the server the checks of."""
+        if other not in self._boxes:
+            raise MessageError(f"client {self.client}: shares of {other}, which does not take part")
+        way, about = _addressed(self.round, other, self.client)
+        try:
+            content = opened(self._boxes[other], way, one.box, about)
+        except MessageError as error:
+            raise MessageError(f"client {self.client}: of client {other}: {error}") from error
+        seed, key = content[:SHARE], content[SHARE:]
+        if share_checks(self.round, other, self.client, seed, key) != (one.seed, one.key):
+            raise MessageError(f"client {self.client}: client {other} has sealed other shares than it gave checks of")
+        return seed, key
+
+    def _require_agreed(self, told: Introduction) -> None:
+        """The round must be one that was agreed on: made-up clients would be fewer to hide among."""
+        here, agreed = len(self._everybody), self.cohort
+        if here < len(told.keys) or max(map(place_of, self._everybody), default=0) > LAST_PLACE:
+            raise MessageError(f"client {self.client}: an introduction that names a client twice, or one above 2^30")
+        if self._everybody.get(self.client) != self.keys():
+            raise MessageError(f"client {self.client}: an introduction without its own keys")
+        if not agreed.survivors <= here <= agreed.clients:
+            raise TrainingError(
+                f"client {self.client}: {here} clients take part; from {agreed.survivors} to {agreed.clients} were "
+                "agreed on; nothing is sent"
+            )
 
     def _require(self, number: int, client: int) -> None:
         if (number, client) != (self.round, self.client):
@@ -123,6 +153,17 @@ class MaskingClient:
 def place_of(client: int) -> int:
     """Where a client's shares are values of the polynomial: from 1."""
     return client + 1
+
+
+def seed_check(number: int, client: int, seed: bytes) -> bytes:
+    """By which a client's seed is known again."""
+    return check(seed, struct.pack("<2I", number, client))
+
+
+def share_checks(number: int, dealer: int, holder: int, seed: bytes, key: bytes) -> tuple[bytes, bytes]:
+    """By which the shares of a dealer's seed and key that a holder got are known again."""
+    about = struct.pack("<3I", number, dealer, holder)
+    return check(seed, about + b"s")[:CHECK], check(key, about + b"k")[:CHECK]
 
 
 def _addressed(number: int, sender: int, receiver: int) -> tuple[int, bytes]:

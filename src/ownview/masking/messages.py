@@ -4,11 +4,15 @@ Every message, little-endian: "OM", version, kind: 4 bytes; round, client, numbe
 entries, all of one length.
 
     kind                   entries
-    1 keys, up             one: the client's public keys, for sealing and for masks
-    2 neighbours, down     of every neighbour its number and public keys, and how many of them lift masks together
-    3 sealed shares        up: to every neighbour, its number and what only it can open; down: from every neighbour
-    4 who is left, down    a neighbour's number, and 1 where its masked numbers have arrived, else 0
-    5 shares, up           a neighbour's number, 1 for a share of its seed and 0 for one of its key, the share
+    1 keys, up             one: the client's public keys, for sealing and for masks, and a check of its seed
+    2 introduction, down   of everybody in the order of the ring: number, public keys, check of the seed
+    3 sealed shares        up: for everybody, its number, what only it can open, checks of the two shares inside;
+                           down: the same from everybody
+    4 who is left, down    a client's number, and 1 where its masked numbers have arrived, else 0
+    5 shares, up           a client's number, 1 for a share of its seed and 0 for one of its key, the share
+
+A check is a hash by which a secret is known again once it is shown: of a seed 32 bytes, of a share 16. What is hashed
+has 256 random bits, so that a check says nothing about it.
 """
 
 from __future__ import annotations
@@ -16,22 +20,22 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ownview.base.errors import MessageError
-from ownview.masking.primitives import SECRET, TAG
+from ownview.masking.primitives import CHECK, SECRET, TAG
 from ownview.masking.shamir import SHARE
 
-VERSION = 1
+VERSION = 2
 SEALED = 2 * SHARE + TAG
 """Bytes of a sealed pair of shares."""
 
 _HEAD = struct.Struct("<2s2B3I")
-_KEYS, _NEIGHBOURS, _SEALED, _LEFT, _SHARES = range(1, 6)
+_KEYS, _INTRODUCTION, _SEALED, _LEFT, _SHARES = range(1, 6)
 _ENTRIES = {
-    _KEYS: struct.Struct(f"<{SECRET}s{SECRET}s"),
-    _NEIGHBOURS: struct.Struct(f"<II{SECRET}s{SECRET}s"),
-    _SEALED: struct.Struct(f"<I{SEALED}s"),
+    _KEYS: struct.Struct(f"<{SECRET}s{SECRET}s{SECRET}s"),
+    _INTRODUCTION: struct.Struct(f"<I{SECRET}s{SECRET}s{SECRET}s"),
+    _SEALED: struct.Struct(f"<I{SEALED}s{CHECK}s{CHECK}s"),
     _LEFT: struct.Struct("<I?"),
     _SHARES: struct.Struct(f"<I?{SHARE}s"),
 }
@@ -46,16 +50,18 @@ class Keys:
         client: whose they are.
         sealing: agrees on keys for sealed shares.
         masking: agrees on masks.
+        seed: check of the seed of its own mask.
     """
 
     round: int
     client: int
     sealing: bytes
     masking: bytes
+    seed: bytes
 
     def pack(self) -> bytes:
         """As bytes."""
-        return _packed(_KEYS, self.round, self.client, [(self.sealing, self.masking)])
+        return _packed(_KEYS, self.round, self.client, [(self.sealing, self.masking, self.seed)])
 
     @classmethod
     def unpack(cls, data: bytes) -> Keys:
@@ -67,70 +73,78 @@ class Keys:
 
 
 @dataclass(frozen=True)
-class Neighbours:
-    """Whom a client shares masks with.
+class Introduction:
+    """Who takes part in a round.
 
     Args:
         round: it is for.
         client: it is told.
-        threshold: how many neighbours lift a client's masks together.
-        keys: of every neighbour.
+        keys: of everybody, the client itself among them, in the order in which they stand on the ring.
     """
 
     round: int
     client: int
-    threshold: int
     keys: tuple[Keys, ...]
 
     def pack(self) -> bytes:
         """As bytes."""
-        entries = [(one.client, self.threshold, one.sealing, one.masking) for one in self.keys]
-        return _packed(_NEIGHBOURS, self.round, self.client, entries)
+        entries = [(one.client, one.sealing, one.masking, one.seed) for one in self.keys]
+        return _packed(_INTRODUCTION, self.round, self.client, entries)
 
     @classmethod
-    def unpack(cls, data: bytes) -> Neighbours:
+    def unpack(cls, data: bytes) -> Introduction:
         """What `pack` wrote."""
-        number, client, entries = _unpacked(_NEIGHBOURS, data)
-        thresholds = {threshold for _, threshold, _, _ in entries}
-        if len(thresholds) != 1:
-            raise MessageError(f"neighbours with the thresholds {sorted(thresholds)}; expected one for all")
-        keys = tuple(Keys(number, who, sealing, masking) for who, _, sealing, masking in entries)
-        return cls(number, client, thresholds.pop(), keys)
+        number, client, entries = _unpacked(_INTRODUCTION, data)
+        return cls(number, client, tuple(Keys(number, *entry) for entry in entries))
+
+
+class Sealed(NamedTuple):
+    """Two shares on their way from one client to another.
+
+    Args:
+        box: that only the receiver can open.
+        seed: check of the share of the sender's seed.
+        key: check of the share of its private key.
+    """
+
+    box: bytes
+    seed: bytes
+    key: bytes
 
 
 @dataclass(frozen=True)
 class SealedShares:
-    """Shares of a client's secrets on their way.
+    """Shares of clients' secrets on their way.
 
     Args:
         round: they belong to.
         client: who sends them to the server, or gets them from it.
-        boxes: by the neighbour they are for, or from.
+        boxes: by the client they are for, or from.
     """
 
     round: int
     client: int
-    boxes: Mapping[int, bytes]
+    boxes: Mapping[int, Sealed]
 
     def pack(self) -> bytes:
         """As bytes."""
-        return _packed(_SEALED, self.round, self.client, list(self.boxes.items()))
+        return _packed(_SEALED, self.round, self.client, [(who, *one) for who, one in self.boxes.items()])
 
     @classmethod
     def unpack(cls, data: bytes) -> SealedShares:
         """What `pack` wrote."""
         number, client, entries = _unpacked(_SEALED, data)
-        return cls(number, client, dict(entries))
+        return cls(number, client, {who: Sealed(*parts) for who, *parts in entries})
 
 
 @dataclass(frozen=True)
 class Left:
-    """Which of a client's neighbours are left, now that masked numbers have arrived.
+    """Who is left, now that masked numbers have arrived.
 
     Args:
         round: it is about.
         client: it is told.
-        arrived: by neighbour, of all that had sent shares.
+        arrived: by client, of all that had sent shares.
     """
 
     round: int
@@ -150,34 +164,31 @@ class Left:
 
 @dataclass(frozen=True)
 class Shares:
-    """Shares that a client holds of its neighbours: of the seed of one that is left, of the key of one that is not.
+    """Shares that a client holds: of the seed of each client that is left, of the key of each that is not.
 
     Args:
         round: they belong to.
         client: who held them.
-        seeds: by neighbour.
-        keys: by neighbour.
+        seeds: by client.
+        keys: by client.
     """
 
     round: int
     client: int
-    seeds: Mapping[int, int]
-    keys: Mapping[int, int]
+    seeds: Mapping[int, bytes]
+    keys: Mapping[int, bytes]
 
     def pack(self) -> bytes:
         """As bytes."""
-        entries = [(who, True, share.to_bytes(SHARE, "big")) for who, share in self.seeds.items()]
-        entries += [(who, False, share.to_bytes(SHARE, "big")) for who, share in self.keys.items()]
+        entries = [(who, True, share) for who, share in self.seeds.items()]
+        entries += [(who, False, share) for who, share in self.keys.items()]
         return _packed(_SHARES, self.round, self.client, entries)
 
     @classmethod
     def unpack(cls, data: bytes) -> Shares:
         """What `pack` wrote."""
         number, client, entries = _unpacked(_SHARES, data)
-        seeds, keys = (
-            {who: int.from_bytes(share, "big") for who, of_seed, share in entries if of_seed == wanted}
-            for wanted in (True, False)
-        )
+        seeds, keys = ({who: share for who, of_seed, share in entries if of_seed == wanted} for wanted in (True, False))
         return cls(number, client, seeds, keys)
 
 

@@ -6,6 +6,7 @@ of the server is sealed with ChaCha20-Poly1305.
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 from collections.abc import Callable
 from functools import cache
@@ -20,6 +21,9 @@ SECRET = 32
 """Bytes of a private key, a public key, an agreed key and a seed."""
 TAG = 16
 """Bytes that sealing adds."""
+
+CHECK = 16
+"""Bytes of a share's check."""
 
 Entropy = Callable[[int], bytes]
 """A number of bytes -> so many that nobody can guess; `secrets.token_bytes` on a device."""
@@ -101,6 +105,11 @@ def opened(key: bytes, number: int, box: bytes, about: bytes) -> bytes:
     except package.InvalidTag as error:
         raise MessageError("a sealed share was changed on its way, or is not meant for this client") from error
     return content
+
+
+def check(secret: bytes, about: bytes) -> bytes:
+    """SHA-256 by which a secret of 256 random bits is known again: it says nothing of one that was not shown."""
+    return hashlib.sha256(b"ownview check" + about + secret).digest()
 
 
 @cache

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.masking.neighbours import FEWEST
+from ownview.masking.cohort import FEWEST
 
 MASKED = "masked"
 EXPECTED = "masked:clip=C with threshold=T, neighbours=K or masks=skipped"
@@ -24,7 +24,7 @@ class Masks:
 
     Args:
         threshold: T, how many clients must send at least; None for four fifths of a round's.
-        neighbours: k, whom a client shares masks with; None for as many as the cohort's size asks for.
+        neighbours: k, how many others a client shares masks with; None for as many as the cohort's size asks for.
         real: whether a simulation puts masks on and takes them off; the sums are the same without.
     """
 
@@ -45,10 +45,11 @@ class Masks:
         if clients < FEWEST:
             raise wrong(text, f"a round has {clients} clients, too few to hide among; at least {FEWEST} are needed")
         if self.threshold is None:
-            return max(2, clients - math.floor(DROPOUTS * clients))
-        if not clients // 2 < self.threshold <= clients:
+            return max(FEWEST, clients - math.floor(DROPOUTS * clients))
+        least = max(FEWEST, clients // 2 + 1)
+        if not least <= self.threshold <= clients:
             found = f"threshold {self.threshold}, and a round has {clients} clients"
-            raise wrong(text, f"{found}: from {clients // 2 + 1} to {clients} can be asked for")
+            raise wrong(text, f"{found}: from {least} to {clients} can be asked for")
         return self.threshold
 
 

@@ -1,0 +1,58 @@
+"""A round of masked sums as a server sees it, for attacks on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ownview.federation.masked_round import drawn_from_seed
+from ownview.masking.cohort import Cohort
+from ownview.masking.collector import MaskingServer
+from ownview.masking.device import MaskingClient
+from ownview.masking.messages import SealedShares
+from ownview.masking.primitives import Words
+
+COUNT = 20
+NUMBER = 3
+
+
+@dataclass
+class Round:
+    """Up to the masked numbers, of everybody.
+
+    Args:
+        cohort: what was agreed on.
+        kinds: by client, what it is, where it is no honest one.
+    """
+
+    cohort: Cohort
+    kinds: Mapping[int, type[MaskingClient]] = field(default_factory=dict)
+    inboxes: dict[int, SealedShares] = field(init=False)
+
+    def __post_init__(self) -> None:
+        everybody, random = range(self.cohort.clients), np.random.default_rng(1)
+        self.numbers = {one: random.integers(0, 2**32, COUNT, dtype=np.uint32) for one in everybody}
+        self.devices = {
+            one: self.kinds.get(one, MaskingClient)(one, NUMBER, self.cohort, drawn_from_seed(9, NUMBER, one))
+            for one in everybody
+        }
+        self.server = MaskingServer(NUMBER, self.cohort, seed=2)
+        told = self.server.introduce([one.keys() for one in self.devices.values()])
+        self.inboxes = self.server.deliver([self.devices[one].shares(told[one]) for one in everybody])
+        self.masked = {
+            one: self.numbers[one] + self.devices[one].masks(self.inboxes[one], COUNT) for one in self.devices
+        }
+
+    def arrive(self, clients: Sequence[int]) -> Words:
+        """The sum of the masked numbers of some clients, which the server notes as arrived."""
+        for one in clients:
+            self.server.take(one)
+        total: Words = np.sum([self.masked[one] for one in clients], axis=0, dtype=np.uint32)
+        return total
+
+    def plain(self, clients: Sequence[int]) -> Words:
+        """What the sum is without masks."""
+        total: Words = np.sum([self.numbers[one] for one in clients], axis=0, dtype=np.uint32)
+        return total
