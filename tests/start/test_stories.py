@@ -57,9 +57,9 @@ def require_numbers(folder: Path, outcome: Outcome) -> list[str]:
     return sentences
 
 
-def tastes(draw: np.random.Generator, person: int, items: int) -> list[int]:
-    """Six things of one of two halves of the range, in no order."""
-    return [int(one) + items // 2 * (person % 2) for one in draw.permutation(items // 2)[:6]]
+def tastes(draw: np.random.Generator, person: int, items: int, number: int = 6) -> list[int]:
+    """Some things of one of two halves of the range, in no order."""
+    return [int(one) + items // 2 * (person % 2) for one in draw.permutation(items // 2)[:number]]
 
 
 def test_a_shop_whose_orders_are_baskets_is_asked_what_people_take_when_they_come_back(
@@ -68,13 +68,13 @@ def test_a_shop_whose_orders_are_baskets_is_asked_what_people_take_when_they_com
     draw = np.random.default_rng(1)
     rows: list[tuple[object, ...]] = []
     for person in range(180):
-        mine = tastes(draw, person, 40)
-        for visit in range(2):
-            day = BEGIN + timedelta(days=int(draw.integers(0, 40)) + 60 * visit, minutes=person)
+        mine = tastes(draw, person, 40, 12)
+        for visit in range(4):
+            day = BEGIN + timedelta(days=int(draw.integers(0, 200)), minutes=person)
             when = f"{day.month}/{day.day}/{day.year} {day.hour}:{day.minute:02d}"
             rows += [
                 (
-                    536365 + 2 * person + visit,
+                    536365 + 4 * person + visit,
                     f"{85000 + one}A",
                     f"CAFÉ SET No {one} £",
                     2,
