@@ -188,11 +188,13 @@ def test_an_agreement_survives_its_bytes() -> None:
 
 
 def test_users_without_room_wait_and_others_go_on(tmp_path: Path) -> None:
-    homes, said = write_homes(tmp_path, ONE, users=3), list[str]()
-    transport = InProcess({"north": Place(homes["north"])})
-    coordinator = Coordinator(agreement(room=2), transport, tmp_path / "server", QUICK, said.append)
-    assert coordinator.round(1).clients == [0, 1]
-    assert said == ["place north: no room for 1 of its users; 2 were agreed on"]
+    homes, said, heard = write_homes(tmp_path, ("north", "west"), users=3), list[str](), list[str]()
+    transport = InProcess({"north": Place(homes["north"]), "west": Place(homes["west"], heard.append)})
+    coordinator = Coordinator(agreement(room=4), transport, tmp_path / "server", QUICK, said.append)
+    assert coordinator.round(1).clients == [0, 1, 2, 3]
+    coordinator.round(2)
+    assert said == ["place west: no room for 2 of its users; 4 were agreed on"]
+    assert heard[-1] == f"the server declines users of this place: {said[0].removeprefix('place west: ')}"
 
 
 def test_a_place_or_a_folder_of_another_agreement_is_refused(worked: tuple[Noted, Coordinator], tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -40,6 +41,12 @@ def init(
         str, typer.Option("--items", help="What is recommended: a file with columns item,title, or a dataset.")
     ] = "goodbooks",
     users: Annotated[int, typer.Option("--users", help="Users at most, of all places together.", min=1)] = 1000,
+    users_per_place: Annotated[
+        int | None,
+        typer.Option(
+            "--users-per-place", help="Users that one place may bring; an equal share of --users if not given.", min=1
+        ),
+    ] = None,
     rounds: Annotated[int, typer.Option("--rounds", help="Rounds of training.", min=1)] = 20,
     host: Annotated[str, typer.Option("--host", help="By which places find the server.")] = "127.0.0.1",
     port: Annotated[int, typer.Option("--port", help="Of the server.", min=1, max=65535)] = 9443,
@@ -80,8 +87,11 @@ def init(
     plan = Plan.of(
         {"transport": transport, "host": host, "port": port, "listen": listen, "rounds": experiment.rounds_needed}
     )
-    server = create_server_folder(folder, agreement, plan, Conduct.of({"quorum": quorum, "least": least}))
-    _tell(f"{folder}: {agreement.label}, {len(agreement.items)} items, up to {users} users, {plan.rounds} rounds")
+    quota = users_per_place or math.ceil(users / max(1, len(names)))
+    conduct = Conduct.of({"quorum": quorum, "least": least, "users_per_place": quota})
+    server = create_server_folder(folder, agreement, plan, conduct)
+    room = f"up to {users} users, {quota} of one place"
+    _tell(f"{folder}: {agreement.label}, {len(agreement.items)} items, {room}, {plan.rounds} rounds")
     _tell(f"here, where port {plan.port} has to be reachable as {plan.host}, run")
     _tell(f"    ownview deploy server {server.path}")
     _tell(f"{server.certificates / 'ca.key'} stays here: who has it can make places of this deployment")

@@ -85,7 +85,7 @@ class Coordinator:
         self._require_same()
         self.secret = own_secret(folder / "secret")
         self.server = AggregationServer(self.terms, self.secret)
-        self.register = Register(folder / "register.json", agreement.clients)
+        self.register = Register(folder / "register.json", agreement.clients, self.conduct.users_per_place)
         self.generations = Generations(folder)
         self.standing = _Standing()
         self.results: dict[str, bytes] = {}
@@ -94,6 +94,7 @@ class Coordinator:
         self.asking = Asking(transport, self.conduct.resend, say)
         self.greeted: set[str] = set()
         self.absences = Absences(self.conduct.greeting)
+        self.declined: dict[str, str] = {}
         self.greetings = time.time_ns()
         work = self.terms.client.work
         self.receives_after = isinstance(work, Reporting) and work.receives_after
@@ -197,13 +198,16 @@ class Coordinator:
         hello = Envelope(Kind.HELLO, self.done, note={"greeting": self.greetings}).pack()
         found = self.asking.ask(dict.fromkeys(new, hello), lambda place, answer: answer.note, self.conduct.greeting)
         messages: dict[str, bytes] = {}
+        declined: dict[str, str] = {}
         for place in sorted(found.answers):
             note = found.answers[place]
-            left = self.register.enrol(place, note["users"])
-            if left:
-                self.say(f"place {place}: no room for {left} of its users; {self.agreement.clients} were agreed on")
+            why = self.register.enrol(place, note["users"])
+            if why != self.declined.get(place, ""):
+                declined[place] = self.declined[place] = why
             mine = self.register.places[place]
-            if note["agreed"] == self.agreement.digest and note["known"] == len(mine):
+            if why and not mine:
+                self.absences.begin(place)
+            elif note["agreed"] == self.agreement.digest and note["known"] == len(mine):
                 self.greeted.add(place)
             else:
                 parts = [self.agreement.pack(), self._download()]
@@ -211,6 +215,14 @@ class Coordinator:
         told = self.asking.ask(messages, lambda place, answer: None, self.conduct.greeting)
         self.greeted |= set(told.answers)
         self._leave_alone({**found.refused, **told.refused})
+        self._decline(declined)
+
+    def _decline(self, reasons: Mapping[str, str]) -> None:
+        """Say at both ends why users of some places cannot take part."""
+        for place, why in reasons.items():
+            self.say(f"place {place}: {why}" if why else f"place {place}: all of its users take part now")
+        messages = {place: Envelope(Kind.DECLINED, note={"why": why}).pack() for place, why in reasons.items() if why}
+        self.asking.ask(messages, lambda place, answer: None, self.conduct.greeting)
 
     # --- a round ---
 

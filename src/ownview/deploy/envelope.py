@@ -49,6 +49,8 @@ class Kind(IntEnum):
     """(masked sums) These have arrived, those have not; what lifts their masks?"""
     REFUSED = 9
     """(answers alone) It could not be done, and this is why, in one line."""
+    DECLINED = 10
+    """Some or all of your users cannot take part, and this is why, in one line."""
 
 
 @dataclass(frozen=True)

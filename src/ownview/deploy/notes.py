@@ -72,6 +72,7 @@ QUESTIONS: Mapping[Kind, Said] = {
     Kind.KEYS: _MASKS,
     Kind.SHARES: _MASKS,
     Kind.SHOW: _MASKS,
+    Kind.DECLINED: Said(Record({"why": _LINE})),
 }
 
 _OF_CLIENTS = (0, MOST_PARTS)
@@ -86,6 +87,7 @@ ANSWERS: Mapping[Kind, Said] = {
     Kind.SHARES: Said(_answered(), _OF_CLIENTS),
     Kind.SHOW: Said(_answered(), _OF_CLIENTS),
     Kind.REFUSED: Said(_answered(why=_LINE)),
+    Kind.DECLINED: Said(_answered()),
 }
 
 

@@ -105,6 +105,7 @@ class Place:
             Kind.WORK: self._work,
             Kind.RESULT: self._result,
             Kind.MEASURE: self._measure,
+            Kind.DECLINED: self._declined,
             **dict.fromkeys((Kind.KEYS, Kind.SHARES, Kind.SHOW), self._mask),
         }
         answer = kinds[asked.kind](asked, digest)
@@ -139,6 +140,10 @@ class Place:
             self._receive(asked.round, asked.parts[1])
         self.residents = None
         return Envelope(Kind.TERMS, note={"users": self._users(), "agreed": agreement.digest})
+
+    def _declined(self, asked: Envelope, digest: str) -> Envelope:
+        self.say(line_of(f"the server declines users of this place: {asked.note['why']}"))
+        return Envelope(Kind.DECLINED)
 
     def _agree(self, agreement: Agreement) -> None:
         try:

@@ -16,26 +16,34 @@ class Register:
     Args:
         file: is read where it is there.
         room: users at most.
+        quota: users of one place at most; 0 for as many as there is room for.
     """
 
-    def __init__(self, file: Path, room: int) -> None:
-        self.file, self.room = file, room
+    def __init__(self, file: Path, room: int, quota: int = 0) -> None:
+        self.file, self.room, self.quota = file, room, quota or room
         try:
             found = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
             self.places: dict[str, list[int]] = {place: list(identities) for place, identities in found.items()}
         except (ValueError, TypeError, AttributeError) as error:
             raise DataError(f"{file}: is damaged ({error}); expected lists of identities by place") from error
 
-    def enrol(self, place: str, users: int) -> int:
-        """Give identities to users of a place that have none; returns how many find no room."""
+    def enrol(self, place: str, users: int) -> str:
+        """Give identities to users of a place that have none; returns why some have none, empty where all have.
+
+        How many users there are is the place's word: whoever says more than the quota gets nothing for it, so that no
+        place takes the identities that are meant for others.
+        """
         mine = self.places.setdefault(place, [])
+        if users > self.quota:
+            return f"has {users} users, and one place may bring {self.quota} (users_per_place)"
         taken = sum(map(len, self.places.values()))
         wanted = max(0, users - len(mine))
         given = min(wanted, self.room - taken)
         if given:
             mine.extend(range(taken, taken + given))
             write_json(self.file, self.places, private=True)
-        return wanted - given
+        left = wanted - given
+        return f"no room for {left} of its users; {self.room} were agreed on" if left else ""
 
     def of(self, places: Iterable[str]) -> list[int]:
         """Identities at some places, ascending."""
