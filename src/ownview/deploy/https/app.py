@@ -82,6 +82,8 @@ class App:
 
     async def _answer(self, caller: Connection, what: str, headers: dict[str, str], receive: Receive) -> _Response:
         """The response; nothing of a body is read before it is known whose it is and that it is wanted."""
+        if sum(len(name) + len(value) for name, value in headers.items()) > self.limits.head_bytes:
+            raise _RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of a request is too long")
         prefix = f"/v{VERSION}/"
         known = {f"GET {prefix}next": self._next, f"POST {prefix}answer": self._take, f"POST {prefix}enrol": self._join}
         chosen = known.get(what)

@@ -33,9 +33,10 @@ def join(file: Path, path: Path, patience: float = _PATIENCE) -> PlaceFolder:
     Raises:
         MessageError: the server refuses the invitation, is not the one that it names, or does not answer.
     """
-    invitation, folder = Invitation.read(file), PlaceFolder(path)
+    folder = PlaceFolder(path)
     if folder.exists:
         raise OutputError(f"{path}: is the folder of a place already; choose another folder")
+    invitation = Invitation.read(file)
     make_folder(folder.certificates)
     key_file = folder.certificates / f"{invitation.name}.key"
     if not key_file.is_file():

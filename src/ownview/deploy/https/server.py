@@ -107,6 +107,7 @@ class HttpsTransport:
         app = App(self.keys, self.mailboxes, self.limits, self.longest, self.say, self.enrol)
         config = Config(
             app,
+            interface="asgi3",
             http="h11",
             ws="none",
             lifespan="off",
@@ -118,6 +119,7 @@ class HttpsTransport:
             timeout_keep_alive=int(self.limits.idle),
             h11_max_incomplete_event_size=self.limits.head_bytes,
         )
+        config.load()
         connections = Connections(config, self.limits, self.mailboxes)
         door = Door(self.listening, self.context, connections.new, connections.__len__, self.limits, self.say)
         try:
