@@ -39,7 +39,7 @@ def page(run_of: Callable[[str], Run], tmp_path_factory: pytest.TempPathFactory)
     def one(kind: str) -> Path:
         path = folder / f"{kind}.html"
         if not path.is_file():
-            make_page(run_of(kind), path, title="Titles <b>&</b> more")
+            make_page(run_of(kind), path, title="Titles <b>&</b> more", min_people=1)
         return path
 
     return one

@@ -40,7 +40,7 @@ def exported(run_of: Callable[[str], Run], tmp_path_factory: pytest.TempPathFact
 
     def one(kind: str) -> Exported:
         if kind not in done:
-            done[kind] = export(run_of(kind), folder / kind)
+            done[kind] = export(run_of(kind), folder / kind, min_people=1)
         return done[kind]
 
     return one
@@ -177,7 +177,7 @@ def test_rights_follow_the_umask(run_of: Callable[[str], Run], tmp_path: Path) -
 def test_the_command_says_where_and_how_alike(
     run_of: Callable[[str], Run], tmp_path: Path, ownview: Callable[..., Outcome]
 ) -> None:
-    told = ownview("export", run_of("ridge").folder.path, "-o", tmp_path / "made")
+    told = ownview("export", run_of("ridge").folder.path, "-o", tmp_path / "made", "--min-people", "1")
     assert told.code == 0
     size = readable(sum(file.stat().st_size for file in (tmp_path / "made").iterdir()))
     assert f"{tmp_path / 'made'}: {size}\n" in told.out

@@ -31,7 +31,7 @@ def model_of(text: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def text(run_of: Callable[[str], Run], tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("page") / "page.html"
-    made = page(run_of("whole"), path, title=HOSTILE[0])
+    made = page(run_of("whole"), path, title=HOSTILE[0], min_people=1)
     assert made.bytes == path.stat().st_size
     return path.read_text(encoding="utf-8")
 
@@ -59,7 +59,7 @@ def test_titles_cannot_end_the_script(text: str) -> None:
     model = model_of(text)
     assert model["title"] == HOSTILE[0]
     assert set(HOSTILE) <= set(model["titles"])
-    assert len(model["titles"]) == len(model["ids"]) == len(model["popularity"]) == ITEMS
+    assert len(model["titles"]) == len(model["ids"]) == len(model["known"]) == ITEMS
 
 
 def test_it_says_how_much_of_the_model_it_is(text: str) -> None:
@@ -71,8 +71,8 @@ def test_it_says_how_much_of_the_model_it_is(text: str) -> None:
 
 def test_a_limit_holds_and_what_cannot_fit_is_refused(run_of: Callable[[str], Run], tmp_path: Path, text: str) -> None:
     size = len(text.encode())
-    limit = (size - 1_000) / 1e6
-    made = page(run_of("whole"), tmp_path / "page.html", megabytes=limit)
+    limit = size / 1e6
+    made = page(run_of("whole"), tmp_path / "page.html", megabytes=limit, min_people=1)
     assert made.bytes <= limit * 1e6
     assert made.kept < 1
     assert model_of(made.path.read_text(encoding="utf-8"))["about"]["kept"] == made.kept

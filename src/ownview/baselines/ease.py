@@ -56,4 +56,4 @@ class EASE(OneShot):
 
     def portable(self, learned: Params) -> Portable:
         """Exactly what it scores by."""
-        return Linear((Term(learned["weights"]),))
+        return Linear((Term(learned["weights"], regularization=self.strength),))

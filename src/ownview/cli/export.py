@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ownview.base.amounts import readable
-from ownview.cli.options import DataDir
+from ownview.cli.options import DataDir, MinPeople
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
 
@@ -16,15 +16,18 @@ from ownview.cli.trusting import Trust
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The new folder.")],
+    min_people: MinPeople = 5,
     data_dir: DataDir = None,
     trust: Trust = False,
 ) -> None:
     """Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card."""
     from ownview.pages.export import export  # noqa: PLC0415 - slow to import, and help does without
 
-    done = export(run, out, data_dir=data_dir)
+    done = export(run, out, min_people=min_people, data_dir=data_dir)
     console = Console(highlight=False)
     console.print(f"{done.path}: {readable(done.bytes)}", soft_wrap=True, markup=False)
     console.print(done.agreement.sentence(), soft_wrap=True, markup=False)
+    for sentence in done.exposure.sentences():
+        console.print(f"weights: {sentence}", soft_wrap=True, markup=False)
     for sentence in done.left_out:
         console.print(f"note: {sentence}", soft_wrap=True, markup=False)

@@ -53,6 +53,10 @@ Privacy = Annotated[
         "gaussian:clip=0.1,noise=1.",
     ),
 ]
+MinPeople = Annotated[
+    int,
+    typer.Option("--min-people", help="Leave out items that fewer people had; 1 leaves nothing out.", min=1),
+]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
 EngineName = Annotated[
     str, typer.Option("--engine", help="vector, compiled (for long runs), or loop for one client at a time.")

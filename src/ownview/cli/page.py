@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ownview.base.amounts import readable
-from ownview.cli.options import DataDir
+from ownview.cli.options import DataDir, MinPeople
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
 
@@ -21,16 +21,19 @@ def command(
         float, typer.Option("--megabytes", help="The page has at most; weights that do not fit are left out.")
     ] = 5.0,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing page.")] = False,
+    min_people: MinPeople = 5,
     data_dir: DataDir = None,
     trust: Trust = False,
 ) -> None:
     """Make one offline HTML page in which people pick titles and get recommendations, computed in the page itself."""
     from ownview.pages.page import page  # noqa: PLC0415 - slow to import, and help does without
 
-    done = page(run, out, title=title, megabytes=megabytes, force=force, data_dir=data_dir)
+    done = page(run, out, title=title, megabytes=megabytes, force=force, min_people=min_people, data_dir=data_dir)
     console = Console(highlight=False)
     left = "" if done.kept == 1 else f", the strongest {100 * done.kept:.0f} % of its weights"
     console.print(f"{done.path}: {readable(done.bytes)}{left}; open it in a browser", soft_wrap=True, markup=False)
     console.print(done.agreement.sentence(), soft_wrap=True, markup=False)
+    for sentence in done.exposure.sentences():
+        console.print(f"weights: {sentence}", soft_wrap=True, markup=False)
     for sentence in done.left_out:
         console.print(f"note: {sentence}", soft_wrap=True, markup=False)

@@ -129,7 +129,8 @@ class FedEASE(ReportingMethod):
         private = self._private(world)
         if private is not None:
             return private.portable(received)
-        return Linear((Term(received["weights"], math.inf if world.order == "none" else self.recency),))
+        fades = math.inf if world.order == "none" else self.recency
+        return Linear((Term(received["weights"], fades, regularization=self.regularization),))
 
     def server(self, world: World) -> Server:
         """Solving holds one more matrix of the items it is solved for, in float64 where they are not too many."""

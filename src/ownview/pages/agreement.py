@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.randomness import derive
+from ownview.data.interactions import IntArray
 from ownview.data.timeline import Timeline
 from ownview.evaluation.ranking import NONE, Ranker
 from ownview.runs.trainers import Trainer
@@ -52,28 +53,45 @@ class HistoryScorer:
     """Scores by a portable form, from what is known of users.
 
     Args:
-        form: of the model.
-        known: of everybody.
+        form: of the model, for some items.
+        kept: [k] which; others come last, and count for nothing in a history.
+        known: of everybody, with all items.
+        num_items: of all of them.
     """
 
-    def __init__(self, form: Linear | Factors, known: Timeline) -> None:
+    def __init__(self, form: Linear | Factors, kept: IntArray, known: Timeline, num_items: int) -> None:
         self.form, self.known = form, known
+        self.kept = torch.from_numpy(kept)
+        self.place = torch.full((num_items,), -1).index_copy_(0, self.kept, torch.arange(len(kept)))
 
     def scores(self, users: Tensor, items: Tensor | None) -> Tensor:
         """[B, C] of `items` for `users`, of all items where `items` is None."""
-        every = torch.stack([self.form.scores(self.known.items.of(user).cpu()) for user in users.tolist()])
+        every = torch.stack([self._one(self.known.items.of(user).cpu()) for user in users.tolist()])
         every = every.to(users.device)
         return every if items is None else every.gather(1, items)
 
+    def _one(self, history: Tensor) -> Tensor:
+        places = self.place[history]
+        found = self.form.scores(places[places >= 0]).expand(len(self.kept))
+        last = torch.full((len(self.place),), float(found.min()) - 1.0, dtype=found.dtype)
+        return last.index_copy_(0, self.kept, found)
 
-def agreement(form: Linear | Factors, trainer: Trainer, ranker: Ranker) -> Agreement:
-    """Over a sample of the users that the ranker's question is about and that have a history."""
+
+def agreement(form: Linear | Factors, kept: IntArray, trainer: Trainer, ranker: Ranker) -> Agreement:
+    """Over a sample of the users that the ranker's question is about and that have a history.
+
+    Args:
+        form: for the items `kept`.
+        kept: [k] positions among all items.
+        trainer: has the model.
+        ranker: asks.
+    """
     question = ranker.question
     has_some = np.flatnonzero(question.known.items.lengths.cpu().numpy())
     drawn = np.random.default_rng(derive(0, "agreement")).permutation(has_some)[:SAMPLE]
     users = np.sort(drawn)
     asked = replace(ranker, users=torch.from_numpy(users).to(ranker.device))
-    scorers = (trainer.asked(question), HistoryScorer(form, question.known))
+    scorers = (trainer.asked(question), HistoryScorer(form, kept, question.known, ranker.num_items))
     both = [[{*row} - {NONE} for row in asked.top(one, _K).tolist()] for one in scorers]
     shares = [len(theirs & ours) / max(len(theirs), 1) for theirs, ours in zip(*both, strict=True)]
     answers = [{*question.answers(user)} for user in users.tolist()]

@@ -11,8 +11,8 @@ from ownview.privacy.masks import masked_sums
 
 def card(about: Mapping[str, Any]) -> str:
     """The text, from what model.json says."""
-    parts = (_head(about), _data(about), _figures(about), _privacy(about), _licence(about), _use(about))
-    return "\n".join(line for part in parts for line in [*part, ""]).rstrip() + "\n"
+    parts = (_head, _data, _figures, _privacy, _exposure, _licence, _use)
+    return "\n".join(line for part in parts for line in [*part(about), ""]).rstrip() + "\n"
 
 
 def _head(about: Mapping[str, Any]) -> list[str]:
@@ -96,6 +96,10 @@ def _privacy(about: Mapping[str, Any]) -> list[str]:
     )
     said = f"Uploads are masked, and the server sees sums alone (`{noise}`). {said}" if masked else said
     return [*told, "", said, "Recommending with this folder sends nothing anywhere."]
+
+
+def _exposure(about: Mapping[str, Any]) -> list[str]:
+    return ["## What the weights give away", "", *(f"- {_text(one)}" for one in about["exposure"]["sentences"])]
 
 
 def _licence(about: Mapping[str, Any]) -> list[str]:

@@ -21,7 +21,9 @@ from safetensors.numpy import save
 from ownview.base.files import require_new, write_folder
 from ownview.pages.agreement import Agreement
 from ownview.pages.card import card
+from ownview.pages.leaving_out import MIN_PEOPLE
 from ownview.pages.packing import pack
+from ownview.pages.published import Exposure, Published
 from ownview.pages.taken import Taken
 from ownview.runs.run import Run, open_run
 
@@ -35,44 +37,51 @@ class Exported(NamedTuple):
     path:      of the folder
     bytes:     of all its files
     agreement: with the run's own model
+    exposure:  what was left out, and what the weights give away all the same
     left_out:  what the model does besides, in sentences
     """
 
     path: Path
     bytes: int
     agreement: Agreement
+    exposure: Exposure
     left_out: tuple[str, ...]
 
 
-def export(run: Run | str | Path, out: str | Path, *, data_dir: Path | None = None) -> Exported:
+def export(
+    run: Run | str | Path, out: str | Path, *, min_people: int = MIN_PEOPLE, data_dir: Path | None = None
+) -> Exported:
     """Write a finished run's model into a new folder, whole or not at all.
 
     Args:
         run: a run or its folder.
         out: the folder; it must not exist.
+        min_people: items that fewer people had are left out; 1 leaves nothing out.
         data_dir: where datasets are.
 
     Raises:
-        SettingError: the model has no form that a device could score with; says why.
+        SettingError: the model has no form that a device could score with, or nothing would be left; says why.
     """
     path = Path(out)
     require_new(path)
     taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
-    agreed = taken.agreement(taken.form)
-    write_folder(path, lambda folder: _fill(folder, taken, agreed))
-    return Exported(path, sum(file.stat().st_size for file in path.iterdir()), agreed, taken.form.left_out)
+    published = Published(taken, min_people)
+    agreed, exposed = published.agreement(published.form), published.exposure(published.form)
+    write_folder(path, lambda folder: _fill(folder, published, agreed, exposed))
+    return Exported(path, sum(file.stat().st_size for file in path.iterdir()), agreed, exposed, taken.form.left_out)
 
 
-def _fill(folder: Path, taken: Taken, agreed: Agreement) -> None:
-    form, arrays = pack(taken.form)
+def _fill(folder: Path, published: Published, agreed: Agreement, exposed: Exposure) -> None:
+    form, arrays = pack(published.form)
     (folder / "model.safetensors").write_bytes(save(arrays))
-    _write_items(folder / "items.csv", taken)
+    _write_items(folder / "items.csv", published)
     checked = {name: _sha256(folder / name) for name in ("model.safetensors", "items.csv")}
     about = {
         "format": FORMAT,
         "form": form,
-        **taken.facts(),
+        **published.taken.facts(),
         "agreement": {**agreed.plain(), "sentence": agreed.sentence()},
+        "exposure": exposed.plain(),
         "sha256": checked,
     }
     text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
@@ -82,11 +91,11 @@ def _fill(folder: Path, taken: Taken, agreed: Agreement) -> None:
     (folder / "MODEL_CARD.md").write_text(card(about), encoding="utf-8")
 
 
-def _write_items(path: Path, taken: Taken) -> None:
+def _write_items(path: Path, published: Published) -> None:
     with path.open("w", encoding="utf-8", newline="") as out:
         table = csv.writer(out, lineterminator="\n")
         table.writerow(("item", "title"))
-        table.writerows(zip(taken.data.items.tolist(), taken.titles, strict=True))
+        table.writerows(zip(published.ids, published.titles, strict=True))
 
 
 def _sha256(path: Path) -> str:

@@ -11,6 +11,8 @@ from ownview.base.files import write_text
 from ownview.base.offline_page import offline_page
 from ownview.pages.agreement import Agreement
 from ownview.pages.encoding import encode
+from ownview.pages.leaving_out import MIN_PEOPLE
+from ownview.pages.published import Exposure, Published
 from ownview.pages.taken import Taken
 from ownview.runs.run import Run, open_run
 
@@ -28,6 +30,7 @@ class Page(NamedTuple):
     bytes:     its size
     kept:      share of the model's weights in it
     agreement: with the full model
+    exposure:  what was left out, and what the weights give away all the same
     left_out:  what the model does besides, in sentences
     """
 
@@ -35,6 +38,7 @@ class Page(NamedTuple):
     bytes: int
     kept: float
     agreement: Agreement
+    exposure: Exposure
     left_out: tuple[str, ...]
 
 
@@ -44,6 +48,7 @@ def page(
     *,
     title: str = "",
     megabytes: float = MEGABYTES,
+    min_people: int = MIN_PEOPLE,
     force: bool = False,
     data_dir: Path | None = None,
 ) -> Page:
@@ -54,6 +59,7 @@ def page(
         out: the file.
         title: of the page; without one it names the data.
         megabytes: the file has at most; where the model's weights do not fit the strongest are taken.
+        min_people: items that fewer people had are left out; 1 leaves nothing out.
         force: whether an existing file is overwritten.
         data_dir: where datasets are.
 
@@ -68,25 +74,37 @@ def page(
     if not 0 < megabytes <= 1000:
         raise SettingError(f"setting megabytes={megabytes:g}: expected a number above 0 and at most 1000")
     taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
-    text, kept, agreed = _made(taken, title, round(megabytes * 1e6))
-    write_text(path, text)
-    return Page(path, path.stat().st_size, kept, agreed, taken.form.left_out)
+    made = _made(Published(taken, min_people), title, round(megabytes * 1e6))
+    write_text(path, made.text)
+    return Page(path, path.stat().st_size, made.kept, made.agreement, made.exposure, taken.form.left_out)
 
 
-def _made(taken: Taken, title: str, limit: int) -> tuple[str, float, Agreement]:
+class _Made(NamedTuple):
+    text: str
+    kept: float
+    agreement: Agreement
+    exposure: Exposure
+
+
+def _made(published: Published, title: str, limit: int) -> _Made:
+    facts = published.taken.facts()
     model: dict[str, Any] = {
-        "title": title or f"Recommendations from {taken.facts()['data']['name']}",
-        "ids": [str(one) for one in taken.data.items.tolist()],
-        "titles": taken.titles,
-        "popularity": taken.popularity.tolist(),
-        "about": taken.facts(),
+        "title": title or f"Recommendations from {facts['data']['name']}",
+        "ids": [str(one) for one in published.ids],
+        "titles": published.titles,
+        "known": published.known.tolist(),
+        "about": facts,
     }
-    spare = 2_000  # what is said of the agreement, which is measured last
-    encoded = encode(taken.form, limit - len(render(model).encode()) - spare)
-    agreed = taken.agreement(encoded.form)
+    spare = 3_000  # what is said of agreement and exposure, which are measured last
+    encoded = encode(published.form, limit - len(render(model).encode()) - spare)
+    agreed, exposed = published.agreement(encoded.form), published.exposure(encoded.form)
     model["form"] = encoded.plain
-    model["about"] |= {"agreement": {**agreed.plain(), "sentence": agreed.sentence()}, "kept": encoded.kept}
-    return render(model), encoded.kept, agreed
+    model["about"] |= {
+        "agreement": {**agreed.plain(), "sentence": agreed.sentence()},
+        "kept": encoded.kept,
+        "exposure": exposed.sentences(),
+    }
+    return _Made(render(model), encoded.kept, agreed, exposed)
 
 
 def render(model: Mapping[str, Any]) -> str:

@@ -77,9 +77,9 @@ class Taken:
         """[m] training rows of each item."""
         return np.bincount(self.setup.split.train.values.numpy(), minlength=self.data.num_items)
 
-    def agreement(self, form: Linear | Factors) -> Agreement:
-        """How far a form recommends what the model does."""
-        return agreement(form, self.trainer, self.setup.rankers[1])
+    def agreement(self, form: Linear | Factors, kept: IntArray) -> Agreement:
+        """How far a form of some items recommends what the model does."""
+        return agreement(form, kept, self.trainer, self.setup.rankers[1])
 
     def facts(self) -> dict[str, Any]:
         """What it is and where it comes from, in plain values."""

@@ -45,11 +45,14 @@ class Term:
         weights: W [m, m]; a row is what an item of the history says about all items.
         fades: places after which an item counts 1/e; infinite where all count the same.
         most: latest items that are looked at; None for all.
+        regularization: lambda where W = I - P / diag(P), P = (S + lambda I)^-1, S a sum over people: such weights can
+            be solved back into S, by whoever publishes them and by whoever reads them. None for other weights.
     """
 
     weights: Tensor | SparseRows | LowRank
     fades: float = math.inf
     most: int | None = None
+    regularization: float | None = None
 
     def counts(self, length: int) -> Tensor:
         """[l] what the latest l = min(length, most) items of a history count, oldest first."""

@@ -5,7 +5,7 @@ const { titles, ids, form } = model, m = titles.length;
 const node = Object.fromEntries(["title", "search", "found", "picks", "clear", "order", "start", "status", "recommended", "more", "about"]
   .map((id) => [id, document.getElementById(id)]));
 const placeOf = new Map(ids.map((id, place) => [id, place]));
-const titleSearch = searcher(titles, model.popularity);
+const titleSearch = searcher(titles, model.known);
 const SUGGESTED = 12, LISTED = 8, STEP = 10;
 let arrays = null, picks = [], shown = STEP, options = [], active = -1;
 

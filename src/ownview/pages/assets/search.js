@@ -3,9 +3,8 @@
 
 const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
 
-function searcher(titles, popularity) {
+function searcher(titles, known) {
   const spelt = titles.map((title) => ` ${plain(title)} `);
-  const known = Array.from(titles.keys()).sort((a, b) => popularity[b] - popularity[a] || a - b);
   return {
     known,
     find(text, most) {

@@ -64,6 +64,7 @@ function facts(about, bytes) {
   if (about.privacy.federated) {
     row("Privacy", `the model was learnt from what devices sent: ${about.privacy.leaves_a_device.join("; ")}. Noise on it: ${about.privacy.noise}.`);
   } else row("Privacy", "the model was learnt from everybody's data in one place.");
+  row("Given away", `${about.exposure.join(". ")}.`);
   for (const sentence of [...about.left_out, ...about.notes]) row("Note", sentence);
   return el("details", {}, el("summary", {}, "About this page"), el("dl", {}, rows),
     el("p", { class: "small muted" }, `Made by Ownview ${about.ownview}; ${(bytes / 1e6).toFixed(1)} MB of text, and no request to anybody. Picks stand in the address behind #, which browsers do not send.`));

@@ -1,0 +1,216 @@
+"""What the weights of a published model tell about the people whom it was learnt from.
+
+The attacker has the model as it was written, and the settings that stand beside it. Four guesses, each by itself:
+
+- how many people had each item, from sums that weights were solved back into (`solved_sums`);
+- the history of somebody who has an item of their own, from that item's row of the sums;
+- pairs of items that one person alone had, from sums of at most one;
+- the same history from the item's strongest weights, where nothing can be solved back.
+
+What people had is used to score guesses alone.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from ownview.attacks.guesses import Inapplicable
+from ownview.attacks.scoring import AttackFinding, without
+from ownview.attacks.solved_sums import Floats, SolvedSums, solved_sums
+from ownview.seam.portable import Factors, Linear, LowRank, SparseRows, Term
+
+COUNTS, HISTORIES, PAIRS, NEAREST = "item counts", "items of one person", "pairs of one person", "nearest items"
+_SEES = "the published weights"
+_NEAREST = 10
+_LEAST = 1e-3
+"""Of a sum that is taken for more than rounding."""
+
+_CLEARLY = 0.05
+"""By so much a guess must be more precise than the control."""
+
+_SOME = 0.01
+"""Of all pairs of one person, which must be found."""
+
+
+class People:
+    """Who had what, of the items that were published.
+
+    Args:
+        histories: [n, m] compressed rows of 1 where a person had an item.
+    """
+
+    def __init__(self, histories: Any) -> None:
+        self.histories = histories.tocsr().astype(bool)
+        self.by_item = self.histories.tocsc()
+        self.count = np.asarray(self.histories.sum(0)).reshape(-1)
+        """[m] people who had each item."""
+
+    @cached_property
+    def of_one(self) -> list[tuple[int, int]]:
+        """Items that one person alone had, and that person."""
+        items = np.flatnonzero(self.count == 1)
+        return [(int(item), int(self.by_item.indices[self.by_item.indptr[item]])) for item in items]
+
+    @cached_property
+    def together(self) -> Any:
+        """[m, m] compressed rows: people who had both items."""
+        whole = self.histories.astype(np.int32)
+        return (whole.T @ whole).tocsr()
+
+    def had(self, person: int) -> Any:
+        """[m] whether the person had each item."""
+        mask = np.zeros(len(self.count), dtype=bool)
+        mask[self.histories.indices[self.histories.indptr[person] : self.histories.indptr[person + 1]]] = True
+        return mask
+
+
+def weights_attacked(form: Linear | Factors, people: People) -> list[AttackFinding]:
+    """Every guess about a form as it was published, by name; one that has nothing to go by says why."""
+    solved = _solved(form)
+    found = [_nearest(form, people)]
+    if isinstance(solved, Inapplicable):
+        return [*(without(name, _SEES, solved) for name in (COUNTS, HISTORIES, PAIRS)), *found]
+    return [_counts(solved, people), _histories(solved, people), _pairs(solved, people), *found]
+
+
+def _solved(form: Linear | Factors) -> SolvedSums | Inapplicable:
+    terms = [term for term in form.terms if term.regularization is not None] if isinstance(form, Linear) else []
+    if not terms:
+        return Inapplicable("the weights are not those of a symmetric sum solved in closed form")
+    assert terms[0].regularization is not None
+    return solved_sums(dense(terms[0]), terms[0].regularization)
+
+
+def dense(term: Term) -> Floats:
+    """[m, m] the weights of a term."""
+    match term.weights:
+        case LowRank(left, right):
+            return np.asarray((left.double() @ right.double()).numpy())
+        case SparseRows(offsets, columns, values):
+            size = len(offsets) - 1
+            whole = torch.zeros(size, size, dtype=torch.float64)
+            owners = torch.repeat_interleave(torch.arange(size), offsets.long().diff())
+            whole[owners, columns.long()] = values.double()
+            return np.asarray(whole.numpy())
+        case whole:
+            return np.asarray(whole.double().numpy())
+
+
+def _counts(solved: SolvedSums, people: People) -> AttackFinding:
+    right = int((np.rint(solved.counts) == people.count).sum())
+    share = right / len(people.count)
+    sentence = f"the number of people who had it can be read for {right:,} of {len(people.count):,} items"
+    sentence += f"; the least has {in_people(int(people.count.min()))}"
+    return AttackFinding(COUNTS, _SEES, True, share > 0.5, sentence, {"exact": share, "items": len(people.count)})
+
+
+def _histories(solved: SolvedSums, people: People) -> AttackFinding:
+    claims = {item: solved.sums[item] > _noise(solved.sums[item]) for item, _ in people.of_one}
+    return _scored(HISTORIES, "whoever reads the row of an item that one person had", claims, people)
+
+
+def _nearest(form: Linear | Factors, people: People) -> AttackFinding:
+    claims = {}
+    for item, _ in people.of_one:
+        near = _row(form, item)
+        near[item] = -np.inf
+        claims[item] = np.zeros(len(near), dtype=bool)
+        claims[item][np.argsort(-near)[: min(_NEAREST, len(near) - 1)]] = True
+    who = f"whoever takes the {_NEAREST} strongest weights of an item that one person had"
+    return _scored(NEAREST, who, claims, people)
+
+
+def _row(form: Linear | Factors, item: int) -> Floats:
+    """[m] how near all items are to one: the sum of its weights, or the cosine of vectors."""
+    if isinstance(form, Factors):
+        vectors = form.items.double().numpy()
+        lengths = np.linalg.norm(vectors, axis=1)
+        return np.asarray(vectors @ vectors[item] / np.maximum(lengths * lengths[item], 1e-300))
+    one = torch.tensor([item])
+    total: Floats = sum((term.scores(one).numpy() for term in form.terms), start=np.zeros(_items(form)))
+    return total
+
+
+def _items(form: Linear) -> int:
+    for term in form.terms:
+        match term.weights:
+            case LowRank(left, _):
+                return len(left)
+            case SparseRows(offsets, _, _):
+                return len(offsets) - 1
+            case whole:
+                return len(whole)
+    return 0 if form.bias is None else len(form.bias)
+
+
+def _scored(name: str, who: str, claims: dict[int, Any], people: People) -> AttackFinding:
+    """Precision and recall over items of one person, beside the same claims about the person after."""
+    if not claims:
+        return without(name, _SEES, Inapplicable("no item in it is one person's alone"))
+    precision, recall, control = [], [], []
+    owners = [person for _, person in people.of_one]
+    for place, (item, person) in enumerate(people.of_one):
+        claimed = claims[item].copy()
+        claimed[item] = False
+        mine, other = people.had(person), people.had(_another(owners, place, people))
+        mine[item] = False
+        if claimed.any():
+            precision.append(float(mine[claimed].mean()))
+            control.append(float(other[claimed].mean()))
+        if mine.any():
+            recall.append(float(claimed[mine].mean()))
+    values = {
+        "precision": _mean(precision), "recall": _mean(recall), "shuffled precision": _mean(control),
+        "people": len({*owners}), "items": len(owners),
+    }  # fmt: skip
+    succeeds = values["precision"] > values["shuffled precision"] + _CLEARLY
+    sentence = (
+        f"{who} has that person's other items with precision {values['precision']:.3f} and recall "
+        f"{values['recall']:.3f} ({in_people(len({*owners}))}; {values['shuffled precision']:.3f} "
+        "are another's)"
+    )
+    return AttackFinding(name, _SEES, True, succeeds, sentence, values)
+
+
+def _another(owners: list[int], place: int, people: People) -> int:
+    """The next owner who is somebody else, or anybody else."""
+    after = [one for one in owners[place:] + owners[:place] if one != owners[place]]
+    return after[0] if after else (owners[place] + 1) % people.histories.shape[0]
+
+
+def _pairs(solved: SolvedSums, people: People) -> AttackFinding:
+    """Sums above rounding and at most 1: where pairs count less the further apart, several people may come to that."""
+    upper = np.triu(solved.sums, 1)
+    claimed = (upper > _noise(solved.sums)) & (upper < 1 + 20 * _LEAST)
+    truth = np.triu(people.together.toarray() == 1, 1)
+    both, pairs = int((claimed & truth).sum()), int(truth.sum())
+    cells = len(upper) * (len(upper) - 1) // 2
+    values = {
+        "precision": both / max(int(claimed.sum()), 1), "recall": both / max(pairs, 1), "claimed": int(claimed.sum()),
+        "shuffled precision": pairs / max(cells, 1),
+    }  # fmt: skip
+    succeeds = values["precision"] > values["shuffled precision"] + _CLEARLY and values["recall"] > _SOME
+    sentence = (
+        f"of {int(claimed.sum()):,} pairs of items that look like one person's, {both:,} are (precision "
+        f"{values['precision']:.3f}, recall {values['recall']:.3f})"
+    )
+    return AttackFinding(PAIRS, _SEES, True, succeeds, sentence, values)
+
+
+def _noise(sums: Any) -> float:
+    """Below which a sum may be 0: sums of people are never negative, so what is negative is rounding."""
+    negative = -sums[sums < 0]
+    return max(_LEAST, 3 * float(np.quantile(negative, 0.9))) if len(negative) else _LEAST
+
+
+def in_people(number: int) -> str:
+    """1 person, 2 people."""
+    return f"{number:,} {'person' if number == 1 else 'people'}"
+
+
+def _mean(values: list[float]) -> float:
+    return float(np.mean(values)) if values else 0.0

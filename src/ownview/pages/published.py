@@ -1,0 +1,148 @@
+"""A model as it is published: without what too few people had, and with what its weights give away all the same.
+
+Under an accounted budget nothing is left out: epsilon bounds what anything made of the noisy sums tells about one
+person, rare items included, while a rule by exact counts would itself be a release that nobody has accounted for. For
+the same reason nothing is measured against people's histories there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ownview.attacks.published_weights import People, dense, weights_attacked
+from ownview.attacks.scoring import AttackFinding
+from ownview.data.interactions import IntArray
+from ownview.pages.agreement import Agreement
+from ownview.pages.leaving_out import MIN_PEOPLE, LeftOut, left_out
+from ownview.pages.taken import Taken
+from ownview.privacy.budget import budget
+from ownview.seam.portable import Factors, Linear
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """What a published model gives away.
+
+    Args:
+        rule: what was left out, or why nothing was.
+        min_people: that an item must have; None under a budget.
+        items_left_out: because fewer had them.
+        pairs_left_out: because one person alone had both.
+        findings: of attacks on the weights as they were written; none under a budget.
+    """
+
+    rule: str
+    min_people: int | None
+    items_left_out: int
+    pairs_left_out: int
+    findings: tuple[AttackFinding, ...]
+
+    def sentences(self) -> list[str]:
+        """For people: the rule, then what attacks read, then that others may exist."""
+        return [self.rule, *(one.sentence for one in self.findings if one.applies), *self._end()]
+
+    def _end(self) -> list[str]:
+        if self.min_people is None:
+            return []
+        of_people = [one for one in self.findings if one.succeeds and "people" in one.values]
+        if of_people:
+            return ["whoever has the weights reads histories of single people off them"]
+        return ["no attack known here reads a person's history off these weights; only a budget bounds all attacks"]
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "min_people": self.min_people,
+            "items_left_out": self.items_left_out,
+            "pairs_left_out": self.pairs_left_out,
+            "sentences": self.sentences(),
+            "attacks": [one.to_dict() for one in self.findings],
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """What of a finished run's model is published.
+
+    Args:
+        taken: the run and its model.
+        min_people: that an item must have; 1 leaves nothing out.
+    """
+
+    taken: Taken
+    min_people: int = MIN_PEOPLE
+
+    @cached_property
+    def budgeted(self) -> bool:
+        """Whether the model was made under an accounted budget."""
+        federated = self.taken.trainer.federation is not None
+        return federated and budget(self.taken.run.experiment.federation.privacy) is not None
+
+    @cached_property
+    def _histories(self) -> Any:
+        train = self.taken.setup.split.train
+        ones = np.ones(len(train.values), dtype=np.int8)
+        shape = (len(train), self.taken.data.num_items)
+        made = sparse.csr_matrix((ones, train.values.numpy(), train.offsets.numpy()), shape=shape)
+        made.sum_duplicates()
+        return made.astype(bool)
+
+    @cached_property
+    def left(self) -> LeftOut:
+        """The model without what too few people had."""
+        form = self.taken.form
+        if self.budgeted:
+            return LeftOut(form, np.arange(self.taken.data.num_items), 0, 0)
+        return left_out(form, People(self._histories), self.min_people)
+
+    @property
+    def form(self) -> Linear | Factors:
+        """Of the items that are left."""
+        return self.left.form
+
+    @property
+    def ids(self) -> list[Any]:
+        """[k] of the items that are left."""
+        return list(self.taken.data.items[self.left.kept].tolist())
+
+    @property
+    def titles(self) -> list[str]:
+        """[k] of the items that are left."""
+        return [self.taken.titles[item] for item in self.left.kept.tolist()]
+
+    @cached_property
+    def known(self) -> IntArray:
+        """[k] positions, the best known item first: by people, or under a budget by the model's own weights alone."""
+        weight = strength(self.form) if self.budgeted else self.taken.popularity[self.left.kept]
+        return np.argsort(-weight, kind="stable")
+
+    def agreement(self, form: Linear | Factors) -> Agreement:
+        """How far a form of the items that are left recommends what the model does."""
+        return self.taken.agreement(form, self.left.kept)
+
+    def exposure(self, form: Linear | Factors) -> Exposure:
+        """What the form gives away, exactly as it is written."""
+        if self.budgeted:
+            rule = (
+                "items of few people are in it: the budget covers them, and to leave them out by exact counts would "
+                "not be covered"
+            )
+            return Exposure(rule, None, 0, 0, ())
+        people = People(self._histories[:, self.left.kept])
+        findings = tuple(weights_attacked(form, people))
+        rule = self.left.sentence(self.min_people)
+        return Exposure(rule, self.min_people, self.left.items, self.left.pairs, findings)
+
+
+def strength(form: Linear | Factors) -> Any:
+    """[m] how much a form says about each item, from its numbers alone."""
+    if form.bias is not None:
+        return form.bias.double().numpy()
+    if isinstance(form, Factors):
+        return np.linalg.norm(form.items.double().numpy(), axis=1)
+    return sum(np.abs(dense(term)).sum(0) for term in form.terms)
