@@ -28,6 +28,12 @@ app = typer.Typer(
 )
 Folder = Annotated[Path, typer.Argument(help="Folder of the deployment, on the server's machine.")]
 Either = Annotated[Path, typer.Argument(help="Folder of a server or of a place.")]
+PrivacyFloor = Annotated[
+    str | None,
+    typer.Option(
+        "--floor", help="Weakest privacy under which the place answers, as in local:epsilon=8 or masked; kept from now."
+    ),
+]
 DAYS = 7.0
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
@@ -119,14 +125,20 @@ def join(
     invitation: Annotated[Path, typer.Argument(help="The invitation, a file of the server's.")],
     folder: Annotated[Path, typer.Argument(help="Folder of the place, which is made.")],
     wait: Annotated[float, typer.Option("--wait", help="Seconds to wait for the server.", min=0)] = 10.0,
+    floor: PrivacyFloor = None,
 ) -> None:
     """Make a place's folder: its key, made here, and its certificate, which the server signs."""
     from ownview.deploy.carriers import require_packages  # noqa: PLC0415 - slow to import, and help does without
 
     require_packages()
+    from ownview.deploy.floor import Floor  # noqa: PLC0415
+    from ownview.deploy.home import Home  # noqa: PLC0415
     from ownview.deploy.https.joining import join as joined  # noqa: PLC0415
 
+    least = None if floor is None else Floor(floor)
     about = joined(invitation, folder, wait).membership()
+    if least is not None:
+        Home(folder).keep_floor(least)
     _tell(f"{about.name}: has joined {about.host}:{about.port}; its key was made here and stays here")
     _tell(f"put its users' ratings into {folder / 'ratings.csv'} (user,item,timestamp), and run")
     _tell(f"    ownview deploy client {folder}")
@@ -167,9 +179,13 @@ def server(folder: Folder) -> None:
 
 
 @app.command()
-def client(folder: Annotated[Path, typer.Argument(help="Folder of the place, with its users' ratings.csv.")]) -> None:
+def client(
+    folder: Annotated[Path, typer.Argument(help="Folder of the place, with its users' ratings.csv.")],
+    floor: PrivacyFloor = None,
+) -> None:
     """Serve a place: train when the server asks, connect again when the line breaks; Ctrl-C ends it."""
     from ownview.deploy.carriers import place_end  # noqa: PLC0415 - slow to import
+    from ownview.deploy.floor import Floor  # noqa: PLC0415
     from ownview.deploy.folders import PlaceFolder  # noqa: PLC0415
     from ownview.deploy.home import Home  # noqa: PLC0415
     from ownview.deploy.place import Place  # noqa: PLC0415
@@ -177,9 +193,9 @@ def client(folder: Annotated[Path, typer.Argument(help="Folder of the place, wit
 
     found = PlaceFolder(folder)
     about = found.membership()
-    home = Home(folder)
+    home, least = Home(folder), None if floor is None else Floor(floor)
     with at_work_on(home.state), until_told() as stop:
-        place = Place(folder, _tell)
+        place = Place(folder, _tell, least)
         _tell(f"{about.name}: {home.ratings}, {about.transport} at {about.host}:{about.port}")
         place_end(place, found, about, stop, _tell)
         _tell(f"{about.name}: stopped")

@@ -127,8 +127,8 @@ class Coordinator:
                 self.say(f"round {number}: {error}")
                 if masks is not None and masks.lost(asked):
                     return self._lose(CountedRound(number, {}, asked, masks.steps.refused))
-                if failed == _ATTEMPTS:
-                    raise
+                if failed % _ATTEMPTS == 0:  # a place may go on spoiling it: wait, and stay
+                    time.sleep(self.conduct.greeting)
                 continue
             if counted:
                 break

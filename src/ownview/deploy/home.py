@@ -3,6 +3,7 @@
 Only the owner of the folder may read it and what is in it, whatever the umask is.
 
 ratings.csv          the users' own: user,item and, where they are known, rating and timestamp; may grow at any time
+floor.toml           the weakest privacy under which the place answers; see `deploy.floor`
 state/agreement      what was agreed on with the coordinator
 state/members.json   the users in the order in which they came, and the identities that the coordinator gave them
 state/newest         what the coordinator has sent last, which recommendations go by
@@ -28,6 +29,7 @@ from ownview.base.errors import DataError
 from ownview.base.files import append_line, drop_unfinished, make_folder, write_bytes, write_json, write_secret
 from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
+from ownview.deploy.floor import Floor, read_floor, write_floor
 
 RATINGS, PLACE, FLOOR = "ratings.csv", "place.toml", "floor.toml"
 SENT, RELEASES, SHOWN = "sent.jsonl", "releases.jsonl", "shown"
@@ -91,6 +93,14 @@ class Home:
         if not file.is_file():
             raise DataError(f"{file}: is not there; expected the users' ratings with columns user,item,timestamp")
         return file
+
+    def floor(self) -> Floor | None:
+        """The weakest privacy under which the place answers; None before one was set or a coordinator was met."""
+        return read_floor(self.folder / FLOOR)
+
+    def keep_floor(self, floor: Floor) -> None:
+        """Remember it, also where the place leaves one federation and joins another."""
+        write_floor(self.folder / FLOOR, floor)
 
     def agreement(self) -> Agreement | None:
         """What was agreed on; None before a coordinator was met."""

@@ -157,7 +157,7 @@ class PlaceMasks:
         if len(sets) > 1:
             raise MessageError(f"round {number}: users of one place are told of {len(sets)} sets of arrived clients")
         found = [self._of(one).show(left) for one, left in pairs]
-        write_text(self.file, str(number))
+        write_text(self.file, str(number), private=True)
         self.shown = number
         return found
 

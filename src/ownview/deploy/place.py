@@ -22,6 +22,7 @@ from ownview.base.rights import narrow
 from ownview.data.readers import read
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.envelope import Envelope, Kind, digest_of, line_of, refusal
+from ownview.deploy.floor import Floor
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.holdings import Holdings, read_holdings
 from ownview.deploy.home import SHOWN, Home, Members, Newest
@@ -46,11 +47,16 @@ class Place:
     Args:
         home: folder with `ratings.csv`; see `deploy.home`.
         say: told in one line what a person should know.
+        floor: the weakest privacy under which the place answers, from now on; None for the one it has. A place that
+            has none takes that of the first agreement, so that no later one is weaker.
     """
 
-    def __init__(self, home: Path, say: Callable[[str], None] = lambda line: None) -> None:
+    def __init__(self, home: Path, say: Callable[[str], None] = lambda line: None, floor: Floor | None = None) -> None:
         self.home, self.say = Home(home), say
         self.home.clear_up()
+        if floor is not None:
+            self.home.keep_floor(floor)
+        self.floor = self.home.floor()
         for line in self.home.keep_private():
             self.say(line)
         self.generations = Generations(self.home.state)
@@ -108,6 +114,8 @@ class Place:
             Kind.DECLINED: self._declined,
             **dict.fromkeys((Kind.KEYS, Kind.SHARES, Kind.SHOW), self._mask),
         }
+        if self.agreement is not None and asked.kind is not Kind.TERMS:
+            self._require_floor(self.agreement)
         answer = kinds[asked.kind](asked, digest)
         return replace(answer, note={**answer.note, "of": digest})
 
@@ -119,6 +127,7 @@ class Place:
 
     def _terms(self, asked: Envelope, digest: str) -> Envelope:
         agreement = Agreement.unpack(asked.parts[0])
+        self._require_floor(agreement)
         if self.agreement is not None and self.agreement.digest != agreement.digest:
             raise MessageError(
                 f"takes part in another federation ({self.agreement.label}, agreement {self.agreement.digest}); "
@@ -133,6 +142,9 @@ class Place:
             raise MessageError(f"{len(identities)} identities for {len(self.members.users)} users")
         if self.agreement is None:
             self._agree(agreement)
+            if self.floor is None:
+                self.floor = Floor(agreement.federation.privacy)
+                self.home.keep_floor(self.floor)
             self.home.keep_agreement(agreement)
         self.members = Members(self.members.users, identities)
         self.home.keep_members(self.members)
@@ -140,6 +152,12 @@ class Place:
             self._receive(asked.round, asked.parts[1])
         self.residents = None
         return Envelope(Kind.TERMS, note={"users": self._users(), "agreed": agreement.digest})
+
+    def _require_floor(self, agreement: Agreement) -> None:
+        """Refuse to answer below the place's own floor."""
+        why = "" if self.floor is None else self.floor.refusal(agreement.federation.privacy)
+        if why:
+            raise MessageError(f"{why}; nothing leaves this place")
 
     def _declined(self, asked: Envelope, digest: str) -> Envelope:
         self.say(line_of(f"the server declines users of this place: {asked.note['why']}"))

@@ -1,0 +1,79 @@
+"""A place's own privacy floor: the weakest protection under which it answers at all.
+
+It is written as the federation setting `privacy` is. What satisfies which floor:
+
+    floor          satisfied by
+    none           everything
+    central        central, distributed or local noise
+    distributed    distributed or local noise
+    local          local noise
+    masked         masked sums, or distributed noise, which is masked as well
+    other noise    the very same setting: without an epsilon nothing can be compared
+
+Where the floor has a budget, epsilon and delta of the agreement may be at most those of the floor. A floor of masks
+alone says nothing about clips.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import tomli_w
+
+from ownview.base.files import write_text
+from ownview.config.layers import parse_toml, toml_text
+from ownview.config.settings import Settings, setting
+from ownview.federation.options import FederationOptions
+from ownview.privacy.budget import budget
+from ownview.privacy.masks import MASKED
+from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL
+
+_SATISFIED_BY: Mapping[str, tuple[str, ...]] = {
+    CENTRAL: (CENTRAL, DISTRIBUTED, LOCAL),
+    DISTRIBUTED: (DISTRIBUTED, LOCAL),
+    LOCAL: (LOCAL,),
+    MASKED: (MASKED, DISTRIBUTED),
+}
+
+
+@dataclass(frozen=True)
+class Floor(Settings):
+    """What a place asks for at least."""
+
+    title: ClassVar[str] = "place"
+
+    floor: str = setting("none", "weakest privacy under which the place answers, as federation setting privacy")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.floor != MASKED:  # a floor of masks needs no clip
+            FederationOptions(privacy=self.floor)
+
+    def refusal(self, offered: str) -> str:
+        """Why an agreement's setting `privacy` is below the floor; empty where it is not."""
+        if self.floor in ("none", offered):
+            return ""
+        kind, given = (text.partition(":")[0] for text in (self.floor, offered))
+        why = f"privacy={offered!r} is below this place's floor {self.floor!r}"
+        if given not in _SATISFIED_BY.get(kind, ()):
+            return f"{why}; expected {' or '.join(_SATISFIED_BY.get(kind, (self.floor,)))}"
+        least, found = budget(self.floor), budget(offered)
+        if least is None or found is None:
+            return ""
+        for name, most, has in (("epsilon", least.epsilon, found.epsilon), ("delta", least.delta, found.delta)):
+            if has > most:
+                return f"{why}: {name} is {has:g}; expected {most:g} at most"
+        return ""
+
+
+def read_floor(file: Path) -> Floor | None:
+    """From a file; None where it is not there."""
+    return Floor.of(parse_toml(toml_text(file, "floor"), str(file))) if file.is_file() else None
+
+
+def write_floor(file: Path, floor: Floor) -> None:
+    """Into a file, which a person may change while the place is not at work."""
+    write_text(file, tomli_w.dumps(floor.plain()), private=True)
