@@ -139,7 +139,7 @@ def test_a_missing_package_is_named_before_anything_is_made(
     monkeypatch.setitem(sys.modules, module, None)
     done = ownview("run", method, "--out", tmp_path / "run")
     assert done.code == 2
-    assert f'{method} needs the package {module}, which is not installed: pip install "ownview[baselines]"' in done.err
+    assert f'{method} needs the package {module}, which is not installed: pip install -e ".[baselines]"' in done.err
     assert not (tmp_path / "run").exists()
 
 

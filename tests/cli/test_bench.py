@@ -199,7 +199,7 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (('"paper"', '"papper"'), "", ["unknown protocol 'papper'; did you mean 'paper'?"]),
         (('["ml-100k"]', '["ml-100k", "ml-1m"]'), "", ["data not found: ml-1m", "fetch ml-1m", "--data ml-100k"]),
         (('["ml-100k"]', '["my-shop"]'), "", ["data not found: my-shop: neither a dataset of that name nor a file"]),
-        (('["ml-100k"]', '["sold/last.csv"]'), "", ["data not found: sold/last.csv: no such file"]),
+        (('["ml-100k"]', '["sold/last.csv"]'), "", ["data not found: /", "/sold/last.csv: no such file"]),
         (('name = "fedmf (small)"', 'name = "popularity"'), "", ["two rows are called 'popularity'"]),
         (('method = "popularity"', "speed = 3"), "", ["a row has no setting 'speed'"]),
         (('method = "popularity"', 'method = "popularity"\nseeds = 3'), "", ["seeds = 3: expected 1 to 2"]),

@@ -13,7 +13,7 @@ from ownview.engine.machine import Workers
 @pytest.fixture(scope="session")
 def two() -> Iterator[Workers]:
     """Two workers on this machine."""
-    pytest.importorskip("ray", reason="Ray is not here: pip install 'ownview[ray]'")
+    pytest.importorskip("ray", reason="Ray is not here: pip install -e '.[ray]'")
     if len(os.sched_getaffinity(0)) < 2:
         pytest.skip("two workers need two CPUs")
     from ownview.cluster.pool import close_pools, pool_of

@@ -207,7 +207,7 @@ def test_masks_that_are_put_on_are_refused(two: Workers) -> None:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.1:seven", "127.0.0.1:{free}"])
 def test_a_cluster_that_does_not_answer_is_named(ownview: Callable[..., Outcome], tmp_path: Path, address: str) -> None:
-    pytest.importorskip("ray", reason="Ray is not here: pip install 'ownview[ray]'")
+    pytest.importorskip("ray", reason="Ray is not here: pip install -e '.[ray]'")
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound and not listening: nobody answers there
         address = address.format(free=taken.getsockname()[1])

@@ -128,7 +128,7 @@ def test_without_its_packages_the_extra_is_named(init: Call, tmp_path: Path, mon
     monkeypatch.setattr("ownview.deploy.carriers.find_spec", lambda name: None if name == "uvicorn" else name)
     done = init()
     assert done.code == 2
-    assert "uvicorn is not installed; expected pip install 'ownview[deploy]'" in done.err
+    assert 'uvicorn is not installed; expected pip install -e ".[deploy]"' in done.err
 
 
 def test_status_and_stop_of_a_server_and_a_place(init: Call, ownview: Call, tmp_path: Path, place: Path) -> None:

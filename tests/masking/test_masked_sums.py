@@ -299,7 +299,7 @@ def test_settings_are_written_as_they_are_read() -> None:
 def test_without_the_package_masks_are_refused_and_sums_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
     primitives._package.cache_clear()
     monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.asymmetric.x25519", None)
-    with pytest.raises(SettingError, match=r'cryptography, which is not installed: pip install "ownview\[privacy\]"'):
+    with pytest.raises(SettingError, match=r'cryptography, which is not installed: pip install -e "\.\[privacy\]"'):
         federation(FEDMF, small_world(), options=FederationOptions(privacy=SUMS))
     _after(FEDMF, f"{SUMS},masks=skipped", 1)
 

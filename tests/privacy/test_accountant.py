@@ -95,5 +95,5 @@ def test_without_the_package_the_error_says_how_to_get_it(monkeypatch: pytest.Mo
         return real(name, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(importlib, "import_module", absent)
-    with pytest.raises(SettingError, match=r'pip install "ownview\[privacy\]"'):
+    with pytest.raises(SettingError, match=r'pip install -e "\.\[privacy\]"'):
         epsilon_of([1.0], DELTA, EVERYBODY)

@@ -70,5 +70,5 @@ def test_tensorboard_has_the_curves_of_a_run(tmp_path: Path) -> None:
 
 def test_without_its_package_tensorboard_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(SettingError, match=r'needs the package tensorboard: pip install "ownview\[tensorboard\]"'):
+    with pytest.raises(SettingError, match=r'needs the package tensorboard: pip install -e "\.\[tensorboard\]"'):
         ov.TensorBoard(tmp_path / "curves")

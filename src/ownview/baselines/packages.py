@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ownview.base.errors import SettingError
+from ownview.base.extras import how_to_install
 from ownview.base.randomness import derive
 from ownview.data.splits import Split
 
@@ -25,7 +26,7 @@ def package(name: str, wanted_by: str) -> Any:
         if (error.name or "").split(".")[0] != name.split(".", maxsplit=1)[0]:
             raise
         raise SettingError(
-            f'{wanted_by} needs the package {name}, which is not installed: pip install "ownview[baselines]"'
+            f"{wanted_by} needs the package {name}, which is not installed: {how_to_install('baselines')}"
         ) from None
 
 

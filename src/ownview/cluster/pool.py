@@ -14,6 +14,7 @@ import torch
 
 from ownview.base.amounts import readable
 from ownview.base.errors import DeviceError, OwnviewError
+from ownview.base.extras import how_to_install
 from ownview.cluster.host import Host
 from ownview.engine.machine import Workers, free_memory
 
@@ -218,7 +219,7 @@ def _ray(*, reachable: bool | None) -> Any:
         import ray  # noqa: PLC0415
         from ray._private import ray_constants, worker  # noqa: PLC0415
     except ImportError:
-        raise DeviceError('--workers needs Ray; install it with: pip install "ownview[ray]"') from None
+        raise DeviceError(f"--workers needs Ray; install it with: {how_to_install('ray')}") from None
     if reachable is not None:
         ray_constants.ENABLE_RAY_CLUSTER = reachable  # somebody may have imported it before
     worker.listen_error_messages = _hears_nothing

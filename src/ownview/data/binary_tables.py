@@ -13,6 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from ownview.base.errors import DataError, SettingError
+from ownview.base.extras import how_to_install
 from ownview.data.tables import IsHeader, Table
 
 _LARGEST_WORKBOOK = 1 << 30
@@ -48,7 +49,7 @@ def excel_table(path: Path, content: bytes, is_header: IsHeader) -> Table:
         import fastexcel  # noqa: PLC0415 - an extra
     except ImportError:
         raise SettingError(
-            f"{path}: is a workbook of Excel, which needs an extra: pip install 'ownview[excel]'; or save it as CSV"
+            f"{path}: is a workbook of Excel, which needs an extra: {how_to_install('excel')}; or save it as CSV"
         ) from None
     _refuse_traps(path, content)
     try:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from math import prod
 
 from ownview.base.errors import SettingError
+from ownview.base.extras import how_to_install
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.folders import Membership, PlaceFolder, Plan, ServerFolder
 from ownview.deploy.transport import Answering, Transport
@@ -24,7 +25,7 @@ def require_packages() -> None:
     missing = [name for name in ("cryptography", "h11", "uvicorn") if find_spec(name) is None]
     if missing:
         raise SettingError(
-            f"ownview deploy: the package {missing[0]} is not installed; expected pip install 'ownview[deploy]'"
+            f"ownview deploy: the package {missing[0]} is not installed; expected {how_to_install('deploy')}"
         )
 
 

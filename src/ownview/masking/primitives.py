@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ownview.base.errors import MessageError, SettingError
+from ownview.base.extras import how_to_install
 
 SECRET = 32
 """Bytes of a private key, a public key, an agreed key and a seed."""
@@ -129,6 +130,6 @@ def _package() -> _Package:
         if (error.name or "").split(".")[0] != "cryptography":
             raise
         raise SettingError(
-            'masks need the package cryptography, which is not installed: pip install "ownview[privacy]"; a '
+            f"masks need the package cryptography, which is not installed: {how_to_install('privacy')}; a "
             "simulation can leave them out: masks=skipped"
         ) from None

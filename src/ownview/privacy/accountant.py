@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from ownview.base.errors import SettingError
+from ownview.base.extras import how_to_install
 
 _GRID = 2e-3
 """Steps of privacy loss that distributions are rounded up to; 20 times finer ones change epsilon by 1e-4."""
@@ -126,8 +127,7 @@ def _package() -> Any:
         if (error.name or "").split(".")[0] != "dp_accounting":
             raise
         raise SettingError(
-            "an accounted budget needs the package dp-accounting, which is not installed: "
-            'pip install "ownview[privacy]"'
+            "an accounted budget needs the package dp-accounting, which is not installed: " + how_to_install("privacy")
         ) from None
 
 

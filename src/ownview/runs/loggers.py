@@ -8,6 +8,7 @@ from typing import Any
 from typing import Protocol as Interface
 
 from ownview.base.errors import SettingError
+from ownview.base.extras import how_to_install
 from ownview.evaluation.metrics import HEADLINE
 
 
@@ -38,9 +39,7 @@ class TensorBoard:
         try:
             from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an extra, and slow to import
         except ImportError:
-            raise SettingError(
-                'TensorBoard needs the package tensorboard: pip install "ownview[tensorboard]"'
-            ) from None
+            raise SettingError(f"TensorBoard needs the package tensorboard: {how_to_install('tensorboard')}") from None
         self.writer: Any = SummaryWriter(str(folder))
 
     def begin(self, experiment: Mapping[str, Any]) -> None:

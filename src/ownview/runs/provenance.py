@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import resource
@@ -17,20 +16,23 @@ import torch
 from ownview.base.version import __version__
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
+from ownview.runs.experiment import Experiment
+from ownview.runs.sources import METHOD, sources
 
 _PACKAGES = ("torch", "numpy", "polars", "safetensors")
 
 
-def provenance(split: Split, place: Machine, method: str) -> dict[str, Any]:
+def provenance(split: Split, place: Machine, experiment: Experiment) -> dict[str, Any]:
     """Everything a reader needs to judge whether two results are comparable.
 
     Args:
         split: the data as used.
         place: where training took place; its engine is named because a fault of one engine says nothing of the others.
-        method: a name, or the file of a method of one's own, whose content is fingerprinted.
+        experiment: whose own files, of the method and of the data, are fingerprinted.
     """
     return {
-        "method_file_sha256": method_fingerprint(method),
+        METHOD: None,
+        **sources(experiment),
         "ownview": __version__,
         "revision": _revision(),
         "python": platform.python_version(),
@@ -51,13 +53,6 @@ def provenance(split: Split, place: Machine, method: str) -> dict[str, Any]:
             "interactions": len(split.data),
         },
     }
-
-
-def method_fingerprint(method: str) -> str | None:
-    """SHA-256 of a method's file; None for a registered method, whose version the revision tells."""
-    if not method.endswith(".py"):
-        return None
-    return hashlib.sha256(Path(method).read_bytes()).hexdigest()
 
 
 def package_versions() -> dict[str, str | None]:

@@ -27,6 +27,7 @@ from ownview.runs.lock import sole_worker
 from ownview.runs.loggers import Logger
 from ownview.runs.recommending import Recommendation, Recommender
 from ownview.runs.setup import ExperimentSetup
+from ownview.runs.sources import require_unchanged
 from ownview.runs.trainers import Trainer
 from ownview.runs.training import Training
 from ownview.runs.watching import Watch
@@ -149,7 +150,7 @@ def run(
     with sole_worker(folder.path):
         folder.require_not_begun()
         folder.write_experiment(work.experiment.to_toml())
-        folder.write_provenance(setup.provenance(work.experiment.method))
+        folder.write_provenance(setup.provenance(work.experiment))
         return work.finish(work.training(folder, on_round, loggers))
 
 
@@ -188,6 +189,8 @@ def resume(
         )
     with sole_worker(path):
         if folder.finished:
+            if "method" in (asked or {}):  # a result is asked for, and not merely this folder
+                require_unchanged(folder, experiment)
             folder.drop_unfinished()
             folder.drop_tensors("checkpoint")
             return Run(folder, experiment, folder.read_result(), data, model)
@@ -196,7 +199,7 @@ def resume(
         work = _Work.of(experiment, model or experiment.model(), data, setup, path.parent)
         folder.drop_unfinished()
         if not folder.read_provenance():
-            folder.write_provenance(setup.provenance(experiment.method))
+            folder.write_provenance(setup.provenance(experiment))
         training = work.training(folder, on_round, loggers)
         training.resume()
         return work.finish(training)

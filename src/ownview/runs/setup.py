@@ -15,7 +15,8 @@ from ownview.evaluation.ranking import Ranker, rankers
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
-from ownview.runs.provenance import method_fingerprint, provenance
+from ownview.runs.provenance import provenance
+from ownview.runs.sources import METHOD, method_fingerprint
 from ownview.runs.trainers import Trainer, trainer
 
 
@@ -66,10 +67,10 @@ class ExperimentSetup:
 
     def require_same(self, folder: RunFolder, experiment: Experiment) -> None:
         """Refuse to go on with other data, or another method file, than a run began with."""
-        written, method = folder.read_provenance(), experiment.method
-        if written.get("method_file_sha256") not in (None, method_fingerprint(method)):
+        written = folder.read_provenance()
+        if written.get(METHOD) not in (None, method_fingerprint(experiment)):
             raise OutputError(
-                f"{folder.path}: the method file {method} has changed since the run began; start a new run"
+                f"{folder.path}: the method file {experiment.method} has changed since the run began; start a new run"
             )
         known = written.get("data", {}).get("fingerprint")
         if known not in (None, self.split.data.fingerprint()):
@@ -78,6 +79,6 @@ class ExperimentSetup:
                 "start a new run, or bring the old data back"
             )
 
-    def provenance(self, method: str) -> dict[str, Any]:
-        """Versions, revision, data, device and engine, as a run notes them."""
-        return provenance(self.split, self.machine, method)
+    def provenance(self, experiment: Experiment) -> dict[str, Any]:
+        """Versions, revision, files, data, device and engine, as a run notes them."""
+        return provenance(self.split, self.machine, experiment)

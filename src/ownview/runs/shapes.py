@@ -84,6 +84,7 @@ PROVENANCE = {
     "machine": Maybe({"device": Maybe(str), "engine": Maybe(str)}),
     "revision": Maybe(str),
     "method_file_sha256": Maybe(str),
+    "data_file_sha256": Maybe(str),
 }
 _ROUND = {
     "round": int,

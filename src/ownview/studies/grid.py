@@ -26,17 +26,22 @@ from ownview.runs.batch import OnFailure, OnFinished, Task, Told, run_each
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.lock import sole_worker
+from ownview.runs.sources import sources
 
 
 def folder_name(asked: Experiment, identity: Mapping[str, Any] | None = None) -> str:
-    """Words for people and ten digits for the machine: equal experiments have equal names.
+    """Words for people and ten digits for the machine: equal experiments on equal files have equal names.
+
+    What the user's own files hold is part of it: after an edit of a method or of a file of ratings the run has another
+    name, and the old result is not taken for it.
 
     Args:
         asked: the experiment.
         identity: its `identity()`, where that is known already: making it takes most of the time.
     """
     words = f"{asked.label()}-{asked.data_label()}-{asked.protocol.name}-seed{asked.seed}"
-    digits = hashlib.sha256(json.dumps(identity or asked.identity(), sort_keys=True).encode()).hexdigest()[:10]
+    decides = {**(identity or asked.identity()), **sources(asked)}
+    digits = hashlib.sha256(json.dumps(decides, sort_keys=True).encode()).hexdigest()[:10]
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)}-{digits}"
 
 

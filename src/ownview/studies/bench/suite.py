@@ -5,7 +5,7 @@ about = "What it is for, in a sentence."
 rounds = 30
 seeds = 3                               # 0, 1 and 2
 protocols = ["honest", "paper"]
-data = ["ml-100k", "filmtrust"]
+data = ["ml-100k", "filmtrust"]         # or files; paths begin in the folder of the suite's own file
 
 [[rows]]
 name = "fedem"                          # what tables call it; the method and its plug-ins where not given
@@ -26,7 +26,7 @@ from __future__ import annotations
 
 import importlib.resources
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -39,6 +39,7 @@ from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.batch import MOST_SEEDS
 from ownview.runs.blended_runs import blend_beside
 from ownview.runs.experiment import Experiment
+from ownview.studies.bench.files import files_beside, with_files_beside
 from ownview.studies.grid import LAYER, Planned, Row, lacking, task
 
 _ROW: dict[str, type] = {"name": str, "data": Mapping, "blends": list, "protocols": list, "seeds": int, **LAYER}
@@ -75,6 +76,7 @@ class Suite:
         protocols: names, or .toml files.
         data: names of datasets, or files.
         rows: one a method.
+        files: by how `data` and `protocols` name it, where a file lies: beside the suite's own.
     """
 
     name: str
@@ -85,14 +87,20 @@ class Suite:
     protocols: tuple[str, ...]
     data: tuple[str, ...]
     rows: tuple[SuiteRow, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def row(self, name: str) -> SuiteRow:
         """By name."""
         return next(row for row in self.rows if row.name == name)
 
+    def label(self, data: str) -> str:
+        """What tables call a dataset or a file of `data`."""
+        return Path(self.files[data]).name if data in self.files else data
+
     def experiment(self, row: Row, data: str, protocol: str) -> Experiment:
         """What a row asks for on some data under a protocol."""
-        made = {**row.on(data, self.rounds), "data": data, "protocol": protocol}
+        asked, under = (self.files.get(name, name) for name in (data, protocol))
+        made = {**row.on(data, self.rounds), "data": asked, "protocol": under}
         experiment = Experiment.from_dict(made, f"suite {self.name}, row {row.name}")
         experiment.model()
         return experiment
@@ -108,15 +116,16 @@ def suites() -> list[Suite]:
 def load_suite(name: str) -> Suite:
     """A suite by name, or from a .toml file."""
     if name.endswith(".toml"):
-        return parse(toml_text(Path(name), "suite"), Path(name).stem, name)
+        path = Path(name)
+        return parse(toml_text(path, "suite"), path.stem, name, path.resolve().parent)
     known = {suite.name: suite for suite in suites()}
     if name not in known:
         raise UnknownNameError("suite", name, [*known, "a .toml file"])
     return known[name]
 
 
-def parse(text: str, name: str, source: str) -> Suite:
-    """Read a suite; `source` names it in errors.
+def parse(text: str, name: str, source: str, folder: Path | None = None) -> Suite:
+    """Read a suite; `source` names it in errors, and paths in it begin in `folder`, that of its file.
 
     Raises:
         SettingError: not TOML, an unknown or missing entry, rows of one name, or names this version does not have (all
@@ -130,17 +139,24 @@ def parse(text: str, name: str, source: str) -> Suite:
         raise SettingError(f"{source}: rounds = {rounds}: expected a whole number at least 1")
     if not 1 <= seeds <= MOST_SEEDS:
         raise SettingError(f"{source}: seeds = {seeds}: expected a whole number from 1 to {MOST_SEEDS:,}")
-    rows = tuple(_row(one, source, data, protocols, seeds) for one in values.get("rows", []))
+    files = {} if folder is None else files_beside([*data, *protocols], folder)
+    given = [one if folder is None else with_files_beside(one, folder) for one in values.get("rows", [])]
+    rows = tuple(_row(one, source, data, protocols, seeds) for one in given)
     if not rows:
         raise SettingError(f"{source}: expected [[rows]], one for every method")
     names = [row.name for row in rows]
     if twice := sorted({one for one in names if names.count(one) > 1}):
         raise SettingError(f"{source}: two rows are called {twice[0]!r}; give one of them another name")
     for one in protocols:
-        protocol_by_name(one)
+        protocol_by_name(files.get(one, one))
     _require_known(rows, source)
     _require_blends(rows, source)
-    return Suite(name, values.get("title", name), values.get("about", ""), rounds, seeds, protocols, data, rows)
+    about = values.get("title", name), values.get("about", "")
+    made = Suite(name, *about, rounds, seeds, protocols, data, rows, files)
+    labels = [made.label(one) for one in data]
+    if twice := sorted({one for one in labels if labels.count(one) > 1}):
+        raise SettingError(f"{source}: two of data are called {twice[0]!r} in tables; rename one of the files")
+    return made
 
 
 def _row(values: Any, source: str, data: tuple[str, ...], protocols: tuple[str, ...], seeds: int) -> SuiteRow:
@@ -203,7 +219,8 @@ def part_of(
     names = {row.name: {row.name, str(row.experiment["method"])} for row in suite.rows}
     every = set().union(*names.values())
     asked_and_known = (
-        ("--method", methods, every), ("--data", data, suite.data), ("--protocol", protocols, suite.protocols),
+        ("--method", methods, every), ("--data", data, [*suite.data, *map(suite.label, suite.data)]),
+        ("--protocol", protocols, suite.protocols),
     )  # fmt: skip
     for option, asked, known in asked_and_known:
         for name in asked:
@@ -216,7 +233,7 @@ def part_of(
         for row in suite.rows
         if row.name in needed
     )
-    chosen = tuple(one for one in suite.data if not data or one in data)
+    chosen = tuple(one for one in suite.data if not data or one in data or suite.label(one) in data)
     under = tuple(one for one in suite.protocols if not protocols or one in protocols)
     return replace(suite, rows=rows, data=chosen, seeds=number, protocols=under)
 
@@ -251,9 +268,9 @@ def _planned(
 def require_data(planned: Sequence[Planned], data_dir: Path | None) -> None:
     """One error for all datasets that are not here."""
     require_data_dir(data_dir)
-    names = dict.fromkeys(one.data for one in planned)
-    absent = {name: why for name in names if (why := not_here(name, data_dir)) is not None}
+    names = {one.data: one.experiment.data for one in planned}
+    absent = {name: why for name, asked in names.items() if (why := not_here(asked, data_dir)) is not None}
     if absent:
-        how = "; ".join(f"{name}: {why}" for name, why in absent.items())
+        how = "; ".join(f"{names[name]}: {why}" for name, why in absent.items())
         present = " ".join(f"--data {name}" for name in names if name not in absent)
         raise DataError(f"data not found: {how}" + (f"; or run the rest with {present}" if present else ""))

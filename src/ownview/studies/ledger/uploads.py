@@ -145,7 +145,7 @@ def attacked(target: Target, device: str, memory: str, data_dir: Path | None) ->
         "values": {name: round(value, _DIGITS) for name, value in found.values.items()},
         **_epsilon(scene, target.round),
         "experiment": _settings(experiment),
-        "provenance": provenance(split, scene.machine, experiment.method),
+        "provenance": provenance(split, scene.machine, experiment),
     }
     return UploadRecord({target.key: entry}, {experiment.protocol.name: experiment.protocol.plain()})
 

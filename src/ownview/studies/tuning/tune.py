@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ownview.base.errors import SettingError
+from ownview.base.extras import how_to_install
 from ownview.base.randomness import derive
 from ownview.config.search import OneOf, text_of
 from ownview.runs.experiment import NamedSetting
@@ -34,9 +35,9 @@ from ownview.registry import find_model
 from ownview.runs.batch import BatchError
 from ownview.runs.best_round import Best
 from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
-from ownview.runs.provenance import method_fingerprint
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.signals import Signals
+from ownview.runs.sources import METHOD, method_fingerprint
 from ownview.studies.tuning.record import PRUNED, TuningFolder, best_of, best_toml
 
 PRUNERS = ("median", "halving", "none")
@@ -144,7 +145,8 @@ def _optuna() -> Any:
     try:
         import optuna  # noqa: PLC0415 - an extra: only a tuning needs it
     except ImportError:
-        raise SettingError('ownview tune needs Optuna, which is not installed: pip install "ownview[tune]"') from None
+        hint = how_to_install("tune")
+        raise SettingError(f"ownview tune needs Optuna, which is not installed: {hint}") from None
     return optuna
 
 
@@ -240,7 +242,7 @@ class Tuning:
             "pruner": self.pruner,
             "search": {name: str(knob.space) for name, knob in self.chosen.items()},
             "data_fingerprint": fingerprint,
-            "method_file_sha256": method_fingerprint(self.base.method),
+            METHOD: method_fingerprint(self.base),
         }
 
 
@@ -323,7 +325,7 @@ def _write_best(tuning: Tuning, ended: Sequence[Trial], setup: ExperimentSetup, 
         settings_tried=len(ended),
         tried_on=experiment.data_label(),
     )
-    about = setup.provenance(resolved.method)
+    about = setup.provenance(resolved)
     write_text(folder.best, best_toml(resolved, best, ended, tuning.metric, about))
 
 
