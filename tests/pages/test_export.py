@@ -86,6 +86,9 @@ def test_the_folder_says_what_it_is(run_of: Callable[[str], Run], exported: Call
         assert said in card
     trained = json.loads((exported("logistic").path / "model.json").read_text(encoding="utf-8"))
     assert trained["privacy"]["leaves_a_device"][0] == "what training changed in items"
+    for said in (card, about["privacy"]["sentence"]):
+        assert "simulated: all rows lay in one file, and no device sent anything" in said
+        assert "devices sent" not in said
     central = (exported("rows").path / "MODEL_CARD.md").read_text(encoding="utf-8")
     assert "Not federated" in central
 

@@ -69,6 +69,13 @@ def test_it_says_how_much_of_the_model_it_is(text: str) -> None:
     assert "are those of the full model" in about["agreement"]["sentence"]
 
 
+def test_it_does_not_claim_devices_that_there_were_none_of(text: str) -> None:
+    """All rows lay in one file, and the page said that the model was learnt from what devices sent."""
+    told = model_of(text)["about"]["privacy"]["sentence"]
+    assert told.startswith("simulated: all rows lay in one file, and no device sent anything. A device would have sent")
+    assert "devices sent" not in text
+
+
 def test_a_limit_holds_and_what_cannot_fit_is_refused(run_of: Callable[[str], Run], tmp_path: Path, text: str) -> None:
     size = len(text.encode())
     limit = size / 1e6

@@ -31,6 +31,7 @@ from ownview.data.readers import name_of
 from ownview.evaluation.probes import STEPS
 from ownview.evaluation.protocol import protocol as protocol_named
 from ownview.registry import BASELINES
+from ownview.runs.in_words import SIMULATED
 from ownview.start.folder import StartFolder
 
 if TYPE_CHECKING:
@@ -200,8 +201,8 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     label = best.experiment.label()
     _step(console, 4, f"Fit {label} on everything: it has the highest NDCG@10 on validation, {value:.3f}")
     central = best.experiment.method.lower() in BASELINES
-    kind = "central: it learns from all rows in one place" if central else "federated"
-    console.print(f"  it is {kind}", markup=False)
+    kind = "central: it learns from all rows in one place" if central else f"federated, {SIMULATED}"
+    console.print(f"  it is {kind}", soft_wrap=True, markup=False)
     if (exposed := steps.exposure(best)) is not None:
         mark = "[red]![/] " if exposed.fires else ""
         console.print(f"  {mark}{escape(exposed.sentence)} (ownview attack)", soft_wrap=True)

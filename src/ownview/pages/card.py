@@ -7,6 +7,7 @@ from typing import Any
 
 from ownview.base.shown import one_line
 from ownview.privacy.masks import masked_sums
+from ownview.runs.in_words import SIMULATED
 
 
 def card(about: Mapping[str, Any]) -> str:
@@ -83,18 +84,18 @@ def _privacy(about: Mapping[str, Any]) -> list[str]:
     told = ["## Privacy", ""]
     if not privacy["federated"]:
         return [*told, "Not federated: everybody's interactions were in one place when the model was made."]
-    told += ["Federated: one person is one client. In a round a client sends:", ""]
+    told += [f"Federated, {SIMULATED}. With real devices one person would be one client, and send in a round:", ""]
     told += [f"- {_text(one)}" for one in privacy["leaves_a_device"]]
-    told += ["", "The server needs sums over clients alone; whoever reads one client's message sees more than a sum."]
+    told += ["", "A server needs sums over clients alone; whoever reads one client's message sees more than a sum."]
     noise = privacy["noise"]
     masked = masked_sums(noise) is not None
     said = (
         "No noise was added: whoever has the model may learn something of single people, most of all from items that "
         "few had."
         if masked or noise == "none"
-        else f"Noise on what is sent: `{noise}`."
+        else f"Noise on what a client would send: `{noise}`."
     )
-    said = f"Uploads are masked, and the server sees sums alone (`{noise}`). {said}" if masked else said
+    said = f"Uploads would be masked, and a server would see sums alone (`{noise}`). {said}" if masked else said
     return [*told, "", said, "Recommending with this folder sends nothing anywhere."]
 
 

@@ -18,6 +18,7 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.federation.round import Federation
 from ownview.pages.agreement import Agreement, agreement
 from ownview.registry import Model
+from ownview.runs.in_words import SIMULATED
 from ownview.runs.run import Run
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.trainers import Trainer
@@ -128,11 +129,18 @@ class Taken:
     def _privacy(self) -> dict[str, Any]:
         federation = self.trainer.federation
         if federation is None:
-            return {"federated": False, "leaves_a_device": ["everything: the data of all people was in one place"]}
+            return {
+                "federated": False,
+                "leaves_a_device": ["everything: the data of all people was in one place"],
+                "sentence": "the model was learnt from everybody's data in one place",
+            }
+        sent = leaves_a_device(federation)
         return {
             "federated": True,
-            "leaves_a_device": leaves_a_device(federation),
+            "simulated": True,
+            "leaves_a_device": sent,
             "noise": self.run.experiment.federation.privacy,
+            "sentence": f"{SIMULATED}. A device would have sent: {'; '.join(sent)}",
         }
 
 

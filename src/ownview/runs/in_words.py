@@ -10,6 +10,9 @@ from ownview.base.amounts import counted
 from ownview.base.shown import one_line
 from ownview.evaluation.metrics import HEADLINE
 
+SIMULATED = "simulated: all rows lay in one file, and no device sent anything"
+"""What is said of a federated model that a run made: only a deployment has devices."""
+
 
 def in_words(result: Mapping[str, Any]) -> str:
     """What was trained on what, and the figures under their protocol and seed, or that there are none."""

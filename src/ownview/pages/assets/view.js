@@ -61,9 +61,7 @@ function facts(about, bytes) {
   row("In this page", `${about.kept === 1 ? "all" : `the strongest ${share(about.kept)}`} of the model's weights, rounded; ${about.agreement.sentence}.`);
   const hits = about.agreement.test_hit_rate_at_10;
   if (hits) row("Hits", `a held-out title is among the ten for ${share(hits.here)} of these people in this page, ${share(hits.model)} in the full model`);
-  if (about.privacy.federated) {
-    row("Privacy", `the model was learnt from what devices sent: ${about.privacy.leaves_a_device.join("; ")}. Noise on it: ${about.privacy.noise}.`);
-  } else row("Privacy", "the model was learnt from everybody's data in one place.");
+  row("Privacy", `${about.privacy.sentence}.${about.privacy.federated ? ` Noise on it: ${about.privacy.noise}.` : ""}`);
   row("Given away", `${about.exposure.join(". ")}.`);
   for (const sentence of [...about.left_out, ...about.notes]) row("Note", sentence);
   return el("details", {}, el("summary", {}, "About this page"), el("dl", {}, rows),
