@@ -214,10 +214,8 @@ def test_another_best_method_replaces_the_model_of_an_earlier_start(ownview: Cal
     assert "it is central" in first.out
     assert "one upload" not in first.out
     outcome = ownview(*QUICK)
-    assert (
-        "it is federated, simulated: all rows lay in one file, and no device sent anything\n  ! the server reads a user's items from one upload: precision 1.000"
-        in outcome.out
-    )
+    kind = "it is federated, simulated: all rows lay in one file, and no device sent anything"
+    assert f"{kind}\n  ! the server reads a user's items from one upload: precision 1.000" in outcome.out
     assert outcome.code == 0, outcome.err
     assert "the model of an earlier start, popularity, gives way to it" in outcome.out
     assert 'method = "fedease"' in (PLACE / "model" / "experiment.toml").read_text()
