@@ -131,6 +131,13 @@ def test_an_invitation_is_good_once_and_for_a_while(deployment: ServerFolder, tm
         for file, why in ((first, "was used already"), (late, "ended at"), (gone, "withdrawn")):
             with pytest.raises(MessageError, match=why):
                 join(file, tmp_path / f"{file.stem}-again")
+        revoke(deployment, "east")
+        place.file.unlink()
+        anew = invite(deployment, "east")
+        with pytest.raises(MessageError, match="expected a new key") as refused:
+            join(anew, place.path)  # with the key that was revoked
+        assert str(deployment.path) not in str(refused.value), "where the server keeps its files is its own business"
+        join(anew, tmp_path / "east-anew")
     assert list(deployment.keys.names().values()) == ["east"]
 
 

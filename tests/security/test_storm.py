@@ -103,7 +103,8 @@ def test_rounds_in_a_storm_equal_undisturbed_ones(
         server.allow_files(FILES)
         with half_open(plan.address, connections) as silent:
             running = Running(north, plan.address, folder.certificates, "north")  # comes in the middle of it
-            wait_for(east.worked.is_set)  # round 1 is counted, round 2 waits
+            wait_for(lambda: east.worked.is_set() or not running.thread.is_alive())  # round 2 waits for it
+            assert (held.error, running.error) == (None, None)
             before = server.resident
             _storm(plan.address, folder.certificates, messages, chance)
             assert server.process.poll() is None

@@ -35,7 +35,8 @@ PrivacyFloor = Annotated[
     ),
 ]
 DAYS = 7.0
-_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_LOOPBACK = {"127.0.0.1": "127.0.0.1", "localhost": "127.0.0.1", "::1": "::1"}
+"""Where to listen so that this machine alone can connect, by the name of the host."""
 
 
 @app.command()
@@ -89,7 +90,7 @@ def init(
     base = replace(Experiment(method=method), seed=seed, rounds=rounds)
     experiment = with_settings(base, method, list(dict.fromkeys(plugin or ())), with_privacy(sets, privacy))
     agreement = _agreement(experiment, items, users, data_dir, order=order, hold_out=hold_out)
-    listen = "127.0.0.1" if host in _LOOPBACK else "0.0.0.0"
+    listen = _LOOPBACK.get(host, "0.0.0.0")
     plan = Plan.of(
         {"transport": transport, "host": host, "port": port, "listen": listen, "rounds": experiment.rounds_needed}
     )

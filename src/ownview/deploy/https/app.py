@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
-from ownview.base.errors import OwnviewError
+from ownview.base.errors import MessageError, OwnviewError
 from ownview.deploy.certificates import LONGEST_REQUEST
 from ownview.deploy.envelope import VERSION
 from ownview.deploy.https.bounded_log import Say
@@ -121,8 +121,12 @@ class App:
         request = await self._body(headers, receive, LONGEST_REQUEST)
         try:
             certificate = await asyncio.to_thread(self.enrol, caller.key, request)
-        except OwnviewError as error:
+        except MessageError as error:
             raise _RefusedError(HTTPStatus.FORBIDDEN, str(error)) from error
+        except OwnviewError as error:  # names files of the server, which are for its own log alone
+            self.say(f"{caller.address}: could not be enrolled: {error}")
+            why = "this key cannot be enrolled; expected a new key, made in a new folder, or see the server's log"
+            raise _RefusedError(HTTPStatus.FORBIDDEN, why) from error
         return _Response(HTTPStatus.OK, certificate)
 
     def _place(self, caller: Connection) -> str:

@@ -146,6 +146,7 @@ def logging_to(say: Say) -> Iterator[None]:
     """Have what HTTP libraries log become lines, and nothing else."""
     logger, handler = logging.getLogger(_LOGGER), LogHandler(say)
     logger.propagate = False
+    logger.setLevel(logging.WARNING)
     logger.addHandler(handler)
     try:
         yield
