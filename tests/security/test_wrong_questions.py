@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import torch
 
+from ownview.base.errors import SettingError
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
@@ -123,3 +124,12 @@ def test_settings_ask_for_no_more_memory_than_a_place_gives(settings: dict[str, 
     assert "its values take" in refused.note["why"]
     assert place.agreement is None
     assert not (home / "state" / "agreement").exists()
+
+
+def test_an_agreement_that_no_place_would_read_is_refused_where_it_is_made() -> None:
+    long = Agreement("fedmf", 30, ("a", "b"), titles=("x" * 10_001, "y"))
+    with pytest.raises(SettingError, match=r"agreement.titles\[0\]: found text of 10001 characters"):
+        long.pack()
+    many = tuple(f"{k:01000d}" for k in range(LONGEST_AGREEMENT // 1000 + 1))
+    with pytest.raises(SettingError, match="items with their titles take"):
+        Agreement("fedmf", 30, many).pack()

@@ -165,11 +165,19 @@ class Agreement:
             )
 
     def pack(self) -> bytes:
-        """As bytes; the same for the same agreement."""
+        """As bytes; the same for the same agreement. Refuses what nobody would read back."""
         values = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "federation"}
         values["federation"] = self.federation.plain()
         values["plugins"] = [[name, plain(dict(settings))] for name, settings in self.plugins]
-        return zlib.compress(json.dumps(values, sort_keys=True, ensure_ascii=False).encode(), 9)
+        text = json.dumps(values, sort_keys=True, ensure_ascii=False).encode()
+        try:
+            _SCHEMA.require(values, "agreement")
+        except MessageError as error:
+            raise SettingError(str(error)) from error
+        if len(text) > LONGEST_AGREEMENT:
+            found = f"{len(self.items)} items with their titles take {len(text)} bytes"
+            raise SettingError(f"agreement: {found}; expected {LONGEST_AGREEMENT} at most")
+        return zlib.compress(text, 9)
 
     @classmethod
     def unpack(cls, data: bytes) -> Agreement:

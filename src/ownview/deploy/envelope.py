@@ -101,7 +101,7 @@ class Envelope:
         if version != VERSION:
             raise MessageError(f"a message of version {version}; this program speaks version {VERSION}")
         body = data[struct.calcsize(_HEAD) :]
-        if checksum != _checksum(numbers, body):
+        if checksum != _checksum(numbers, body) or data[5:8] != bytes(3):
             raise MessageError(f"a damaged message of {len(data)} bytes: its checksum is wrong")
         kind, number, counted, length, count = numbers
         if length > longest_note or count > MOST_PARTS:
