@@ -6,7 +6,7 @@ could take all memory; so they are read again, one after the other, when they ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ownview.base.errors import MessageError
@@ -30,21 +30,25 @@ class Arrival:
     norm: float
 
 
-def arrivals(post: Post, identities: Sequence[int], answer: Envelope) -> list[Arrival]:
+def arrivals(
+    post: Post, identities: Sequence[int], answer: Envelope, require: Callable[[Upload], None]
+) -> list[Arrival]:
     """A place's uploads, all of which must be sound; whose they are follows from who was asked.
 
     Args:
         post: of the method.
         identities: that were asked, in the order of the answer's parts.
         answer: of the place; users without anything to send have an empty part.
+        require: refuses an upload that is longer than was agreed on.
     """
     if len(answer.parts) != len(identities):
         raise MessageError(f"{len(answer.parts)} uploads of {len(identities)} users")
     found = []
     for identity, part in zip(identities, answer.parts, strict=True):
         if part:
-            norm = float(post.read_upload(part, identity).norms()[0])
-            found.append(Arrival(identity, part, norm))
+            upload = post.read_upload(part, identity)
+            require(upload)
+            found.append(Arrival(identity, part, float(upload.norms()[0])))
     return found
 
 

@@ -236,7 +236,7 @@ class Coordinator:
             messages[place] = self._envelope(Kind.WORK, number, place, {"clients": mine}, *parts).pack()
 
         def take(place: str, answer: Envelope) -> tuple[list[Arrival], list[str]]:
-            return arrivals(self.terms.post, asked[place], answer), answer.note["notes"]
+            return arrivals(self.terms.post, asked[place], answer, self.server.bounds_of(number)), answer.note["notes"]
 
         found = self.asking.ask(messages, take, self.conduct.deadline, lambda found: self._enough(found, asked))
         self.greeted -= {place for place, users in found.users.items() if users > len(self.register.places[place])}

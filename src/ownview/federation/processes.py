@@ -139,6 +139,8 @@ class ProcessFederation:
         self.own = [own_data(split, excluded, client) for client in range(split.num_users)]
         self.files = [folder / f"{client}.safetensors" for client in range(split.num_users)]
         self.processes: list[Process | Here] = []
+        self.refused: list[str] = []
+        """Whose upload was not counted in which round, and why."""
 
     def __enter__(self) -> Self:
         kind = Process if can_travel(self.agreed[0]) and not self.together else Here
@@ -162,7 +164,7 @@ class ProcessFederation:
             a client had nothing to say.
         """
         cohort = self.server.choose(number)
-        total, post = self.server.begin(), self.terms.post
+        total, post, require = self.server.begin(), self.terms.post, self.server.bounds_of(number)
         work = self.terms.client.work
         after = isinstance(work, Reporting) and work.receives_after
         downloads = [b"" if after else self._download(number, client, for_training=True) for client in cohort]
@@ -170,9 +172,16 @@ class ProcessFederation:
         masks = Exchange(masked, number, self.terms.seed) if masked is not None and masked.masks.real else None
         inboxes = [b""] * len(cohort) if masks is None else self._share_masks(masks, cohort, number)
         answers = self._ask(cohort, "round", [(number, *given) for given in zip(downloads, inboxes, strict=True)])
+        refused: list[int] = []
         for client, answer in zip(cohort.tolist(), answers, strict=True):
             if answer:
                 upload = post.read_upload(answer, client)
+                try:
+                    require(upload)
+                except MessageError as error:
+                    self.refused.append(f"round {number}: {error}")
+                    refused.append(client)
+                    continue
                 total.add(upload)
                 self.server.take(upload)
                 if masks is not None:
@@ -181,7 +190,7 @@ class ProcessFederation:
             asked = masks.left()
             left = torch.tensor(list(asked))
             masks.lift(total, self._ask(left, "show", [(one,) for one in asked.values()]))
-        self.server.finish(number, total, cohort)
+        self.server.finish(number, total, cohort[~torch.isin(cohort, torch.tensor(refused, dtype=torch.long))])
         if after:
             downloads = [self._download(number, client) for client in cohort]
             self._ask(cohort, "receive", [(download, True) for download in downloads])

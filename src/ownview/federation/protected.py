@@ -15,6 +15,7 @@ from torch import Tensor
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.randomness import derive
 from ownview.federation.aggregation import MeanPartial, Partial, SumPartial
+from ownview.federation.bounds import noise_norm, numbers_of, over
 from ownview.federation.messages import Upload
 from ownview.federation.transforms import Clip, Sending, Summing, Transform, drawn, gaussian
 from ownview.seam.client import Client, Reporting
@@ -75,6 +76,21 @@ class Protected(Transform):
             for part in (upload.whole, upload.written_out())
         )
         return replace(upload, whole=whole, sums=sums)
+
+    def excess(self, upload: Upload, sending: Sending) -> Tensor:
+        """[B] norms as they arrive over C, with noise over both; of |what is said of C| over 1/2, if that is more."""
+        number = require_planned(self.plan, sending.number)
+        bound = self.plan.clip if sending.bound is None else float(sending.bound)
+        longest, inside = bound, 0.5
+        learnt = replace(upload, whole=without_bound(upload.whole))
+        if self.writes_out:
+            longest += noise_norm(self.plan.of_changes(number) * bound, numbers_of(learnt, self.symmetric))
+            inside += noise_norm(self.plan.of_quantile(number), 1)
+        found = over(learnt, longest, sending.weights)
+        if BOUND not in upload.whole:
+            return found
+        said = replace(upload, rows={}, sums={}, whole={BOUND: upload.whole[BOUND]})
+        return torch.maximum(found, over(said, inside, torch.ones_like(sending.weights)))
 
     def on_server(self, partial: Partial, summing: Summing) -> None:
         """The sum with noise, where who adds up adds it."""

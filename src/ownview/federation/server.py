@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from math import prod
 
 import torch
@@ -254,6 +255,10 @@ class AggregationServer:
     def begin(self) -> MeanPartial | SumPartial:
         """The sums before anybody has sent anything."""
         return partial_sums(self.terms, self.shared)
+
+    def bounds_of(self, number: int) -> Callable[[Upload], None]:
+        """Refuses an upload of one client that is longer than an honest one of round `number` can be."""
+        return partial(self.terms.require_bounded, number=number, bound=self.shared.get(BOUND))
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""

@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from ownview.base.errors import SettingError
+from ownview.base.errors import MessageError, SettingError
 from ownview.base.randomness import derive
 from ownview.config.settings import own_settings
 from ownview.data.interactions import IdArray
@@ -208,9 +208,23 @@ class Terms:
         """
         if self.transform is None:
             return upload
-        weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
         key = derive(self.seed if secret is None else secret, "privacy", number)
-        return self.transform.on_client(upload, Sending(key, weights, self.world.num_items, number, bound))
+        return self.transform.on_client(upload, self._sending(upload, number, bound, key))
+
+    def require_bounded(self, upload: Upload, number: int, bound: Tensor | None) -> None:
+        """Refuse, as the server, an upload of one client that is longer than an honest one of round `number` can be."""
+        if self.transform is None or upload.words is not None:  # masks hide how long it is
+            return
+        excess = float(self.transform.excess(upload, self._sending(upload, number, bound, key=0))[0])
+        if not excess <= 1:
+            raise MessageError(
+                f"client {int(upload.clients[0])}: an upload that is {excess:.5g} times as long as "
+                f"privacy={self.options.privacy} allows; it is not counted"
+            )
+
+    def _sending(self, upload: Upload, number: int, bound: Tensor | None, key: int) -> Sending:
+        weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
+        return Sending(key, weights, self.world.num_items, number, bound)
 
     def seen(self, upload: Upload, number: int, bound: Tensor | None = None) -> Upload:
         """Uploads as anybody who knows the terms reads them: whole numbers stand for tables, which masks may hide."""

@@ -13,6 +13,7 @@ from torch import Tensor
 from ownview.base.errors import SettingError, suggestion
 from ownview.base.randomness import bits, derive, unit
 from ownview.federation.aggregation import Partial
+from ownview.federation.bounds import noise_norm, numbers_of, over
 from ownview.federation.messages import Upload, wide
 from ownview.privacy.budget import EXPECTED as BUDGETS
 from ownview.privacy.masks import EXPECTED as MASKED_SUMS
@@ -87,6 +88,19 @@ class Transform(ABC):
         """What the server does to the sum before it is used; nothing, where the client has done everything."""
         return
 
+    def longest(self, before: float, numbers: int) -> float:
+        """The largest weighted norm of an honest client's upload as it leaves; infinite where nothing bounds it.
+
+        Args:
+            before: the largest one of what is transformed.
+            numbers: that a client sends.
+        """
+        return math.inf
+
+    def excess(self, upload: Upload, sending: Sending) -> Tensor:
+        """[B] weighted norms of uploads as they arrive over the largest honest one; above 1 or nan is refused."""
+        return over(upload, self.longest(math.inf, numbers_of(upload)), sending.weights)
+
 
 @dataclass(frozen=True)
 class Clip(Transform):
@@ -112,6 +126,10 @@ class Clip(Transform):
         """Changes times min(1, C / (w |change|))."""
         norms = (upload.norms() * sending.weights).clamp(min=1e-30)
         return upload.scaled((self.bound / norms).clamp(max=1.0))
+
+    def longest(self, before: float, numbers: int) -> float:
+        """C."""
+        return min(before, self.bound)
 
 
 @dataclass(frozen=True)
@@ -140,6 +158,10 @@ class Noise(Transform):
             for part in (upload.whole, upload.written_out())
         )
         return replace(upload, whole=whole, sums=sums)
+
+    def longest(self, before: float, numbers: int) -> float:
+        """That of what it is added to, and as much as chance may bring."""
+        return before + noise_norm(self.scale, numbers) if self.weighted else math.inf
 
     def noisy(self, change: Tensor, key: int, clients: Tensor, factors: Tensor | None = None) -> Tensor:
         """Values [B, ...] of `clients` [B] with noise of their own; `key` is of the round and the values' name."""
@@ -176,6 +198,12 @@ class Chain(Transform):
         """In reverse order."""
         for part in reversed(self.parts):
             part.on_server(partial, summing)
+
+    def longest(self, before: float, numbers: int) -> float:
+        """After the last of them."""
+        for part in self.parts:
+            before = part.longest(before, numbers)
+        return before
 
 
 def transforms(text: str) -> Transform | None:

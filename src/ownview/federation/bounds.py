@@ -1,0 +1,67 @@
+"""What the server checks of an upload before it is added up: no honest client's is longer than was agreed on.
+
+A clip is applied by the client. The server sees what arrives and refuses what is too long: an upload in clear above C,
+and one with noise above C and all noise that chance may bring. Under masks it sees random numbers, and can check
+nothing.
+
+Noise of standard deviation s on D numbers has a norm above s (sqrt D + sqrt 2t) with a chance below e^-t (Laurent and
+Massart 2000, lemma 1). t = 64 ln 2: one honest upload in 2^64 is refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+import torch
+from torch import Tensor
+
+from ownview.federation.messages import Upload
+from ownview.seam.client import Patch, Product
+
+_TAIL = math.sqrt(2 * 64 * math.log(2))
+_ROUNDING = 2.0**-19
+"""Share of its norm that rounding may add to an upload: sixteen times what float32 tells apart."""
+
+
+def noise_norm(scale: float, numbers: int) -> float:
+    """The largest norm of Gaussian noise of that standard deviation on so many numbers, but for a chance of 2^-64."""
+    return scale * (math.sqrt(numbers) + _TAIL)
+
+
+def numbers_of(upload: Upload, symmetric: Collection[str] = ()) -> int:
+    """How many numbers of one client have noise of their own; of symmetric matrices one half."""
+    sizes = {name: math.prod(one.shape[1:]) for name, one in upload.whole.items()}
+    for name, shape in upload.shapes.items():
+        side = shape[0] if shape else 1
+        sizes[name] = side * (side + 1) // 2 if name in symmetric else math.prod(shape)
+    return sum(sizes.values()) + sum(math.prod(one.shape[1:]) for one in upload.rows.values())
+
+
+def over(upload: Upload, longest: float, weights: Tensor) -> Tensor:
+    """[B] weighted norms over the largest that is allowed; above 1, or not a number, no honest upload is."""
+    norms, slack = upload.norms(), _slack(upload)
+    return (norms - slack).clamp(min=0) * weights.double() / longest + 0 * norms
+
+
+def _slack(upload: Upload) -> Tensor:
+    """[B] what rounding may have added to norms: a product's parts are rounded, which may be longer than itself."""
+    lengths, share = upload.norms(), _ROUNDING
+    for one in upload.sums.values():
+        if isinstance(one, Product):
+            lengths = lengths + _length(one.left) * _length(one.right)
+    for value in (*upload.rows.values(), *upload.whole.values(), *map(_values, upload.sums.values())):
+        share = max(share, 16 * torch.finfo(value.dtype).eps)
+    return share * lengths
+
+
+def _values(one: Tensor | Product | Patch) -> Tensor:
+    if isinstance(one, Product):
+        return one.left
+    return one.values if isinstance(one, Patch) else one
+
+
+def _length(value: Tensor) -> Tensor:
+    """[B] in float64."""
+    norms: Tensor = torch.linalg.vector_norm(value.reshape(len(value), -1), dim=1, dtype=torch.float64)
+    return norms
