@@ -79,3 +79,16 @@ def test_the_readme_says_what_for_whom_and_how_to_start_on_its_first_screen() ->
         assert words in text
     titles = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")]
     assert titles.index("## Words") < titles.index("## Use it") < titles.index("## How it is measured")
+
+
+def test_every_row_of_the_page_on_security_names_a_test_that_is_there() -> None:
+    text = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| ") and not line.startswith(("| what", "| ---"))]
+    assert len(rows) > 15
+    named = set()
+    for row in rows:
+        found = re.findall(r"`(tests/[\w/]+\.py)`", row.rsplit(" | ", 1)[-1])
+        assert found, f"no test is named: {row}"
+        named |= set(found)
+    for name in named:
+        assert re.search(r"^(?:async )?def test_", (ROOT / name).read_text(encoding="utf-8"), re.M), name

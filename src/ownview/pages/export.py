@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from safetensors.numpy import save
 
+from ownview.base.cells import as_cell
 from ownview.base.files import require_new, write_folder
 from ownview.pages.agreement import Agreement
 from ownview.pages.card import card
@@ -95,7 +96,7 @@ def _write_items(path: Path, published: Published) -> None:
     with path.open("w", encoding="utf-8", newline="") as out:
         table = csv.writer(out, lineterminator="\n")
         table.writerow(("item", "title"))
-        table.writerows(zip(published.ids, published.titles, strict=True))
+        table.writerows(zip(map(as_cell, map(str, published.ids)), map(as_cell, published.titles), strict=True))
 
 
 def _sha256(path: Path) -> str:

@@ -8,6 +8,7 @@ In a program: Model(folder).recommend(["ID", "ID"], k=10), or .scores(positions)
 import csv
 import hashlib
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,9 @@ class Model:
             if hashlib.sha256((folder / name).read_bytes()).hexdigest() != expected:
                 raise ValueError(f"{folder / name}: is damaged: its SHA-256 is not the one in model.json")
         with (folder / "items.csv").open(encoding="utf-8", newline="") as lines:
-            self.items = [(row["item"], row["title"]) for row in csv.DictReader(lines)]
+            # Text that spreadsheets would take for a formula has an apostrophe in front.
+            cells = [[re.sub(r"^'(?='*[=+\-@\t\r])", "", cell) for cell in row] for row in csv.reader(lines)]
+        self.items = [(item, title) for item, title in cells[1:]]
         self.place = {item: place for place, (item, _) in enumerate(self.items)}
         self.arrays = tensors((folder / "model.safetensors").read_bytes())
 

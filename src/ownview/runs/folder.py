@@ -27,6 +27,7 @@ from typing import Any
 
 from torch import Tensor
 
+from ownview.base.cells import as_cell, from_cell
 from ownview.base.errors import OutputError, nearest_beside
 from ownview.base.files import append_line, drop_unfinished, is_file, write_json, write_text, write_whole, writing
 from ownview.base.json_text import parse_json
@@ -225,7 +226,8 @@ class RunFolder:
             with path.open("w", encoding="utf-8", newline="") as out:
                 table = csv.writer(out, lineterminator="\n")
                 table.writerow(columns)
-                table.writerows(zip(*columns.values(), strict=True))
+                cells = {name: map(as_cell, map(str, columns[name])) for name in _USER_COLUMNS & set(columns)}
+                table.writerows(zip(*{**columns, **cells}.values(), strict=True))
 
         write_whole(self.path / "users.csv", fill)
 
@@ -243,6 +245,7 @@ class RunFolder:
             table = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
         except (OSError, ValueError, csv.Error) as error:
             raise OutputError(f"{path}: cannot be read: {error}") from None
+        table |= {name: [from_cell(one) for one in table[name]] for name in _USER_COLUMNS & set(table)}
         for name in ("user", "held_out", *HEADLINE):
             if name not in table:
                 raise OutputError(f"{path}: is damaged: no column {name!r}; bring a sound copy back")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ownview.base.cells import as_cell
 from ownview.base.errors import OutputError
 from ownview.base.files import write_bytes
 from ownview.data.interactions import IdArray
@@ -53,13 +54,16 @@ def frame_of_rounds(rounds: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
-    """As Parquet or CSV, whole or not at all."""
+    """As Parquet or CSV, whole or not at all; text in a CSV that looks like a formula is quoted (`base.cells`)."""
+    import polars as pl  # noqa: PLC0415 - slow to import, and most of the program needs it not
+
     require_ending(path)
     written = io.BytesIO()  # polars itself takes no name that is not UTF-8, and has other errors for a full disk
     if path.suffix == ".parquet":
         frame.write_parquet(written)
     else:
-        frame.write_csv(written)
+        texts = [name for name, kind in frame.schema.items() if kind == pl.String]
+        frame.with_columns(pl.col(texts).map_elements(as_cell, return_dtype=pl.String)).write_csv(written)
     write_bytes(path, written.getvalue())
 
 
