@@ -13,7 +13,7 @@ import pytest
 
 from ownview.base.amounts import readable
 from ownview.base.errors import OutputError, SettingError
-from ownview.pages.page import SCRIPTS, page
+from ownview.pages.page import HEADING, SCRIPTS, page
 from ownview.registry import BASELINES, METHODS, PLUGINS
 from ownview.runs.run import Run
 from tests.outcome import Outcome
@@ -112,6 +112,17 @@ def test_the_command_says_where_it_is(
     assert "% of its ten recommendations are those of the full model" in told.out
     told = ownview("page", run_of("product").folder.path, "-o", tmp_path / "other.html")
     assert "note: what the model does after a pause is left out" in told.out
+
+
+def test_a_page_of_ids_alone_or_unlike_its_model_is_warned_of(run_of: Callable[[str], Run], tmp_path: Path) -> None:
+    made = page(run_of("whole"), tmp_path / "page.html", min_people=1)
+    assert model_of(made.path.read_text(encoding="utf-8"))["title"] == HEADING
+    assert [one for one in made.warnings() if "items have no titles" in one]
+    unlike = made._replace(titled=True, agreement=made.agreement._replace(overlap=0.9), kept=0.5)
+    (told,) = unlike.warnings()
+    assert told.startswith("90.0 % of its ten")
+    assert "--megabytes" in told
+    assert unlike._replace(agreement=made.agreement._replace(overlap=0.96)).warnings() == []
 
 
 @pytest.mark.parametrize("command", ["page", "export"])

@@ -16,7 +16,7 @@ from ownview.cli.trusting import Trust
 def command(
     run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The page.")] = Path("page.html"),
-    title: Annotated[str, typer.Option("--title", help="Of the page; the data's name unless given.")] = "",
+    title: Annotated[str, typer.Option("--title", help="Heading of the page.")] = "",
     megabytes: Annotated[
         float, typer.Option("--megabytes", help="The page has at most; weights that do not fit are left out.")
     ] = 5.0,
@@ -33,6 +33,8 @@ def command(
     left = "" if done.kept == 1 else f", the strongest {100 * done.kept:.0f} % of its weights"
     console.print(f"{done.path}: {readable(done.bytes)}{left}; open it in a browser", soft_wrap=True, markup=False)
     console.print(done.agreement.sentence(), soft_wrap=True, markup=False)
+    for sentence in done.warnings():
+        console.print(f"warning: {sentence}", soft_wrap=True, markup=False)
     for sentence in done.exposure.sentences():
         console.print(f"weights: {sentence}", soft_wrap=True, markup=False)
     for sentence in done.left_out:

@@ -221,6 +221,8 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     made = steps.page(model)
     told = f"left out: {made}" if isinstance(made, str) else f"{made.path}: {readable(made.bytes)}"
     console.print(f"  {told}", soft_wrap=True, markup=False)
+    for sentence in [] if isinstance(made, str) else [*made.warnings(), *made.exposure.sentences()]:
+        console.print(f"  note: {sentence}", soft_wrap=True, markup=False)
     console.print()
     for sentence in verdict.sentences:
         console.print(sentence, style="bold" if sentence is verdict.sentences[0] else None, markup=False)

@@ -19,6 +19,12 @@ from ownview.runs.run import Run, open_run
 MEGABYTES = 5.0
 """Of the whole file, unless somebody says otherwise."""
 
+HEADING = "What you may like next"
+"""Of a page whose maker gives none."""
+
+ENOUGH_ALIKE = 0.95
+"""Share of the full model's top ten from which on nobody is warned."""
+
 SCRIPTS = ("decode.js", "score.js", "search.js", "view.js", "app.js")
 """In the order in which they are put together; each only uses what comes before it."""
 
@@ -32,6 +38,7 @@ class Page(NamedTuple):
     agreement: with the full model
     exposure:  what was left out, and what the weights give away all the same
     left_out:  what the model does besides, in sentences
+    titled:    whether items have titles, and not their ids alone
     """
 
     path: Path
@@ -40,6 +47,17 @@ class Page(NamedTuple):
     agreement: Agreement
     exposure: Exposure
     left_out: tuple[str, ...]
+    titled: bool
+
+    def warnings(self) -> list[str]:
+        """What its maker should know before anybody else sees it."""
+        told = []
+        if not self.titled:
+            told.append("items have no titles: people see ids and can hardly search; a column title gives them")
+        if self.agreement.overlap < ENOUGH_ALIKE:
+            more = "--megabytes makes room for more" if self.kept < 1 else "what few people had is left out of it"
+            told.append(f"{self.agreement.sentence()}: less than {100 * ENOUGH_ALIKE:.0f} %; {more}")
+        return told
 
 
 def page(
@@ -57,7 +75,7 @@ def page(
     Args:
         run: a run or its folder.
         out: the file.
-        title: of the page; without one it names the data.
+        title: of the page; `HEADING` without one: a file's name says nothing to people.
         megabytes: the file has at most; where the model's weights do not fit the strongest are taken.
         min_people: items that fewer people had are left out; 1 leaves nothing out.
         force: whether an existing file is overwritten.
@@ -76,7 +94,8 @@ def page(
     taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
     made = _made(Published(taken, min_people), title, round(megabytes * 1e6))
     write_text(path, made.text)
-    return Page(path, path.stat().st_size, made.kept, made.agreement, made.exposure, taken.form.left_out)
+    titled = taken.data.titles is not None
+    return Page(path, path.stat().st_size, made.kept, made.agreement, made.exposure, taken.form.left_out, titled)
 
 
 class _Made(NamedTuple):
@@ -89,7 +108,7 @@ class _Made(NamedTuple):
 def _made(published: Published, title: str, limit: int) -> _Made:
     facts = published.taken.facts()
     model: dict[str, Any] = {
-        "title": title or f"Recommendations from {facts['data']['name']}",
+        "title": title or HEADING,
         "ids": [str(one) for one in published.ids],
         "titles": published.titles,
         "known": published.known.tolist(),

@@ -2,12 +2,12 @@
 
 const model = JSON.parse(document.getElementById("model").textContent);
 const { titles, ids, form } = model, m = titles.length;
-const node = Object.fromEntries(["title", "search", "found", "picks", "clear", "order", "start", "status", "recommended", "more", "about"]
+const node = Object.fromEntries(["title", "search", "found", "picks", "clear", "order", "ordered", "refused", "start", "status", "recommended", "more", "about"]
   .map((id) => [id, document.getElementById(id)]));
 const placeOf = new Map(ids.map((id, place) => [id, place]));
 const titleSearch = searcher(titles, model.known);
 const SUGGESTED = 12, LISTED = 8, STEP = 10;
-let arrays = null, picks = [], shown = STEP, options = [], active = -1;
+let arrays = null, picks = [], refused = [], shown = STEP, options = [], active = -1;
 
 function fromAddress() {
   const text = location.hash.replace(/^#picks=/, "");
@@ -19,6 +19,12 @@ function fromAddress() {
 function keep() {
   const text = picks.map((place) => encodeURIComponent(ids[place])).join(",");
   history.replaceState(null, "", picks.length ? `#picks=${text}` : "#");
+}
+
+function refuse(place) {
+  refused = [...refused, place];
+  draw();
+  node.status.focus();
 }
 
 function pick(place) {
@@ -40,8 +46,11 @@ function unpick(place) {
 function drawPicks() {
   node.picks.replaceChildren(...picks.map((place, k) => chip(titles[place], k, () => unpick(place))));
   node.clear.hidden = picks.length === 0;
-  const ordered = form.kind === "linear" && form.terms.some((term) => term.fades !== null || term.most !== null);
-  node.order.textContent = picks.length > 1 && ordered ? "Oldest first: the latest pick counts most." : "";
+  const knowsOrder = form.kind === "linear" && form.terms.some((term) => term.fades !== null || term.most !== null);
+  node.order.hidden = !(picks.length > 1 && knowsOrder);
+  node.refused.hidden = refused.length === 0;
+  node.refused.querySelector("ul").replaceChildren(...refused.map((place) => el("li", { class: "chip" }, el("span", { class: "name" }, named(titles[place])),
+    el("button", { type: "button", "aria-label": `Show ${titles[place]} again`, title: "Show again", onclick: () => { refused = refused.filter((one) => one !== place); draw(); } }, "\u00d7"))));
   node.start.replaceChildren();
   if (picks.length) return;
   const makers = new Set(), begin = [];
@@ -50,7 +59,7 @@ function drawPicks() {
     if (begin.length < SUGGESTED && !makers.has(kin)) begin.push(place);
     makers.add(kin);
   }
-  node.start.append(el("p", { class: "small muted" }, "Nothing yet. Search above, or begin with one of these:"),
+  node.start.append(el("p", { class: "small muted" }, "Search for what you liked, or begin with one of these:"),
     el("ul", { class: "begin" }, begin.map((place) => el("li", {}, el("button", { type: "button", onclick: () => { pick(place); node.search.focus(); } }, named(titles[place]))))));
 }
 
@@ -59,15 +68,16 @@ function drawList() {
   if (!picks.length) {
     node.recommended.replaceChildren();
     node.more.hidden = true;
-    node.status.textContent = "Pick a title, and ten recommendations appear here.";
+    node.status.textContent = "Pick a title, and ten recommendations take this place.";
     return;
   }
-  const total = scores(form, arrays, picks, m), listed = best(total, picks, shown);
-  const why = reasons(form, arrays, picks, listed, m);
+  const ordered = node.ordered.checked;
+  const total = scores(form, arrays, picks, m, ordered), listed = best(total, [...picks, ...refused], shown);
+  const why = reasons(form, arrays, picks, listed, m, ordered);
   const top = total[listed[0]], low = Math.min(0, ...listed.map((i) => total[i]));
   const length = (i) => (top > low ? Math.max(0.04, (total[i] - low) / (top - low)) : 1);
   node.recommended.replaceChildren(...listed.map((i, k) =>
-    recommendation(titles[i], because(form, titles, picks, why[k]), length(i), why[k], () => pick(i))));
+    recommendation(titles[i], because(form, titles, picks, why[k]), length(i), why[k], () => pick(i), () => refuse(i))));
   node.status.textContent = `${listed.length} recommendations from ${picks.length} ${picks.length === 1 ? "pick" : "picks"}.`;
   node.more.hidden = shown >= 50 || listed.length < shown;
 }
@@ -117,7 +127,8 @@ node.search.addEventListener("keydown", (event) => {
   else return;
   event.preventDefault();
 });
-node.clear.addEventListener("click", () => { picks = []; shown = STEP; keep(); draw(); node.search.focus(); });
+node.ordered.addEventListener("change", drawList);
+node.clear.addEventListener("click", () => { picks = []; refused = []; shown = STEP; keep(); draw(); node.search.focus(); });
 node.more.addEventListener("click", () => { shown += STEP; drawList(); });
 addEventListener("hashchange", () => { picks = fromAddress(); shown = STEP; draw(); });
 
@@ -125,8 +136,8 @@ node.title.textContent = model.title;
 node.about.append(facts(model.about, document.documentElement.outerHTML.length));
 picks = fromAddress();
 drawPicks();
-// For programs that look at the page: the scores of all items for positions of items, the latest last.
-globalThis.scoresOf = async (history) => Array.from(scores(form, await ready, history, m));
+// For programs that look at the page: the scores of all items for positions of items, the latest last, or without order.
+globalThis.scoresOf = async (history, ordered = true) => Array.from(scores(form, await ready, history, m, ordered));
 const ready = decode(form).then((made) => {
   arrays = made;
   node.search.disabled = false;

@@ -7,8 +7,9 @@ const dot = (a, from, b, start, count) => {
   return sum;
 };
 
-// What the latest items of a history count in a term: [[item, count], ...], oldest first.
-function counted(term, history) {
+// What the latest items of a history count in a term: [[item, count], ...], oldest first. Without an order all count 1.
+function counted(term, history, ordered) {
+  if (!ordered) return history.map((item) => [item, 1]);
   const latest = term.most === null ? history : history.slice(-term.most);
   const fades = term.fades === null ? Infinity : term.fades;
   return latest.map((item, place) => [item, Math.exp(-(latest.length - 1 - place) / fades)]);
@@ -96,11 +97,11 @@ function logisticVector(how, items, bias, history, m) {
   return user;
 }
 
-function scores(form, arrays, history, m) {
+function scores(form, arrays, history, m, ordered = true) {
   const total = form.bias ? Float64Array.from(arrays.bias) : new Float64Array(m);
   if (form.kind === "linear") {
     form.terms.forEach((term, place) => {
-      for (const [item, count] of counted(term, history)) addRow(term.weights, arrays, `term${place}`, item, count, total);
+      for (const [item, count] of counted(term, history, ordered)) addRow(term.weights, arrays, `term${place}`, item, count, total);
     });
   } else if (history.length) {
     const { items } = arrays, how = form.fold_in;
@@ -112,7 +113,7 @@ function scores(form, arrays, history, m) {
 
 // How much each item of a history speaks for each of some items: [[share of history item, ...], ...]. In a sum it is what
 // the item adds to the score; between vectors, the cosine of the two.
-function reasons(form, arrays, history, wanted, m) {
+function reasons(form, arrays, history, wanted, m, ordered = true) {
   if (form.kind === "factors") {
     const { items } = arrays, d = items.width;
     const length = (i) => Math.sqrt(dot(items.values, i * d, items.values, i * d, d)) || 1;
@@ -120,7 +121,7 @@ function reasons(form, arrays, history, wanted, m) {
   }
   const added = history.map(() => new Float64Array(m));
   form.terms.forEach((term, place) => {
-    const latest = counted(term, history), skipped = history.length - latest.length;
+    const latest = counted(term, history, ordered), skipped = history.length - latest.length;
     latest.forEach(([item, count], k) => addRow(term.weights, arrays, `term${place}`, item, count, added[skipped + k]));
   });
   return wanted.map((i) => added.map((one) => one[i]));

@@ -1,9 +1,10 @@
-// Titles by what somebody types: every word must be there, accents and case aside; titles that begin with it come
-// first, then those in which a word does, then the better known.
+// Titles by what somebody types: every word must be there, accents and case aside; a title that is exactly it comes
+// first, then titles that begin with it, those in which a word does, and the better known.
 
 const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
 
 function searcher(titles, known) {
+  const names = titles.map((title) => plain(title.replace(/ \u2014 .*$/u, "").replace(/ \([^()]*\)$/u, "")));
   const spelt = titles.map((title) => ` ${plain(title)} `);
   return {
     known,
@@ -11,7 +12,8 @@ function searcher(titles, known) {
       const words = plain(text).split(" ").filter(Boolean);
       if (!words.length) return [];
       const whole = words.join(" ");
-      const rank = (i) => (spelt[i].startsWith(` ${whole}`) ? 0 : spelt[i].includes(` ${whole}`) ? 1 : 2);
+      const exact = (i) => spelt[i] === ` ${whole} ` || names[i] === whole;
+      const rank = (i) => (exact(i) ? -1 : spelt[i].startsWith(` ${whole}`) ? 0 : spelt[i].includes(` ${whole}`) ? 1 : 2);
       const fits = known.filter((i) => words.every((word) => spelt[i].includes(word)));
       return fits.map((i, place) => [rank(i), place, i]).sort((a, b) => a[0] - b[0] || a[1] - b[1])
         .slice(0, most).map((one) => one[2]);

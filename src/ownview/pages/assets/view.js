@@ -38,9 +38,11 @@ function bar(length, shares) {
   return el("div", { class: "track", "aria-hidden": "true" }, el("div", { class: "bar", style: { width: `${100 * length}%` } }, parts));
 }
 
-function recommendation(title, why, length, shares, add) {
+function recommendation(title, why, length, shares, add, refuse) {
   return el("li", {}, el("div", { class: "what" }, el("h3", {}, named(title)), el("p", { class: "why" }, why), bar(length, shares)),
-    el("button", { type: "button", class: "add", "aria-label": `I liked ${title} too`, onclick: add }, el("span", {}, "I liked it")));
+    el("div", { class: "answers" },
+      el("button", { type: "button", class: "add", "aria-label": `I liked ${title} too`, onclick: add }, el("span", {}, "I liked it")),
+      el("button", { type: "button", class: "refuse", "aria-label": `${title} is not for me`, onclick: refuse }, el("span", {}, "Not for me"))));
 }
 
 function facts(about, bytes) {
