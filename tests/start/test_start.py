@@ -282,7 +282,7 @@ def test_what_suits_depends_on_times_and_on_the_number_of_items() -> None:
     assert chosen(few) == {"popularity": 0, "markov": 0, "ease": 0, "fedease": 0, "fednext": 0, "pfedrec": 0}
     assert chosen(world(5000, times=True))["fednext"] == 512
     untimed = suited(HONEST.prepare(replace(few, timestamp=None), None))
-    assert [one.method for one in untimed.methods] == ["popularity", "ease", "fedease", "pfedrec"]
+    assert [one.method for one in untimed.methods] == ["popularity", "fedease", "ease", "pfedrec"]
     assert any("no times" in line for line in untimed.left_out)
 
 

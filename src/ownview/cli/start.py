@@ -12,7 +12,7 @@ from rich.markup import escape
 from ownview.base.amounts import counted, readable
 from ownview.cli.figures import figures
 from ownview.cli.options import RUNS, Columns, Memory
-from ownview.cli.progress import progress
+from ownview.cli.progress import clock_words, progress
 from ownview.cli.reading import (
     DateOrder,
     Encoding,
@@ -25,6 +25,7 @@ from ownview.cli.reading import (
 )
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_files
+from ownview.cli.work import working
 from ownview.data.columns import named
 from ownview.data.matching import ItemNames
 from ownview.data.readers import name_of
@@ -74,6 +75,9 @@ def command(
     k: Annotated[int, typer.Option("-k", help="Items in everybody's list.", min=1)] = 10,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
     memory: Memory = "auto",
+    minutes: Annotated[
+        float, typer.Option("--minutes", help="For everything; what does not fit is made smaller or left out.", min=0.1)
+    ] = 15.0,
     trust: Trust = False,
 ) -> None:
     """Go from a file of interactions to recommendations: look at it, compare, fit the best, write lists and pages.
@@ -92,7 +96,9 @@ def command(
         "start",
         file,
         given,
-        lambda options: Steps.of(StartFolder(place, file, options, titles, protocol), method or (), memory, wanted),
+        lambda options: Steps.of(
+            StartFolder(place, file, options, titles, protocol), method or (), memory, wanted, minutes
+        ),
     )
     with same_command_goes_on():
         _describe(console, steps)
@@ -174,14 +180,15 @@ def _asked(steps: Steps) -> str:
 
 
 def _compare(console: Console, steps: Steps, jobs: int, table: bool) -> None:
-    from ownview.start.steps import left_out  # noqa: PLC0415
-
     tasks = steps.tasks()
     names = ", ".join(experiment.method for experiment, _ in tasks)
     _step(console, 3, f"Compare {counted(len(tasks), 'method')}: {names}")
-    total = sum(experiment.rounds_needed for experiment, _ in tasks)
-    with progress("comparing, rounds", total) as advance:
-        found = steps.compare(tasks, jobs, lambda run, number, metrics: advance(run.name))
+    expected = {folder.name: one.seconds for (_, folder), one in zip(tasks, steps.selection.methods, strict=True)}
+    console.print(f"  {_forecast(steps)}", markup=False)
+    for line in steps.selection.left_out:
+        console.print(f"  left out: {line}", markup=False, soft_wrap=True)
+    with working("comparing", expected) as work:
+        found = steps.compare(tasks, jobs, lambda run, number, metrics: None, work.begin)
     if table:
         console.print(figures(found, f"{steps.data.name}: test, seed 0"))
         console.print(found.legend, markup=False)
@@ -190,8 +197,16 @@ def _compare(console: Console, steps: Steps, jobs: int, table: bool) -> None:
         console.print(
             f"  {asked:,} people were asked; --table shows the figures, the report has them too", markup=False
         )
-    for line in left_out(steps):
-        console.print(f"  left out: {line}", markup=False)
+    for name, reason in steps.failures.items():
+        console.print(f"  left out: {name}: {reason}", markup=False)
+
+
+def _forecast(steps: Steps) -> str:
+    """What is expected of the comparison before it begins."""
+    seconds = sum(one.seconds for one in steps.selection.methods)
+    return (
+        f"about {clock_words(seconds)} by this machine's speed now; at most {steps.minutes:g} min for all (--minutes)"
+    )
 
 
 def _use(console: Console, steps: Steps, k: int) -> None:
@@ -208,8 +223,11 @@ def _use(console: Console, steps: Steps, k: int) -> None:
         console.print(f"  {mark}{escape(exposed.sentence)} (ownview attack)", soft_wrap=True)
     if earlier := steps.earlier_model(best):
         console.print(f"  the model of an earlier start, {earlier}, gives way to it", soft_wrap=True, markup=False)
-    with progress("fitting, rounds", int(best.result["chosen_round"])) as advance:
-        model = steps.fit(best, lambda number, metrics: advance("", number))
+    seconds = {Path(one.method).name: one.seconds for one in steps.selection.methods}
+    expected = {label: seconds.get(Path(best.experiment.method).name, 0.0)}
+    with working("fitting", expected) as work:
+        work.begin(label)
+        model = steps.fit(best, lambda number, metrics: None)
     _step(console, 5, f"Write {counted(k, 'item')} for everybody")
     users = steps.lists(model, k)
     console.print(f"  {folder.lists}: lists of {counted(users, 'user')}", soft_wrap=True, markup=False)

@@ -17,6 +17,7 @@ from ownview.data.interactions import Interactions
 from ownview.data.readers import ReadingOptions, name_of, read
 from ownview.data.source_text import require_source
 from ownview.data.storage import INTERACTIONS, ITEMS, store
+from ownview.start.suited import Selection
 
 _FORMAT = 2
 
@@ -83,6 +84,24 @@ class StartFolder:
         about = {"dataset": self.data.name, "file": self.file.name, "sha256": asked["sha256"]}
         store(data, self.data.name, self.data.parent, about, overwrite=True)
         write_json(self._record, asked | {"reading": list(data.reading), "unread": list(data.unread)})
+
+    def planned(self, asked: dict[str, Any]) -> Selection | None:
+        """The methods that were chosen when the same was asked before; None where nothing was."""
+        if not self._plan.is_file():
+            return None
+        before = _read(self._plan)
+        try:
+            return Selection.of(before["chosen"]) if before["asked"] == asked else None
+        except (KeyError, TypeError):
+            raise OutputError(f"{self._plan}: is damaged; remove it, or choose another --out") from None
+
+    def keep_plan(self, asked: dict[str, Any], chosen: Selection) -> None:
+        """Keep the methods, so that a start that goes on, on a machine that is faster or busier, does the same."""
+        write_json(self._plan, {"asked": asked, "chosen": chosen.to_dict()})
+
+    @property
+    def _plan(self) -> Path:
+        return self.path / "plan.json"
 
     @property
     def _record(self) -> Path:

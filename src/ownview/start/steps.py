@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.files import write_json, write_text, writing
 from ownview.data.interactions import Interactions
 from ownview.data.splits import Split
+from ownview.engine.machine import free_memory
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.probes import audit
 from ownview.evaluation.protocol import Protocol
@@ -27,13 +30,19 @@ from ownview.runs.frames import write_frame
 from ownview.runs.lock import sole_worker
 from ownview.runs.run import OnRound, Run, experiment_of, open_run, resume, run
 from ownview.runs.table import Comparison
+from ownview.start.costs import Speed
 from ownview.start.folder import StartFolder
 from ownview.start.going_on import GO_ON
 from ownview.start.question import Question, choose_question
-from ownview.start.suited import Selection, Suited, suited
+from ownview.start.suited import Budget, Selection, Suited, suited
 from ownview.start.verdict import Verdict, judge
 
 _CHOSEN_BY = "NDCG@10"
+_COMPARED = 0.8
+"""Share of the time that comparing and fitting may be planned to take: the rest is reading, auditing and writing."""
+
+_HELD = 0.5
+"""Share of the free memory that a method may be planned to hold."""
 
 
 @dataclass
@@ -46,6 +55,7 @@ class Steps:
         question: that is asked of it.
         selection: of methods that suit it.
         memory: what training may take.
+        minutes: that everything may take; what has begun is not stopped.
         failures: by method, why it is not in the comparison.
         findings: of the audit.
         runs: of the comparison, once it was made.
@@ -57,6 +67,7 @@ class Steps:
     question: Question
     selection: Selection
     memory: str = "auto"
+    minutes: float = 15.0
     failures: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
@@ -69,7 +80,12 @@ class Steps:
 
     @classmethod
     def of(
-        cls, folder: StartFolder, methods: Sequence[str], memory: str = "auto", wanted: Protocol | None = None
+        cls,
+        folder: StartFolder,
+        methods: Sequence[str],
+        memory: str = "auto",
+        wanted: Protocol | None = None,
+        minutes: float = 15.0,
     ) -> Steps:
         """Read the file and choose; nothing is written where a method is unknown or the data cannot be asked."""
         for name in methods:
@@ -77,12 +93,10 @@ class Steps:
         data = folder.open()
         question = choose_question(data, wanted)
         folder.keep(data)
-        chosen = suited(question.split)
-        if methods:
-            known = {one.method: one for one in chosen.methods}
-            named = tuple(known.get(name, Suited(name, rounds=40)) for name in dict.fromkeys(methods))
-            chosen = Selection(named, ())
-        return cls(folder, data, question, chosen, memory)
+        asked = {"methods": list(dict.fromkeys(methods)), "minutes": minutes}
+        return cls(
+            folder, data, question, folder.planned(asked) or _plan(folder, question.split, asked), memory, minutes
+        )
 
     def audit(self, done: Callable[[str], None]) -> list[Finding]:
         """What the question gives away on this data."""
@@ -104,20 +118,33 @@ class Steps:
             made.append((experiment, self.folder.runs / one.method))
         return made
 
-    def compare(self, tasks: Sequence[Task], jobs: int, on_round: Told) -> Comparison:
+    def compare(
+        self, tasks: Sequence[Task], jobs: int, on_round: Told, on_begin: Callable[[str], None] = lambda name: None
+    ) -> Comparison:
         """Train and measure what suits; a method that cannot be trained here is left out, and says why."""
 
         def failed(folder: Path, reason: str) -> None:
             self.failures[folder.name] = reason
 
-        runs = run_all(
-            tasks, jobs=jobs, memory=self.memory, data_dir=None, on_round=on_round, on_failure=failed, go_on=GO_ON
-        )
+        def trained(some: Sequence[Task]) -> Sequence[Run]:
+            return run_all(
+                some, jobs=jobs, memory=self.memory, data_dir=None, on_round=on_round, on_failure=failed, go_on=GO_ON
+            )
+
+        runs: list[Run] = []
+        end = time.monotonic() + 60 * _COMPARED * self.minutes
+        for some in [tasks] if jobs > 1 else [[one] for one in tasks]:
+            folder = some[0][1]
+            if runs and time.monotonic() > end and not RunFolder(folder).begun:
+                failed(folder, f"the time was up before it began (--minutes {self.minutes:g})")
+                continue
+            on_begin(folder.name)
+            runs += trained(some)
         if not runs:
             reasons = "; ".join(f"{name}: {reason}" for name, reason in self.failures.items())
             raise TrainingError(f"no method could be trained: {reasons}")
         keep_findings(runs, self.findings)
-        self.runs = list(runs)
+        self.runs = runs
         self.table = Comparison.of(runs, findings_of(runs))
         return self.table
 
@@ -178,6 +205,13 @@ class Steps:
             return str(error)
 
 
-def left_out(steps: Steps) -> list[str]:
-    """Methods that are not in the table, and why."""
-    return [*steps.selection.left_out, *(f"{name}: {reason}" for name, reason in steps.failures.items())]
+def _plan(folder: StartFolder, split: Split, asked: dict[str, Any]) -> Selection:
+    """Methods that were named, or that suit the data and fit the time; kept for a start that goes on."""
+    budget = Budget(60 * _COMPARED * asked["minutes"], _HELD * free_memory(), Speed.measured())
+    chosen = suited(split, budget)
+    if asked["methods"]:
+        known = {one.method: one for one in suited(split).methods}
+        named = [known.get(name, Suited(name, rounds=40)) for name in asked["methods"]]
+        chosen = Selection(tuple(replace(one, seconds=budget.cost(one, split).seconds) for one in named), ())
+    folder.keep_plan(asked, chosen)
+    return chosen

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
+from ownview.base.amounts import readable
 from ownview.config.settings import Value
 from ownview.data.splits import Split
+from ownview.start.costs import Cost, Speed, cost_of
 
 _FULL_FORM = 4_000
 """Items up to which FedNext holds items by items for three scales: 4,000 are about 6 GB while it solves."""
 
-_RANK = 512
-_TRAINED_ROWS = 300_000
-"""Interactions up to which a method that trains in rounds ends within minutes on two cores."""
-
-_ROUNDS = 40
+_RANKS = (512, 256, 128, 64)
+_ROUNDS = (40, 10)
 _NEXT = "it learns what comes after what, from sums"
 
 
@@ -28,12 +28,14 @@ class Suited:
         settings: that differ from its defaults on such data.
         rounds: of training; methods that need fewer take fewer.
         words: what it does, for people who know no methods, in half a sentence; its summary where empty.
+        seconds: that it is expected to take; 0 where nobody asked.
     """
 
     method: str
     settings: Mapping[str, Value] = field(default_factory=dict)
     rounds: int = 1
     words: str = ""
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -43,34 +45,106 @@ class Selection:
     methods: tuple[Suited, ...]
     left_out: tuple[str, ...]
 
+    def to_dict(self) -> dict[str, Any]:
+        """As plain values."""
+        return asdict(self)
 
-def suited(split: Split) -> Selection:
-    """Counts, closed forms, and one published system that trains.
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Selection:
+        """From plain values."""
+        methods = [{**one, "settings": _settings(one["settings"])} for one in values["methods"]]
+        return cls(tuple(Suited(**one) for one in methods), tuple(values["left_out"]))
 
-    Without times and without an order nothing can be known of what comes next; many items take the rank form; much data
-    leaves out what trains for hours.
+
+def _settings(values: Mapping[str, Any]) -> dict[str, Value]:
+    """Lists of JSON are tuples of a setting."""
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a start may take.
+
+    Args:
+        seconds: of the comparison and of the fit after it.
+        memory: bytes that a run may hold beside the data.
+        speed: of this machine.
     """
-    methods, left_out = [Suited("popularity", words="it shows everybody what is taken most")], []
-    ordered = split.order != "none"
-    if ordered:
-        methods.append(Suited("markov", words="it counts what was taken right after what"))
-    methods += [
-        Suited("ease", words="it learns which things go together, from all rows in one place"),
-        Suited("fedease", words="it learns which things go together, from sums of pairs"),
-    ]
-    if not ordered:
+
+    seconds: float
+    memory: float
+    speed: Speed
+
+    def cost(self, one: Suited, split: Split) -> Cost:
+        """What a method would take."""
+        return cost_of(one.method, one.settings, one.rounds, split, self.speed)
+
+
+def suited(split: Split, budget: Budget | None = None) -> Selection:
+    """Counts, closed forms, and one published system that trains; in that order, as long as the budget lasts.
+
+    Without times and without an order nothing can be known of what comes next. A method that does not fit is tried in
+    smaller forms, and left out where none fits. The method that takes longest counts twice, for it may be fitted again.
+    """
+    chosen: list[Suited] = []
+    left_out: list[str] = []
+    seconds: dict[str, float] = {}
+    if split.order == "none":
         left_out.append("markov and fednext: the file has no times, so nothing is known of what came after what")
-    elif split.num_items <= _FULL_FORM:
-        methods.append(Suited("fednext", rounds=10, words=_NEXT))
-    else:
-        form: dict[str, Value] = {"rank": _RANK, "scales": (1.0, 4.0, 20.0), "horizon": 2.0}
-        methods.append(Suited("fednext", form, rounds=10, words=_NEXT))
-    if len(split.data) <= _TRAINED_ROWS:
-        methods.append(
-            Suited("pfedrec", rounds=_ROUNDS, words="it learns a table of items in rounds, fine-tuned for each person")
-        )
-    else:
-        left_out.append(
-            f"pfedrec: trains for long on more than {_TRAINED_ROWS:,} interactions; add it by --method pfedrec"
-        )
-    return Selection(tuple(methods), tuple(left_out))
+    for forms in _wishes(split):
+        fits = None
+        for one in forms:
+            cost = None if budget is None else budget.cost(one, split)
+            if budget is None or cost is None or _fits(cost, budget, seconds):
+                fits = replace(one, seconds=0.0 if cost is None else cost.seconds)
+                break
+        if fits is None:
+            assert budget is not None
+            left_out.append(_reason(forms[-1], split, budget))
+            continue
+        if fits.settings != forms[0].settings:
+            left_out.append(
+                f"a larger form of {fits.method}: rank={fits.settings['rank']} takes its place, for its cost"
+            )
+        elif fits.rounds != forms[0].rounds:
+            left_out.append(
+                f"{forms[0].rounds} rounds of {fits.method}: {fits.rounds} take their place, for their cost"
+            )
+        chosen.append(fits)
+        seconds[fits.method] = fits.seconds
+    return Selection(tuple(chosen), tuple(left_out))
+
+
+def _wishes(split: Split) -> list[tuple[Suited, ...]]:
+    """Methods in order of what they are worth before anything is known, each with forms that take less and less."""
+    ordered = split.order != "none"
+    wished: list[tuple[Suited, ...]] = [(Suited("popularity", words="it shows everybody what is taken most"),)]
+    if ordered:
+        wished.append((Suited("markov", words="it counts what was taken right after what"),))
+    wished.append((Suited("fedease", words="it learns which things go together, from sums of pairs"),))
+    if ordered:
+        full = (Suited("fednext", rounds=10, words=_NEXT),) if split.num_items <= _FULL_FORM else ()
+        ranks = [rank for rank in _RANKS if rank < split.num_items]
+        wished.append((*full, *(Suited("fednext", _rank_form(rank), rounds=10, words=_NEXT) for rank in ranks)))
+    wished.append((Suited("ease", words="it learns which things go together, from all rows in one place"),))
+    trained = "it learns a table of items in rounds, fine-tuned for each person"
+    wished.append(tuple(Suited("pfedrec", rounds=rounds, words=trained) for rounds in _ROUNDS))
+    return [forms for forms in wished if forms]
+
+
+def _rank_form(rank: int) -> dict[str, Value]:
+    return {"rank": rank, "scales": (1.0, 4.0, 20.0), "horizon": 2.0}
+
+
+def _fits(cost: Cost, budget: Budget, taken: Mapping[str, float]) -> bool:
+    every = [*taken.values(), cost.seconds]
+    return cost.memory <= budget.memory and sum(every) + max(every) <= budget.seconds
+
+
+def _reason(one: Suited, split: Split, budget: Budget) -> str:
+    cost = budget.cost(one, split)
+    if cost.memory > budget.memory:
+        return f"{one.method}: would hold {readable(int(cost.memory))} ({split.num_items:,} items), more than there is"
+    minutes = max(round((2 * cost.seconds + budget.seconds) / 60), 1)
+    took = f"{cost.seconds / 60:.0f} min" if cost.seconds > 90 else f"{cost.seconds:.0f} s"
+    return f"{one.method}: would take about {took} here, more than is left; --minutes {minutes} has room for it"
