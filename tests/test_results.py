@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ownview.cli.render import NOISE_PAGES
+from ownview.cli.render import FIGURE_PAGES, NOISE_PAGES
 from ownview.evaluation.protocol import pooled
 from ownview.studies.bench.page import page, with_tables
 from ownview.studies.bench.renaming import as_called_now
@@ -32,7 +32,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "results", tmp_path / "results")
     shutil.copytree(ROOT / "docs" / "pictures", tmp_path / "docs" / "pictures")
     (tmp_path / "docs" / "methods").mkdir()
-    for name in ("docs/published.md", "docs/results.md", "docs/ledger.md", *NOISE_PAGES):
+    for name in ("docs/results.md", "docs/ledger.md", *NOISE_PAGES, *FIGURE_PAGES):
         shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -48,7 +48,7 @@ def test_the_committed_pages_are_in_step_with_the_committed_results() -> None:
 
 def test_committed_results_are_whole_and_come_from_somewhere() -> None:
     files = {path.stem for path in (ROOT / "results").glob("*.json")}
-    assert files == {*read_all(ROOT / "results"), "ledger", "uploads"}
+    assert files == {*read_all(ROOT / "results"), "ledger", "uploads", "anchors"}
     for name, found in read_all(ROOT / "results").items():
         rows = {row.name for row in load_suite(name).rows}
         assert {one["method"] for one in found["runs"]} <= rows
@@ -141,7 +141,7 @@ def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, ownview: Cal
     outcome = ownview("render-results", "--check")
     assert (outcome.code, outcome.err) == (2, f"ownview: {name}: {STALE}\n")
     assert path.read_text(encoding="utf-8") != before, "--check changes nothing"
-    assert ownview("render-results").out == "1 of 17 files changed\n"
+    assert ownview("render-results").out == "1 of 21 files changed\n"
     assert path.read_text(encoding="utf-8") == before
 
 
@@ -187,11 +187,16 @@ def test_tables_say_how_many_settings_were_tried(copy: Path) -> None:
     by_data = {table.data: table for table in tables(found)}
     assert by_data["ml-100k"].label("fedmf (tuned)") == "fedmf (tuned), 17 tried"
     assert by_data["ml-100k"].label("fedmf (published)") == "fedmf (published)"
-    assert "10 for fedmf (tuned) (on ml-100k); not known for fedrap, " in by_data["lastfm-2k-artists"].settings
+    assert by_data["ml-100k"].label("fedrap") == "fedrap, settings tried: not recorded"
+    assert "10 for fedmf (tuned) (on ml-100k); not recorded for fedrap, " in by_data["lastfm-2k-artists"].settings
     assert by_data["filmtrust"].settings in (copy / "docs" / "results.md").read_text(encoding="utf-8")
     for entry in found["runs"]:
         entry |= {"settings_tried": 5, "tried_on": entry["data"]}
     assert tables(found)[0].label("fedmf (tuned)") == "fedmf (tuned), 5 tried", "what a record says counts"
+    assert tables(found)[0].settings.endswith("validation values: not recorded for any row")
+    for entry in found["runs"]:
+        entry["validation"] = {"NDCG@10": 0.1}
+    assert "validation values" not in tables(found)[0].settings
 
 
 def test_one_dataset_of_a_suite_can_be_shown(copy: Path, ownview: Callable[..., Outcome]) -> None:

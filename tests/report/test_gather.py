@@ -77,7 +77,7 @@ class TestTheModel:
         numbers = {one["label"]: one["tried"] for one in data["variants"]}
         assert numbers["popularity"] == 1
         assert numbers["fedmf (learning_rate=0.1)"] is None
-        assert data["tried"].startswith("settings tried on validation: not known for ")
+        assert data["tried"].startswith("settings tried on validation: not recorded for ")
 
     def test_one_seed_has_no_spread(self, data: dict[str, Any]) -> None:
         assert data["results"]["honest"][place_of(data, "fedrap")]["cells"]["HR@10"]["spread"] is None

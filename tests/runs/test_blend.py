@@ -94,7 +94,8 @@ def test_the_search_ends_nearer_than_the_lattice_lets_it(best: tuple[float, ...]
         asked.append(len(points))
         return np.asarray(1 - ((wanted[:, None, :] - points) ** 2).sum(axis=2))
 
-    found = searched(ask, late, 3)
+    found, tried = searched(ask, late, 3)
+    assert tried == sum(asked)
     assert np.abs(found - np.array([best, best[::-1]])).max() <= 1 / 40
     assert np.allclose(found.sum(axis=1), 1)
     assert found.min() >= 0
@@ -130,6 +131,10 @@ def test_a_blend_trains_its_parts_and_finds_the_best_weights(world: Interactions
     ]
     best = max(one["NDCG@10"] for one in single)
     assert finished.result["validation"]["NDCG@10"] >= best - 1e-6, "each part alone is a point of the lattice"
+    described = finished.result["blend"]
+    assert described["parts"] == ["popularity", "ease", "markov"]
+    assert described["weights"] == weights.tolist()
+    assert described["weights_tried"] > 60, "more than the lattice"
     told = ", ".join(
         f"{name} {one:.2f}" for name, one in zip(("popularity", "ease", "markov"), weights[0], strict=True)
     )

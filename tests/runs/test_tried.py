@@ -71,7 +71,7 @@ def test_the_sentence_under_a_table() -> None:
     one, many, elsewhere = Tried(1, "a"), Tried(17, "a"), Tried(10, "b")
     said = "settings tried on validation: "
     assert told({"x": one, "y": one}, "a") == f"{said}1 for every row"
-    assert told({"x": one, "y": many, "z": None}, "a") == f"{said}17 for y; not known for z; 1 for all others"
+    assert told({"x": one, "y": many, "z": None}, "a") == f"{said}17 for y; not recorded for z; 1 for all others"
     assert told({"y": elsewhere}, "a") == f"{said}10 for y (on b)"
 
 

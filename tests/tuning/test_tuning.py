@@ -15,7 +15,7 @@ from ownview.base.errors import OutputError, SettingError, TrainingError
 from ownview.config.settings import own_settings
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
-from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder, best_of, ranked
+from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder, best_of, ranked, recorded
 from ownview.studies.tuning.tune import Tuning, searched, tune
 from tests.tuning.worlds import write_world
 
@@ -81,6 +81,15 @@ def test_more_trials_can_be_asked_for_later(world: Path, tmp_path: Path) -> None
     assert comparable(more[:3]) == comparable(few)
     assert comparable(more) == comparable(tune(tuning_of(world, trials=7), TuningFolder(tmp_path / "two")))
     assert comparable(tune(tuning_of(world, trials=2), TuningFolder(tmp_path / "one"))) == comparable(more)
+
+
+def test_every_trial_goes_into_a_record(world: Path, tmp_path: Path) -> None:
+    folder = TuningFolder(tmp_path / "tuning")
+    ended = tune(tuning_of(world, 3), folder)
+    recorded(folder, tmp_path / "records" / "fedmf.json")
+    found = json.loads((tmp_path / "records" / "fedmf.json").read_text(encoding="utf-8"))
+    assert [(one["settings"], one["value"]) for one in found["trials"]] == [(one.settings, one.value) for one in ended]
+    assert found["question"] == json.loads((tmp_path / "tuning" / "question.json").read_text(encoding="utf-8"))
 
 
 def test_other_seeds_search_elsewhere(world: Path, tmp_path: Path) -> None:

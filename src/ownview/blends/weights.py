@@ -115,24 +115,27 @@ def chosen(won: FloatArray, late: npt.NDArray[np.bool_], points: FloatArray) -> 
     return np.stack([points[int(mean.argmax())] for mean in means])
 
 
-def searched(ask: Ask, late: npt.NDArray[np.bool_], parts: int) -> FloatArray:
-    """[2, P] the best weights of both groups: the lattice first, then ever smaller moves from part to part.
+def searched(ask: Ask, late: npt.NDArray[np.bool_], parts: int) -> tuple[FloatArray, int]:
+    """[2, P] the best weights of both groups, and how many points were asked about.
+
+    The lattice comes first, then ever smaller moves from part to part.
 
     From the best point found so far all moves of one size are asked about at once, and the best of them is made, as
     long as one is better; then moves of half the size. Every time clients send one number a point.
     """
     points = lattice(parts)
-    found = chosen(ask(points), late, points)
+    found, tried = chosen(ask(points), late, points), len(points)
     size = 1 / _STEPS[parts] / 2
     while size >= _FINEST:
         for _ in range(_MOVES):
             points = moved(found, size)
+            tried += len(points)
             better = chosen(ask(points), late, points)
             if np.array_equal(better, found):
                 break
             found = better
         size /= 2
-    return found
+    return found, tried
 
 
 def moved(found: FloatArray, size: float) -> FloatArray:

@@ -13,8 +13,11 @@ from ownview.base.files import write_text
 from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS
 from ownview.report.ledger_picture import here_against_honest, published_against_here
+from ownview.studies.bench.anchors import read_anchors, with_anchors
+from ownview.studies.bench.figures import with_figures
+from ownview.studies.bench.loose_figures import require_no_loose_figures
 from ownview.studies.bench.page import page, with_tables
-from ownview.studies.bench.results import LEDGER, UPLOADS, document_text, read_all
+from ownview.studies.bench.results import ANCHORS, LEDGER, UPLOADS, document_text, read_all
 from ownview.studies.ledger.lines import Line, lines, unseen_lines
 from ownview.studies.ledger.noise_page import noise_lines, with_noise_tables
 from ownview.studies.ledger.page import page as ledger_page
@@ -23,6 +26,9 @@ from ownview.studies.ledger.uploads import read_uploads
 
 NOISE_PAGES = (*(f"docs/methods/{name}.md" for name in ("pfedrec", "pfedclr", "fedem", "fedrap")), "docs/privacy.md")
 """Pages with tables of the papers' noise."""
+
+FIGURE_PAGES = ("README.md", "docs/choose.md", "docs/published.md", "docs/evaluation.md", "docs/methods/sasrec.md")
+"""Pages in which every figure has a record or a command behind it."""
 
 
 def command(
@@ -44,6 +50,10 @@ def command(
         list[Path] | None,
         typer.Option("--noise", help="Files with tables of the papers' noise between markers; may be repeated."),
     ] = None,
+    figures: Annotated[
+        list[Path] | None,
+        typer.Option("--figures", help="Files whose figures name the record they are from; may be repeated."),
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Change nothing; fail where a page is out of step.")] = False,
 ) -> None:
     """Put recorded results into a page of their own, and between the markers of other files."""
@@ -51,6 +61,11 @@ def command(
     made = {whole: page(documents.values())}
     for path in into or [Path("docs/published.md")]:
         made[path] = with_tables(_read(path), documents, str(path))
+    anchors = read_anchors(results / ANCHORS) if (results / ANCHORS).is_file() else []
+    for path in figures or [Path(name) for name in FIGURE_PAGES if figures or Path(name).is_file()]:
+        text = with_anchors(made.get(path) or _read(path), anchors, documents, str(path))
+        made[path] = with_figures(text, documents, str(path))
+        require_no_loose_figures(made[path], str(path))
     made |= {pictures / f"{name}.svg": picture(one) for name, one in PROTOCOLS.items()}
     if (results / LEDGER).is_file():
         record = read_record(results / LEDGER)

@@ -20,7 +20,7 @@ from ownview.cli.trusting import Trust, names_a_file, names_files_in_values
 from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
-from ownview.studies.tuning.record import COMPLETE, Trial, TuningFolder, best_of, ranked
+from ownview.studies.tuning.record import COMPLETE, Trial, TuningFolder, best_of, ranked, recorded
 from ownview.studies.tuning.tune import METRICS, OnRound, OnTrial, Tuning, searched, tune
 
 _SHOWN = 10
@@ -62,6 +62,9 @@ def command(
         "median"
     ),
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the tuning; one that exists goes on.")] = None,
+    record: Annotated[
+        Path | None, typer.Option("--record", help="File for the question and every trial: settings, validation value.")
+    ] = None,
     engine: options.EngineName = "vector",
     device: options.Device = "auto",
     memory: options.Memory = "auto",
@@ -82,6 +85,8 @@ def command(
     folder = TuningFolder(out or folder_of(base, "tune-"))
     with _live(tuning, quiet=as_json) as (on_round, on_trial):
         ended = tune(tuning, folder, memory=memory, data_dir=data_dir, on_round=on_round, on_trial=on_trial)
+    if record is not None:
+        recorded(folder, record)
     if as_json:
         print_json(_summary(tuning, ended, folder))
         return

@@ -12,6 +12,7 @@ from ownview.config.settings import Value
 from ownview.registry import enough_rounds, parts_of
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
+from ownview.runs.tried import tried
 
 
 def blend_of(paths: Sequence[Path], own: float = 0.0, like: Path | None = None) -> Experiment:
@@ -79,12 +80,18 @@ def _weights_of(path: Path, parts: Sequence[str]) -> tuple[float, ...]:
 
 
 def blend_beside(asked: Experiment, parts: Sequence[tuple[Experiment, str]]) -> Experiment:
-    """A blend of runs that will lie beside its own folder, each by its experiment and its folder's name."""
+    """A blend of runs that will lie beside its own folder, each by its experiment and its folder's name.
+
+    Its settings were chosen from as many as those of its parts together; where one of them does not say, nobody knows.
+    """
     texts = []
     for experiment, folder in parts:
         settings = experiment.resolved(experiment.model()).settings
         texts.append(str(Part.of(experiment.method, settings, folder)))
-    return replace(asked, settings={**asked.settings, "parts": tuple(texts)}, rounds=1)
+    each = [tried(experiment) for experiment, _ in parts]
+    known = [one.settings for one in each if one is not None]
+    number = sum(known) if len(known) == len(each) and not asked.settings_tried else asked.settings_tried
+    return replace(asked, settings={**asked.settings, "parts": tuple(texts)}, rounds=1, settings_tried=number)
 
 
 def _finished(path: Path) -> tuple[RunFolder, Experiment]:

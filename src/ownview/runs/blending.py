@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -38,6 +38,7 @@ class BlendTrainer:
         self.model, self.members, self.rounds = model, tuple(parts), tuple(rounds)
         self.ranker = at_once(ranker, len(parts))
         self.weights = self._given()
+        self.points: int | None = None
 
     @property
     def federation(self) -> None:
@@ -86,7 +87,7 @@ class BlendTrainer:
         numbers = len(self.members) * len(self.ranker.users) * self.ranker.num_items
         ask = partial(wins, Remembered(scorer, numbers), self.ranker)
         late = after_pause(question, self.model.pause_days)
-        found = searched(ask, late[question.users], len(self.members))
+        found, self.points = searched(ask, late[question.users], len(self.members))
         if not self.model.own or question.strangers is not None:
             return torch.from_numpy(found)
         if question.earlier:
@@ -110,6 +111,11 @@ class BlendTrainer:
             origin = "of another run" if self.model.weights else "chosen on validation"
             told.append(f"blend: weights of the {len(self.members)} parts, {origin}: {short}{after}")
         return tuple(dict.fromkeys(told))
+
+    def described(self) -> dict[str, Any]:
+        """What was blended with which weights (not behind, and behind a pause), and how many were asked about."""
+        weights = None if self.weights is None or len(self.weights) != 2 else self.weights.tolist()
+        return {"parts": list(names_of(self.model.parts)), "weights": weights, "weights_tried": self.points}
 
     def portable(self) -> Portable:
         """None: what is added up are standardised scores, and the parts may be of any kind."""

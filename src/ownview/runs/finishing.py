@@ -17,6 +17,7 @@ from ownview.evaluation.statistics import mean_interval
 from ownview.federation.cost import Cost, cost_of
 from ownview.privacy.record import record, summary
 from ownview.runs.best_round import Best
+from ownview.runs.blending import BlendTrainer
 from ownview.runs.experiment import Experiment
 from ownview.runs.fitted import NO_TEST_FIGURE, settings_from
 from ownview.runs.folder import RunFolder
@@ -154,6 +155,7 @@ class Finishing:
             "chosen_round": best.round,
             "chosen_on": protocol.selection,
             **figures,
+            **({"blend": self.trainer.described()} if isinstance(self.trainer, BlendTrainer) else {}),
             "notes": [*self.split.notes, *self.trainer.notes()],
             "seconds": round(sum(sum(line["seconds"].values()) for line in lines), 3),
             "peak_memory_bytes": max(line["peak_memory_bytes"] for line in lines),

@@ -22,7 +22,7 @@ from ownview.registry import BASELINES
 from ownview.runs.audits import findings_of
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run
-from ownview.runs.tried import Tried, as_result, told, tried_of
+from ownview.runs.tried import NOT_RECORDED, Tried, as_result, told, tried_of
 
 RowKey = tuple[str, str]
 """What the table calls the row, and the protocol's name."""
@@ -215,6 +215,7 @@ class Comparison:
         tried: by method, how many settings its own were chosen from; None where that is not known.
         legend: what its marks mean, and how they were made.
         absent: by method and protocol, why a cell is not there, in two words.
+        unvalidated: methods whose record does not have the validation value that their settings were chosen by.
         exposed: by method, what its server reads from one upload; absent where nobody looked.
     """
 
@@ -229,6 +230,7 @@ class Comparison:
     legend: str = LEGEND
     absent: dict[RowKey, str] = field(default_factory=dict)
     exposed: dict[str, Finding] = field(default_factory=dict)
+    unvalidated: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, runs: Sequence[Run], findings: Mapping[str, tuple[Finding, ...]] | None = None) -> Comparison:
@@ -274,14 +276,23 @@ class Comparison:
     def label(self, method: str) -> str:
         """The method, how many settings were tried for it, and how many seeds it has where others have more."""
         found = self.tried.get(method)
-        name = method if found is None or found.settings == 1 else f"{method}, {found.settings} tried"
+        if method in self.tried and found is None:
+            name = f"{method}, {NOT_RECORDED}"
+        else:
+            name = method if found is None or found.settings == 1 else f"{method}, {found.settings} tried"
         own = min((cell.seeds for (row, _, _), cell in self.cells.items() if row == method), default=0)
         return name if own == self.seeds else f"{name} ({own} of {self.seeds} seeds)"
 
     @property
     def settings(self) -> str:
         """How many settings were tried, in a sentence."""
-        return told(self.tried, self.data)
+        return "; ".join([told(self.tried, self.data), *self._without_validation()])
+
+    def _without_validation(self) -> list[str]:
+        if not self.unvalidated:
+            return []
+        every = set(self.unvalidated) >= set(self.tried)
+        return [f"validation values: not recorded for {'any row' if every else ', '.join(self.unvalidated)}"]
 
     def warnings(self, protocol: str) -> list[Finding]:
         """The findings about a protocol that must stand beside its numbers."""

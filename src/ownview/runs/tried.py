@@ -16,6 +16,9 @@ from ownview.federation.options import FederationOptions
 from ownview.registry import build
 from ownview.runs.experiment import Experiment, describe_model
 
+NOT_RECORDED = "settings tried: not recorded"
+"""Stands beside rows of which nobody knows how many settings theirs were chosen from."""
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -76,7 +79,7 @@ def told(rows: Mapping[str, Tried | None], data: str) -> str:
         if one is not None and one.settings > 1
     ]
     unknown = [label for label, one in rows.items() if one is None]
-    parts = tuned + ([f"not known for {', '.join(unknown)}"] if unknown else [])
+    parts = tuned + ([f"not recorded for {', '.join(unknown)}"] if unknown else [])
     if len(tuned) + len(unknown) < len(rows):
         parts.append("1 for all others" if parts else "1 for every row")
     return f"settings tried on validation: {'; '.join(parts)}"

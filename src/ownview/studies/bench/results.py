@@ -41,8 +41,8 @@ from ownview.studies.grid import Planned
 FORMAT = 2
 """Of the document; a reader refuses others."""
 
-LEDGER, UPLOADS = "ledger.json", "uploads.json"
-"""The files of a folder of results that no suite has written; see `ownview.studies.ledger`."""
+LEDGER, UPLOADS, ANCHORS = "ledger.json", "uploads.json", "anchors.json"
+"""The files of a folder of results that no suite has written; see `ownview.studies.ledger` and `bench.anchors`."""
 
 Document = dict[str, Any]
 Entry = dict[str, Any]
@@ -52,7 +52,7 @@ NO_TIMES = "no times"
 
 _FROM_RESULT = (
     *("rounds", "chosen_round", "chosen_on", "users_ranked", "tied_users", "test", "interval_95", "notes"),
-    *("bytes_down_per_client", "bytes_up_per_client", "settings_tried", "tried_on"),
+    *("bytes_down_per_client", "bytes_up_per_client", "settings_tried", "tried_on", "validation", "blend"),
 )
 
 
@@ -228,6 +228,7 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
     findings = {name: (*_outdated(values["protocols"], name), *_findings(here, name)) for name in protocols}
     firsts = {one["method"]: one for one in reversed(here)}
     tried = {method: _tried(firsts[method]) for method in methods if method in firsts}
+    unvalidated = tuple(method for method in firsts if "validation" not in firsts[method])
     return Comparison(
         data,
         methods,
@@ -237,6 +238,7 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
         tried=tried,
         legend=with_yardsticks(_legend(compared.values()), figures),
         absent=absent,
+        unvalidated=unvalidated,
     )
 
 
@@ -280,7 +282,7 @@ def _findings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:
 
 def suites_in(folder: Path) -> list[Path]:
     """Files of a folder that suites have written."""
-    return [path for path in sorted(folder.glob("*.json")) if path.name not in (LEDGER, UPLOADS)]
+    return [path for path in sorted(folder.glob("*.json")) if path.name not in (LEDGER, UPLOADS, ANCHORS)]
 
 
 def read_all(folder: Path) -> dict[str, Document]:

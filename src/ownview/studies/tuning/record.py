@@ -111,6 +111,16 @@ class TuningFolder:
         return self.path / "best.toml"
 
 
+def recorded(folder: TuningFolder, path: Path) -> None:
+    """Put a tuning into a record: its question, and of every trial the settings, the validation value and its end."""
+    trials = [
+        {"number": one.number, "state": one.state, "settings": one.settings, "value": one.value, "round": one.round}
+        for one in folder.trials()
+    ]
+    make_folder(path.parent)
+    write_json(path, {"question": json.loads((folder.path / "question.json").read_text("utf-8")), "trials": trials})
+
+
 def _line(trial: Trial) -> str:
     return json.dumps(asdict(trial), allow_nan=False) + "\n"
 

@@ -1,0 +1,205 @@
+"""Figures in pages that are written by hand: each names the record it is from, and is written anew from it.
+
+A figure is NDCG@10 unless ` hr` ends the comment; two figures with a slash between them are HR@10 / NDCG@10:
+
+    .157<!-- best: ml-1m honest blend with fedsasrec -->
+
+Words that say how two rows stand to each other, one of them the best of its column (` hr` as above):
+
+    cannot be told from<!-- best: ml-1m honest blend with fedsasrec ~ blend, central -->
+
+A table of some rows on some data, a line a row with what the page calls it (`digits=4` for more digits):
+
+    <!-- figures:best/honest ml-100k ml-1m
+    popularity = Popularity
+    -->
+    <!-- end of figures -->
+
+The best rows of a protocol on some data, and what cannot be told from them:
+
+    <!-- best rows:best/honest ml-100k ml-1m -->
+    <!-- end of best rows -->
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from ownview.base.errors import OutputError, suggestion
+from ownview.evaluation.comparison import NOT_ABOVE, SIGNS, Cell, Mark
+from ownview.evaluation.metrics import HEADLINE
+from ownview.runs.table import Comparison, pooling, table_lines
+from ownview.studies.bench.results import Document, tables
+
+HR, NDCG = HEADLINE
+
+_NUMBER = r"[01]?\.\d+"
+_PLACE = r"<!-- (?P<suite>[\w-]+): (?P<data>[\w.-]+) (?P<protocol>[\w@.-]+) "
+_FIGURE = re.compile(rf"(?P<figure>{_NUMBER}(?: / {_NUMBER})?)(?P<bold>\**){_PLACE}(?P<row>[^~>\n]+?)(?P<hr> hr)? -->")
+
+AHEAD, LEVEL, BEHIND = "is ahead of", "cannot be told from", "is behind"
+_VERDICT = re.compile(
+    rf"(?P<words>{AHEAD}|{LEVEL}|{BEHIND}){_PLACE}(?P<row>[^~>\n]+?) ~ (?P<other>[^~>\n]+?)(?P<hr> hr)? -->"
+)
+_TABLE = re.compile(
+    r"(?P<head><!-- figures:(?P<suite>[\w-]+)/(?P<protocol>[\w@.-]+)(?P<words>(?: [\w.=-]+)*)\n"
+    r"(?P<rows>(?:[^\n]+ = [^\n]+\n)*)-->\n).*?(?P<end><!-- end of figures -->)",
+    re.DOTALL,
+)
+_BEST = re.compile(
+    r"(?P<head><!-- best rows:(?P<suite>[\w-]+)/(?P<protocol>[\w@.-]+)(?P<words>(?: [\w.-]+)*) -->\n)"
+    r".*?(?P<end><!-- end of best rows -->)",
+    re.DOTALL,
+)
+
+
+class Records:
+    """The cells of all records by suite, data, protocol, row and metric."""
+
+    def __init__(self, documents: Mapping[str, Document], source: str) -> None:
+        self.source = source
+        self.suites = {name: {one.data: one for one in tables(found)} for name, found in documents.items()}
+
+    def table(self, suite: str, data: str) -> Comparison:
+        """One dataset of a suite."""
+        if suite not in self.suites:
+            raise OutputError(f"{self.source}: {suite}: no such results{suggestion(suite, self.suites)}")
+        if data not in self.suites[suite]:
+            raise OutputError(
+                f"{self.source}: {suite}: {data}: no such data in it{suggestion(data, self.suites[suite])}"
+            )
+        return self.suites[suite][data]
+
+    def cell(self, suite: str, data: str, protocol: str, row: str, metric: str) -> Cell:
+        """One figure."""
+        cells = self.table(suite, data).cells
+        if (row, protocol, metric) not in cells:
+            known = {method for method, under, _ in cells if under == protocol} or {under for _, under, _ in cells}
+            raise OutputError(
+                f"{self.source}: {suite}: {data} {protocol} {row}: no such figure{suggestion(row, sorted(known))}"
+            )
+        return cells[row, protocol, metric]
+
+
+def with_figures(text: str, documents: Mapping[str, Document], source: str) -> str:
+    """The text with every figure, every verdict and every small table as the records have them.
+
+    Args:
+        text: of a page.
+        documents: records by suite.
+        source: names the page in errors.
+
+    Raises:
+        OutputError: a reference that names nothing, or stands behind nothing that could be written anew.
+    """
+    known = Records(documents, source)
+
+    def figure(found: re.Match[str]) -> str:
+        first = found["figure"].split(" / ")
+        metrics = [HR, NDCG] if len(first) == 2 else [HR if found["hr"] else NDCG]
+        place = found["suite"], found["data"], found["protocol"], found["row"]
+        now = [_as_written(known.cell(*place, metric).mean, like) for metric, like in zip(metrics, first, strict=True)]
+        return found[0].replace(found["figure"], " / ".join(now), 1)
+
+    def verdict(found: re.Match[str]) -> str:
+        metric = HR if found["hr"] else NDCG
+        place = found["suite"], found["data"], found["protocol"]
+        one, other = (known.cell(*place, found[name], metric) for name in ("row", "other"))
+        return _stands(one, other, f"{source}: {found[0]}") + found[0].removeprefix(found["words"])
+
+    def table(found: re.Match[str]) -> str:
+        return f"{found['head']}\n{_small_table(known, found)}\n{found['end']}"
+
+    def best(found: re.Match[str]) -> str:
+        lines = [
+            line
+            for data in found["words"].split()
+            for line in _best_rows(known.table(found["suite"], data), found["protocol"])
+        ]
+        return f"{found['head']}\n" + "\n".join(lines) + f"\n\n{found['end']}"
+
+    text = _BEST.sub(best, _TABLE.sub(table, text))
+    text = _VERDICT.sub(verdict, _FIGURE.sub(figure, text))
+    names = "|".join(map(re.escape, documents))
+    for stray in re.finditer(rf"[^\n]{{0,40}}<!-- (?:{names}): [^>]*-->", _VERDICT.sub("", _FIGURE.sub("", text))):
+        raise OutputError(
+            f"{source}: {stray[0]!r}: expected a figure such as .157 in front of it, or one of: "
+            f"{AHEAD}, {LEVEL}, {BEHIND}"
+        )
+    return text
+
+
+def _as_written(value: float, like: str) -> str:
+    """With as many digits as the page has, and with a nought in front where it has one."""
+    text = f"{value:.{len(like.partition('.')[2])}f}"
+    return text if like[0] != "." or value >= 1 else text.removeprefix("0")
+
+
+def _stands(one: Cell, other: Cell, where: str) -> str:
+    """How a row stands to another, by the marks of the record."""
+    for first, second, ahead in ((one, other, AHEAD), (other, one, BEHIND)):
+        if first.mark is Mark.BEST and second.mark in (Mark.LEVEL, Mark.WORSE):
+            return LEVEL if second.mark is Mark.LEVEL else ahead
+    raise OutputError(f"{where}: neither is the best of its column, and records compare with the best alone")
+
+
+def _figure(cell: Cell, digits: int) -> str:
+    text = _as_written(cell.mean, "." + "0" * digits)
+    level = SIGNS[Mark.LEVEL] if cell.mark is Mark.LEVEL else ""
+    return (f"**{text}**" if cell.mark is Mark.BEST else text) + level + NOT_ABOVE * bool(cell.not_above)
+
+
+def _small_table(known: Records, found: re.Match[str]) -> str:
+    words = found["words"].split()
+    digits = next((int(one.removeprefix("digits=")) for one in words if one.startswith("digits=")), 3)
+    shown = [known.table(found["suite"], one) for one in words if "=" not in one]
+    names = dict(line.rsplit(" = ", 1) for line in found["rows"].splitlines())
+    protocol = found["protocol"]
+    if not names:
+        every = (row for table in shown for row, under, _ in table.cells if under == protocol)
+        names = {row: f"`{row}`" for row in dict.fromkeys(every)}
+    rows = []
+    for row, name in names.items():
+        if not any((row, protocol, NDCG) in table.cells for table in shown):
+            known.cell(found["suite"], shown[0].data, protocol, row, NDCG)  # says which rows there are
+        rows.append([name, *(_pair(table, row, protocol, digits) for table in shown)])
+    seeds = max((table.seeds for table in shown), default=1)
+    told = [note for table in shown for note in _under(table, protocol)]
+    legend = (
+        f"HR@10 / NDCG@10, {'one seed' if seeds == 1 else f'means over up to {seeds} seeds'}, from `results/"
+        f"{found['suite']}.json`. **Bold**: the best row of the record; {SIGNS[Mark.LEVEL]}: cannot be told from it; "
+        f"{NOT_ABOVE}: cannot be told to be above the yardsticks."
+    )
+    return "\n".join([*table_lines(["", *(table.data for table in shown)], rows), "", legend, *told, ""])
+
+
+def _under(table: Comparison, protocol: str) -> list[str]:
+    cells = {key: cell for key, cell in table.cells.items() if key[1] == protocol}
+    outdated = [one.sentence for one in table.findings.get(protocol, ()) if one.probe == "outdated"]
+    return [f"{table.data}: {note}." for note in (*pooling(cells), *outdated)]
+
+
+def _pair(table: Comparison, row: str, protocol: str, digits: int) -> str:
+    cells = [table.cells.get((row, protocol, metric)) for metric in HEADLINE]
+    there = [_figure(cell, digits) for cell in cells if cell is not None]
+    return " / ".join(there) if there else table.missing(row, protocol)
+
+
+def _best_rows(table: Comparison, protocol: str) -> list[str]:
+    """By metric the best row, and all that cannot be told from it."""
+    parts = []
+    for metric in (NDCG, HR):
+        mine = [cell for (_, under, name), cell in table.cells.items() if (under, name) == (protocol, metric)]
+        best = [cell for cell in mine if cell.mark is Mark.BEST]
+        if not best:
+            parts.append(f"{metric}: rows were made at different times and are not compared")
+            continue
+        level = [_named(cell) for cell in mine if cell.mark is Mark.LEVEL]
+        rest = f"; cannot be told from it: {', '.join(level)}" if level else ", ahead of all others"
+        parts.append(f"{metric}: {_named(best[0])}{rest}")
+    return [f"- **{table.data}**, {'. '.join(parts)}."]
+
+
+def _named(cell: Cell) -> str:
+    return f"`{cell.label}` {_as_written(cell.mean, '.000')}"
