@@ -14,7 +14,7 @@ import pytest
 from ownview.base.errors import OutputError
 from ownview.cli.render import FIGURE_PAGES
 from ownview.studies.bench.anchors import Anchor, read_anchors, with_anchors
-from ownview.studies.bench.figures import with_figures
+from ownview.studies.bench.figures import Records, with_figures
 from ownview.studies.bench.loose_figures import loose_figures
 from ownview.studies.bench.results import read_all
 from tests.outcome import Outcome
@@ -43,7 +43,7 @@ def _document(places: dict[str, tuple[float, float, str]]) -> dict[str, Any]:
 
 
 def _written(text: str, places: dict[str, tuple[float, float, str]] | None = None) -> str:
-    return with_figures(text, {"mine": _document(places or PLACES)}, "page.md")
+    return with_figures(text, Records({"mine": _document(places or PLACES)}), "page.md")
 
 
 @pytest.mark.parametrize(
@@ -104,12 +104,16 @@ def test_figures_without_record_or_command_are_found() -> None:
     assert list(loose_figures(page)) == [(2, ".157"), (2, "0.1234"), (6, ".157"), (22, ".300")]
 
 
+@pytest.fixture(scope="module")
+def records() -> Records:
+    return Records(read_all(ROOT / "results"))
+
+
 @pytest.mark.parametrize("name", FIGURE_PAGES)
-def test_the_committed_pages_say_what_the_records_say(name: str) -> None:
+def test_the_committed_pages_say_what_the_records_say(name: str, records: Records) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
-    documents = read_all(ROOT / "results")
-    made = with_anchors(text, read_anchors(ROOT / "results" / "anchors.json"), documents, name)
-    assert with_figures(made, documents, name) == text, "run: ownview render-results"
+    made = with_anchors(text, read_anchors(ROOT / "results" / "anchors.json"), records, name)
+    assert with_figures(made, records, name) == text, "run: ownview render-results"
     assert list(loose_figures(text)) == []
 
 
@@ -139,10 +143,10 @@ def test_a_figure_changed_by_hand_is_noticed_and_one_without_a_record_refused(
 def test_printed_figures_stand_beside_ours_with_what_may_be_said() -> None:
     printed = Anchor("toys", "Theirs", "Venue 2026", {"HR@10": 0.31, "NDCG@10": 0.15}, "all", "as ours", "a log", "")
     text = "<!-- anchors:mine/honest toys\nours = Ours\n-->\n<!-- end of anchors -->"
-    made = with_anchors(text, [printed], {"mine": _document(PLACES)}, "page.md")
+    made = with_anchors(text, [printed], Records({"mine": _document(PLACES)}), "page.md")
     assert made.index("| **Ours** | .3000 | .1570 |") < made.index("| Theirs (Venue 2026) | .31 | .15 | all |")
     assert "HR@10 .0100 below the highest printed (Theirs .3100), NDCG@10 .0070 above" in made
-    assert with_anchors(made, [printed], {"mine": _document(PLACES)}, "page.md") == made
+    assert with_anchors(made, [printed], Records({"mine": _document(PLACES)}), "page.md") == made
 
 
 def test_a_file_of_printed_figures_that_is_none_is_refused(tmp_path: Path) -> None:

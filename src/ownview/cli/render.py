@@ -14,7 +14,7 @@ from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS
 from ownview.report.ledger_picture import here_against_honest, published_against_here
 from ownview.studies.bench.anchors import read_anchors, with_anchors
-from ownview.studies.bench.figures import with_figures
+from ownview.studies.bench.figures import Records, with_figures
 from ownview.studies.bench.loose_figures import require_no_loose_figures
 from ownview.studies.bench.page import page, with_tables
 from ownview.studies.bench.results import ANCHORS, LEDGER, UPLOADS, document_text, read_all
@@ -62,9 +62,10 @@ def command(
     for path in into or [Path("docs/published.md")]:
         made[path] = with_tables(_read(path), documents, str(path))
     anchors = read_anchors(results / ANCHORS) if (results / ANCHORS).is_file() else []
+    known = Records(documents)
     for path in figures or [Path(name) for name in FIGURE_PAGES if figures or Path(name).is_file()]:
-        text = with_anchors(made.get(path) or _read(path), anchors, documents, str(path))
-        made[path] = with_figures(text, documents, str(path))
+        text = with_anchors(made.get(path) or _read(path), anchors, known, str(path))
+        made[path] = with_figures(text, known, str(path))
         require_no_loose_figures(made[path], str(path))
     made |= {pictures / f"{name}.svg": picture(one) for name, one in PROTOCOLS.items()}
     if (results / LEDGER).is_file():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import Any
@@ -52,8 +53,9 @@ class Preset:
         return {"method": self.method, **times, "settings": settings, "federation": federation}
 
 
-def presets() -> list[Preset]:
-    """All of them, by method, name and data."""
+@cache
+def presets() -> tuple[Preset, ...]:
+    """All of them, by method, name and data; they lie in the package and are read once."""
     found = [
         _read(file, method.name, name.name)
         for method in _folders(resources.files(__package__))
@@ -61,7 +63,7 @@ def presets() -> list[Preset]:
         for file in name.iterdir()
         if file.name.endswith(".toml")
     ]
-    return sorted(found, key=lambda one: (one.method, one.name, one.data == DEFAULT, one.data))
+    return tuple(sorted(found, key=lambda one: (one.method, one.name, one.data == DEFAULT, one.data)))
 
 
 def presets_of(method: str, data: str) -> list[Preset]:

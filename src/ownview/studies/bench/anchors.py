@@ -19,8 +19,8 @@ from ownview.base.errors import OutputError
 from ownview.evaluation.comparison import Cell
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.table import table_lines
-from ownview.studies.bench.figures import Records
-from ownview.studies.bench.results import ANCHORS, Document
+from ownview.studies.bench.figures import Records, on_page
+from ownview.studies.bench.results import ANCHORS
 
 _FORMAT = 1
 _DIGITS = 4
@@ -73,21 +73,21 @@ def read_anchors(path: Path) -> list[Anchor]:
         raise OutputError(f"{path}: cannot be read as printed figures: {error!r}") from None
 
 
-def with_anchors(text: str, anchors: Sequence[Anchor], documents: Mapping[str, Document], source: str) -> str:
+def with_anchors(text: str, anchors: Sequence[Anchor], known: Records, source: str) -> str:
     """The text with printed figures beside ours where its markers ask for them."""
-    known = Records(documents, source)
 
     def block(found: re.Match[str]) -> str:
         printed = [one for one in anchors if one.data == found["data"]]
         if not printed:
-            raise OutputError(f"{source}: anchors of {found['data']}: {ANCHORS} has none")
+            raise OutputError(f"anchors of {found['data']}: {ANCHORS} has none")
         names = dict(line.rsplit(" = ", 1) for line in found["rows"].splitlines())
         place = found["suite"], found["data"], found["protocol"]
         ours = {name: {metric: known.cell(*place, row, metric) for metric in HEADLINE} for row, name in names.items()}
         lines = [*_table(printed, ours), "", *_said(printed, ours)]
         return f"{found['head']}\n" + "\n".join(lines) + f"\n\n{found['end']}"
 
-    return _BLOCK.sub(block, text)
+    with on_page(source):
+        return _BLOCK.sub(block, text)
 
 
 Ours = Mapping[str, Mapping[str, Cell]]

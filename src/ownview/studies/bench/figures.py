@@ -24,7 +24,8 @@ The best rows of a protocol on some data, and what cannot be told from them:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from ownview.base.errors import OutputError, suggestion
 from ownview.evaluation.comparison import NOT_ABOVE, SIGNS, Cell, Mark
@@ -55,45 +56,51 @@ _BEST = re.compile(
 
 
 class Records:
-    """The cells of all records by suite, data, protocol, row and metric."""
+    """The cells of all records by suite, data, protocol, row and metric; tables are made when one is asked for."""
 
-    def __init__(self, documents: Mapping[str, Document], source: str) -> None:
-        self.source = source
-        self.suites = {name: {one.data: one for one in tables(found)} for name, found in documents.items()}
+    def __init__(self, documents: Mapping[str, Document]) -> None:
+        self.documents = documents
+        self.made: dict[str, dict[str, Comparison]] = {}
 
     def table(self, suite: str, data: str) -> Comparison:
         """One dataset of a suite."""
-        if suite not in self.suites:
-            raise OutputError(f"{self.source}: {suite}: no such results{suggestion(suite, self.suites)}")
-        if data not in self.suites[suite]:
-            raise OutputError(
-                f"{self.source}: {suite}: {data}: no such data in it{suggestion(data, self.suites[suite])}"
-            )
-        return self.suites[suite][data]
+        if suite not in self.documents:
+            raise OutputError(f"{suite}: no such results{suggestion(suite, self.documents)}")
+        if suite not in self.made:
+            self.made[suite] = {one.data: one for one in tables(self.documents[suite])}
+        if data not in self.made[suite]:
+            raise OutputError(f"{suite}: {data}: no such data in it{suggestion(data, self.made[suite])}")
+        return self.made[suite][data]
 
     def cell(self, suite: str, data: str, protocol: str, row: str, metric: str) -> Cell:
         """One figure."""
         cells = self.table(suite, data).cells
         if (row, protocol, metric) not in cells:
             known = {method for method, under, _ in cells if under == protocol} or {under for _, under, _ in cells}
-            raise OutputError(
-                f"{self.source}: {suite}: {data} {protocol} {row}: no such figure{suggestion(row, sorted(known))}"
-            )
+            raise OutputError(f"{suite}: {data} {protocol} {row}: no such figure{suggestion(row, sorted(known))}")
         return cells[row, protocol, metric]
 
 
-def with_figures(text: str, documents: Mapping[str, Document], source: str) -> str:
+@contextmanager
+def on_page(source: str) -> Iterator[None]:
+    """Errors inside name the page."""
+    try:
+        yield
+    except OutputError as error:
+        raise OutputError(f"{source}: {error}") from None
+
+
+def with_figures(text: str, known: Records, source: str) -> str:
     """The text with every figure, every verdict and every small table as the records have them.
 
     Args:
         text: of a page.
-        documents: records by suite.
+        known: what is recorded.
         source: names the page in errors.
 
     Raises:
         OutputError: a reference that names nothing, or stands behind nothing that could be written anew.
     """
-    known = Records(documents, source)
 
     def figure(found: re.Match[str]) -> str:
         first = found["figure"].split(" / ")
@@ -106,7 +113,7 @@ def with_figures(text: str, documents: Mapping[str, Document], source: str) -> s
         metric = HR if found["hr"] else NDCG
         place = found["suite"], found["data"], found["protocol"]
         one, other = (known.cell(*place, found[name], metric) for name in ("row", "other"))
-        return _stands(one, other, f"{source}: {found[0]}") + found[0].removeprefix(found["words"])
+        return _stands(one, other, found[0]) + found[0].removeprefix(found["words"])
 
     def table(found: re.Match[str]) -> str:
         return f"{found['head']}\n{_small_table(known, found)}\n{found['end']}"
@@ -119,9 +126,10 @@ def with_figures(text: str, documents: Mapping[str, Document], source: str) -> s
         ]
         return f"{found['head']}\n" + "\n".join(lines) + f"\n\n{found['end']}"
 
-    text = _BEST.sub(best, _TABLE.sub(table, text))
-    text = _VERDICT.sub(verdict, _FIGURE.sub(figure, text))
-    names = "|".join(map(re.escape, documents))
+    with on_page(source):
+        text = _BEST.sub(best, _TABLE.sub(table, text))
+        text = _VERDICT.sub(verdict, _FIGURE.sub(figure, text))
+    names = "|".join(map(re.escape, known.documents))
     for stray in re.finditer(rf"[^\n]{{0,40}}<!-- (?:{names}): [^>]*-->", _VERDICT.sub("", _FIGURE.sub("", text))):
         raise OutputError(
             f"{source}: {stray[0]!r}: expected a figure such as .157 in front of it, or one of: "
