@@ -35,10 +35,13 @@ docs: .venv/.docs  ## the documentation site in site/; fails where a link leads 
 	$(BIN)/zensical build --strict --clean
 	! grep -rlE '<(script|link|img|iframe)[^>]* (src|href)="(https?:)?//' site --include=*.html  # the site asks nobody
 
-picture: demo  ## the README's picture: the report of what the demo made, as headless Chromium shows it
+picture: demo  ## the README's pictures: the report and the page of what the demo made, as headless Chromium shows it
 	$(BIN)/ownview report runs/demo-honest -o runs/report.html --title "Books: what readers take next" --force
 	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1000,1480 \
 		--screenshot=$(CURDIR)/docs/pictures/report.png file://$(CURDIR)/runs/report.html
+	$(BIN)/ownview page runs/demo-honest/fedease-honest-seed0 -o runs/page.html --force
+	$(CHROMIUM) --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1200,820 --virtual-time-budget=15000 \
+		--screenshot=$(CURDIR)/docs/pictures/page.png "file://$(CURDIR)/runs/page.html#picks=7,13,126"
 
 lint: .venv/.dev
 	$(BIN)/ruff check .

@@ -75,10 +75,11 @@ def test_the_readme_says_what_for_whom_and_how_to_start_on_its_first_screen() ->
     first = (ROOT / "README.md").read_text(encoding="utf-8").splitlines()[:30]
     text = "\n".join(first)
     assert "Python library" in text
-    for words in ("You have ratings", "You do research", "You have an idea", "make demo", "pip install"):
+    for words in ("You have a file", "ownview start", "You do research", "You have an idea", "pip install"):
         assert words in text
     titles = [line for line in (ROOT / "README.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")]
-    assert titles.index("## Words") < titles.index("## Use it") < titles.index("## How it is measured")
+    order = ("## For whom", "## What it reaches", "## Start without data", "## Use it", "## How it is measured")
+    assert [title for title in titles if title in order] == list(order), "research comes after what it is for"
 
 
 def test_every_row_of_the_page_on_security_names_a_test_that_is_there() -> None:

@@ -12,7 +12,7 @@ from rich.markup import escape
 from ownview.base.amounts import counted, readable
 from ownview.cli.figures import figures
 from ownview.cli.options import RUNS, Columns, Memory
-from ownview.cli.progress import clock_words, progress
+from ownview.cli.progress import clock_words
 from ownview.cli.reading import (
     DateOrder,
     Encoding,
@@ -161,8 +161,11 @@ def _audit(console: Console, steps: Steps) -> None:
     _step(console, 2, f"Audit the question ({_asked(steps)})")
     if steps.question.why:
         console.print(f"  {steps.question.why}", markup=False)
-    with progress("auditing, probes", STEPS) as advance:
-        findings = steps.audit(advance)
+    parts = [f"probe {number}" for number in range(1, STEPS + 1)]
+    with working("auditing", dict.fromkeys(parts, 1.0)) as work:
+        work.begin(parts[0])
+        ahead = iter(parts[1:])
+        findings = steps.audit(lambda name: work.begin(next(ahead)) if len(work.began) < STEPS else work.end())
     for finding in findings:
         if finding.fires:
             console.print(f"  [red]![/] {finding.probe}: {escape(finding.sentence)}")
