@@ -74,7 +74,7 @@ def measured(name: str, items: int) -> Pieces:
     for block in one.work.blocks(everybody):
         upload = one.work.do(one.work.samples(1, block), one.server.download(1, block))
         messages += [post.write_upload(upload.one(k), 1) for k in range(len(upload.clients))]
-    total = one.server.begin()
+    total = one.server.begin(1)
 
     def read() -> None:
         for data in messages:
@@ -85,7 +85,7 @@ def measured(name: str, items: int) -> Pieces:
     merge = least(lambda: lambda: total.merge(packed))
 
     def end() -> Callable[[], None]:
-        arrived = one.server.begin()
+        arrived = one.server.begin(1)
         arrived.merge(packed)
         return lambda: one.server.finish(1, arrived, everybody)
 

@@ -83,9 +83,9 @@ class _Quiet(Scene):
 @pytest.mark.parametrize(
     ("method", "privacy", "seeds"),
     [
-        ("fedmf", "central:epsilon=8,clip=0.1,rounds=1", 5),
-        ("fedmf", "distributed:epsilon=8,clip=0.1,rounds=1", 1),
-        ("fedease", "central:epsilon=8", 2),
+        ("fedmf", "central:epsilon=8,clip=0.1,rounds=1,noise=seeded", 5),
+        ("fedmf", "distributed:epsilon=8,clip=0.1,rounds=1,noise=seeded", 1),
+        ("fedease", "central:epsilon=8,noise=seeded", 2),
     ],
 )
 def test_budgets_are_kept_and_a_quarter_of_their_noise_is_found_out(method: str, privacy: str, seeds: int) -> None:

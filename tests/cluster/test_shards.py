@@ -49,7 +49,7 @@ def test_hosts_do_what_one_process_does_and_go_on_from_files(method: Federated, 
     """Two hosts, one of them new in every round with nothing but its file."""
     whole = federation(method, small_world())
     places, files = cut(whole.split.train.lengths, 2), [tmp_path / "0", tmp_path / "1"]
-    agreed = (method, whole.world, whole.options, whole.seed, whole.machine)
+    agreed = (method, whole.world, whole.options, whole.seed, whole.machine, whole.terms.noise)
     known = [
         shard_data(whole.split.train, whole.split.training_items(), whole.split.timeline, whole.split.data.users, here)
         for here in places
@@ -69,7 +69,7 @@ def test_hosts_do_what_one_process_does_and_go_on_from_files(method: Federated, 
             assert sorted(answer.senders.tolist()) == list(here)
             host.save("one", number, file)
             sums.append(part)
-        total = whole.server.begin()
+        total = whole.server.begin(1)
         total.merge(as_tensors(hosts[0].add(*sums), torch.device("cpu")))
         mean = {name: value.clone() for name, value in total.mean().items()}  # type: ignore[union-attr]
         before = dict(whole.server.shared)

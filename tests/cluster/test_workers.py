@@ -79,7 +79,9 @@ def test_one_process_one_worker_and_two_are_equal(
         _assert_same(one.pack(), alone.pack(), dtype)
 
 
-@pytest.mark.parametrize("privacy", ["laplace:0.1", "masked:clip=1,masks=skipped", "central:epsilon=8,clip=adaptive"])
+@pytest.mark.parametrize(
+    "privacy", ["laplace:0.1", "masked:clip=1,masks=skipped", "central:epsilon=8,clip=adaptive,noise=seeded"]
+)
 def test_noise_and_whole_numbers_are_the_same_wherever_clients_are(two: Workers, privacy: str) -> None:
     made = [_made(FedMF(embedding_size=4), team, torch.float64, privacy=privacy) for team in (None, two)]
     for number in (1, 2):

@@ -112,7 +112,7 @@ def test_two_servers_that_merge_end_as_one(method: Federated, options: dict[str,
     one.round(1)
     cohort = two.participants(1)
     two.clients.begin(two.server.download(1, cohort[:0]), cohort)
-    parts = [two.server.begin(), two.server.begin()]
+    parts = [two.server.begin(1), two.server.begin(1)]
     for client in cohort:
         here = client.reshape(1)
         upload = two.work.do(two.work.samples(1, here), two.server.download(1, here, for_training=True))

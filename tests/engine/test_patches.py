@@ -13,6 +13,7 @@ from ownview.federation.aggregation import SumPartial, require_declared
 from ownview.federation.messages import Upload
 from ownview.federation.transforms import Sending, transforms
 from ownview.federation.wire import Matrix, encode, matrix_size
+from ownview.privacy.entropy import NoiseKey
 from tests.engine.test_wire import decode
 
 ROWS, COLUMNS = torch.tensor([[4, 1, 0], [2, 0, 3]]), torch.tensor([[3, 0], [1, 2]])
@@ -87,7 +88,9 @@ def test_cells_outside_the_matrix_are_no_message() -> None:
 def test_noise_writes_a_patch_out() -> None:
     chosen = transforms("gaussian:clip=2,noise=1e-9")
     assert chosen is not None
-    noisy = chosen.on_client(_upload(PATCHES["cells"]).one(1), Sending(7, torch.ones(1), 5)).sums["x"]
+    noisy = chosen.on_client(
+        _upload(PATCHES["cells"]).one(1), Sending(7, torch.ones(1), 5, noise=NoiseKey.from_seed(7))
+    ).sums["x"]
     assert isinstance(noisy, Tensor)
     expected = _written_out(PATCHES["cells"])[1:]
     assert torch.allclose(noisy, 2 * expected / expected.norm(), atol=1e-6)

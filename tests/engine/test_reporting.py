@@ -38,6 +38,7 @@ from ownview.federation.messages import Upload
 from ownview.federation.round import Federation
 from ownview.federation.transforms import Noise, Sending, laplace, transforms
 from ownview.federation.wire import dense_size, message_size
+from ownview.privacy.entropy import NoiseKey
 from ownview.registry import METHODS
 from ownview.seam.training import Batch, Context
 from ownview.testing.worlds import federation, small_world
@@ -83,7 +84,7 @@ def test_a_symmetric_sum_is_made_of_one_half(size: int) -> None:
 def test_all_summands_of_a_client_are_clipped_together() -> None:
     chosen = transforms("gaussian:clip=2,noise=1e-9")
     assert chosen is not None
-    sending = Sending(7, torch.ones(1), 4)
+    sending = Sending(7, torch.ones(1), 4, noise=NoiseKey.from_seed(7))
     large = _summands(
         {"a": torch.tensor([[6.0, 0.0]]), "b": Product(torch.tensor([[[4.0]]]), torch.tensor([[[2.0]]]))}, 1
     )

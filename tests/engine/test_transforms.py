@@ -16,10 +16,13 @@ from ownview.base.errors import SettingError
 from ownview.base.randomness import derive
 from ownview.federation.messages import Upload
 from ownview.federation.transforms import Chain, Clip, Noise, Sending, Transform, gaussian, laplace, transforms
+from ownview.privacy.entropy import NoiseKey
 from tests.engine.uploads import upload_of
 
 LAPLACE, GAUSSIAN = "laplace:0.3", "gaussian:clip=0.2,noise=3"
 ITEMS = 60
+
+SEEDED = NoiseKey.from_seed(0)
 
 
 def _transform(text: str) -> Transform:
@@ -30,7 +33,7 @@ def _transform(text: str) -> Transform:
 
 def _sending(upload: Upload, key: int, num_items: int) -> Sending:
     """Where every client counts the same."""
-    return Sending(key, torch.ones_like(upload.samples), num_items)
+    return Sending(key, torch.ones_like(upload.samples), num_items, noise=SEEDED)
 
 
 def _nothing(clients: int, *shape: int, name: str = "items") -> Upload:
@@ -214,7 +217,9 @@ def test_what_is_clipped_is_what_the_server_adds_up() -> None:
 
 def test_noise_of_the_weighted_change_is_the_same_for_all_once_weighted() -> None:
     nothing = _nothing(3, 400, 5)
-    noise = Noise(0.7, gaussian, weighted=True).on_client(nothing, Sending(11, WEIGHTS, 400)).whole["items"]
-    same = Noise(0.7, gaussian).on_client(nothing, Sending(11, WEIGHTS, 400)).whole["items"]
+    noise = (
+        Noise(0.7, gaussian, weighted=True).on_client(nothing, Sending(11, WEIGHTS, 400, noise=SEEDED)).whole["items"]
+    )
+    same = Noise(0.7, gaussian).on_client(nothing, Sending(11, WEIGHTS, 400, noise=SEEDED)).whole["items"]
     assert torch.allclose(noise * WEIGHTS[:, None, None], same, rtol=1e-12)
     assert same.reshape(3, -1).std(1).tolist() == pytest.approx([0.7] * 3, rel=0.15)

@@ -16,10 +16,11 @@ from ownview import FedEASE, Federated, FederationOptions, FedIALS, FedMF, FedNe
 from ownview.base.errors import TrainingError
 from ownview.federation.aggregation import MeanPartial, SumPartial
 from ownview.federation.messages import Upload
-from ownview.federation.protected import BOUND, Protected
+from ownview.federation.protected import Protected
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
 from ownview.federation.transforms import Sending, Summing
+from ownview.federation.whole_steps import BOUND
 from ownview.seam.client import Patch, Product, Sent, Summand
 from ownview.seam.protection import Protection
 from ownview.testing.federated import alone_equals_vector, assert_close
@@ -80,11 +81,12 @@ def test_norms_of_what_is_not_written_out_are_those_of_what_is() -> None:
         assert torch.allclose(alone.norms(), value.flatten(1).norm(dim=1), rtol=1e-12)
 
 
-def _sums(noise: Protected, number: int, key: int = 5) -> dict[str, Tensor]:
+def _sums(noise: Protected, number: int) -> dict[str, Tensor]:
     """What is left of sums of zeros: a large table, a vector and a symmetric matrix."""
     like = torch.empty(0, dtype=torch.float64)
-    total = SumPartial({"t": Summand((200, 300), "t"), "s": Summand((300, 300), "s", symmetric=True)}, like)
-    noise.on_server(total, Summing(key, number))
+    declared = {"t": Summand((200, 300), "t"), "s": Summand((300, 300), "s", symmetric=True)}
+    total = SumPartial(declared, like, noise.counted(number, None))
+    noise.on_server(total, Summing(number))
     return total.sums
 
 
@@ -95,7 +97,7 @@ def test_noise_on_sums_has_the_standard_deviation_it_should() -> None:
     assert torch.equal(sums["s"], sums["s"].T)
     above = sums["s"][tuple(torch.triu_indices(300, 300, 1))]
     assert float(above.std()) == pytest.approx(wanted / math.sqrt(2), rel=0.02)
-    many = torch.cat([_sums(Protected(PLAN, frozenset({"s"})), 1, key)["s"].diagonal() for key in range(20)])
+    many = torch.cat([_sums(Protected(PLAN, frozenset({"s"})), 1)["s"].diagonal() for _ in range(20)])
     assert float(many.std()) == pytest.approx(wanted, rel=0.03)  # 6,000 numbers: 0.9 % is one standard error
 
 
@@ -108,7 +110,7 @@ def test_noise_of_devices_has_the_standard_deviation_it_should() -> None:
 
 
 def test_noise_of_two_rounds_differs() -> None:
-    first, second = (_sums(Protected(PLAN, frozenset({"s"})), number, number)["s"] for number in (1, 2))
+    first, second = (_sums(Protected(PLAN, frozenset({"s"})), number)["s"] for number in (1, 2))
     assert not torch.equal(first, second)
     one = _idle("central:epsilon=8,clip=0.2,rounds=3")
     moves = [_released(one, number) for number in (1, 2)]
@@ -122,7 +124,7 @@ def _idle(privacy: str) -> Federation:
 def _released(one: Federation, number: int) -> Tensor:
     """What the server releases of a round that nobody took part in."""
     before = one.server.shared["items"].clone()
-    one.server.finish(number, one.server.begin(), torch.zeros(0, dtype=torch.long))
+    one.server.finish(number, one.server.begin(number), torch.zeros(0, dtype=torch.long))
     return one.server.shared["items"] - before
 
 
@@ -163,7 +165,8 @@ def test_the_number_of_samples_stays_at_home_and_the_budget_ends() -> None:
 
 
 def _trained(method: Federated, privacy: str, engine: str) -> Mapping[str, Tensor]:
-    one = federation(method, small_world(num_users=9), options=FederationOptions(privacy=privacy), engine=engine)
+    options = FederationOptions(privacy=privacy).repeating()
+    one = federation(method, small_world(num_users=9), options=options, engine=engine)
     for number in range(1, 1 + (len(method.releases) or 2)):
         one.round(number)
     found = {name: value for name, value in one.server.pack().items() if value.is_floating_point()}

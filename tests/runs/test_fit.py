@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from tests.outcome import signalled
 from tests.shop import EACH, ITEMS, USERS, shop
 
 import ownview as ov
 from ownview.base.errors import OutputError, SettingError
 from ownview.data import Interactions
-from ownview.evaluation.protocol import NEXT_SITTING
+from ownview.engine.machine import Machine
+from ownview.evaluation.protocol import HONEST, NEXT_SITTING, on_everything
+from ownview.federation.options import FederationOptions
+from ownview.federation.round import Federation
 from ownview.registry import build
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment
@@ -145,3 +149,23 @@ def test_settings_are_told_by_folder_alone_once_the_run_is_gone(data: Interactio
     asked = fit_like(origin.folder.path)
     (tmp_path / "origin" / "result.json").unlink()
     assert run(asked, data=data).result["settings_from"] == {"run": str(tmp_path / "origin")}
+
+
+def test_a_private_model_that_is_fitted_makes_all_of_its_releases(data: Interactions, tmp_path: Path) -> None:
+    """It stopped after the first of two, and noisy popularity was called FedEASE: now the lists are the measured ones.
+
+    The same noise on the same data: a run that holds nothing out beside `fit`.
+    """
+    federation = {"privacy": "central:epsilon=50,noise=seeded"}
+    fitted = ov.fit(ov.FedEASE(), data, federation=federation)
+    assert fitted.result["rounds"] == fitted.result["chosen_round"] == 2
+    assert "over 2 rounds" in fitted.result["privacy"]["headline"]
+    assert bool(fitted.folder.read_tensors("model")[0]["shared.weights"].any())
+    split = on_everything(HONEST).prepare(data, 1)
+    other = Federation(
+        ov.FedEASE(), split, split.training_items(), FederationOptions.of(federation), 0, Machine(torch.device("cpu"))
+    )
+    for number in (1, 2):
+        other.round(number)
+    weights = fitted.folder.read_tensors("model")[0]["shared.weights"]
+    assert torch.equal(weights, other.server.shared["weights"])

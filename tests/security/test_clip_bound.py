@@ -21,8 +21,9 @@ from ownview.federation import wire
 from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.processes import ProcessFederation
-from ownview.federation.protected import BOUND, Protected
+from ownview.federation.protected import Protected
 from ownview.federation.transforms import Sending, Transform, transforms
+from ownview.federation.whole_steps import BOUND
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.protection import CENTRAL, LOCAL, Protection
 from ownview.testing.worlds import federation, small_world

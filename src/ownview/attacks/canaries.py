@@ -27,6 +27,7 @@ from ownview.federation.messages import Upload
 from ownview.federation.options import participants, participation
 from ownview.federation.round import Federation
 from ownview.federation.terms import Terms
+from ownview.privacy.entropy import NoiseKey
 from ownview.seam.client import Reporting
 
 UPLOAD, SUM = "one upload", "the sum"
@@ -81,7 +82,9 @@ def audit(scene: Scene, settings: AuditSettings, seed: int) -> LowerBound | Inap
     inside: list[Tensor] = []
     outside: list[Tensor] = []
     for release in range(1 if settings.sees == UPLOAD else settings.releases):
-        terms = replace(federation.terms, seed=derive(seed, "canary audit", release))
+        terms = replace(
+            federation.terms, seed=derive(seed, "canary audit", release), noise=_unlike(federation.terms, seed, release)
+        )
         canaries = Canaries(terms, space, example, _length(terms, space, example), most)
         scored = canaries.uploads if settings.sees == UPLOAD else canaries.sums
         ins, outs = scored(settings.rounds)
@@ -221,6 +224,11 @@ def _example(federation: Federation) -> Upload | None:
     return None
 
 
+def _unlike(terms: Terms, seed: int, release: int) -> NoiseKey:
+    """A key for every release: secret noise is never drawn twice from one."""
+    return NoiseKey.from_seed(derive(seed, "canary noise", release)) if terms.noise.seeded else NoiseKey.fresh()
+
+
 def _length(terms: Terms, space: Space, example: Upload) -> float:
     """As long as the mechanism lets through: any length where it clips, else that of what a client really sends."""
     usual = float(example.norms()[0]) or 1.0
@@ -271,7 +279,7 @@ class Canaries:
         scores = torch.zeros(self.space.size, dtype=torch.float64)
         for number in range(1, rounds + 1):
             server = _Releasing(self.terms, torch.zeros(0))
-            cohort, total = self.cohort(number), server.begin()
+            cohort, total = self.cohort(number), server.begin(number)
             for client in self._heard(cohort, number):
                 total.add(self.sent(client, number))
             server.finish(number, total, cohort)

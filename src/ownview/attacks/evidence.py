@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from ownview.federation.messages import Download, Upload
-from ownview.federation.protected import BOUND
 from ownview.federation.terms import Terms
+from ownview.federation.whole_steps import BOUND
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.roles import PERSONAL, REPORTED
 

@@ -30,6 +30,7 @@ from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation, RoundReport
 from ownview.federation.shard import Inbox
 from ownview.federation.work import Work
+from ownview.privacy.entropy import NoiseKey
 from ownview.seam.method import Federated
 
 _LIVES = 3
@@ -69,15 +70,23 @@ class ClusterFederation(Federation):
         options: as in `Federation`.
         seed: as in `Federation`.
         machine: with workers; its memory is shared among them.
+        noise: as in `Federation`.
     """
 
     def __init__(
-        self, method: Federated, split: Split, excluded: Ragged, options: FederationOptions, seed: int, machine: Machine
+        self,
+        method: Federated,
+        split: Split,
+        excluded: Ragged,
+        options: FederationOptions,
+        seed: int,
+        machine: Machine,
+        noise: NoiseKey | None = None,
     ) -> None:
         asked = machine.workers
         if asked is None:
             raise TypeError("a machine without workers needs no cluster")
-        super().__init__(method, split, excluded, options, seed, machine)
+        super().__init__(method, split, excluded, options, seed, machine, noise)
         if self.terms.mixed:
             raise SettingError(
                 f"--workers: the server of {method.name} holds the latest table of every single client, so that there "
@@ -108,7 +117,7 @@ class ClusterFederation(Federation):
         lists = {id(one): one for one in (self.split.train, self.excluded, self.split.timeline.items)}
         first = sum(one.values.nbytes + one.offsets.nbytes for one in lists.values())
         values = sum(value.nbytes for value in self.server.shared.values())
-        sums = sum(value.nbytes for value in self.server.begin().pack().values())
+        sums = sum(value.nbytes for value in self.server.begin(1).pack().values())
         return first + 4 * (asked.count or 8) * (values + sums)
 
     # --- a round ---
@@ -226,7 +235,7 @@ class ClusterFederation(Federation):
         self.lives[worker] = self.pool.lives[worker]
         split, alone = self.split, replace(self.machine, workers=None, memory=self.machine.memory // self.count)
         data = shard_data(split.train, self.excluded, split.timeline, split.data.users, self.places[worker])
-        agreed: Agreed = (self.method, self.world, self.options, self.seed, alone)
+        agreed: Agreed = (self.method, self.world, self.options, self.seed, alone, self.terms.noise)
         saved = self.pool.get(self.pool.ask(worker, "begin", self.key, agreed, data, self.files[worker]))
         for step in (one for one in self.log if one.number > saved):
             self.pool.get(self._done(worker, step))

@@ -24,11 +24,12 @@ from ownview.federation.shard import Inbox, Shard
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
 from ownview.federation.traffic import Traffic
+from ownview.privacy.entropy import NoiseKey
 from ownview.seam.method import Federated
 from ownview.seam.roles import REPORTED
 from ownview.seam.training import Params, World
 
-Agreed = tuple[Federated, World, FederationOptions, int, Machine]
+Agreed = tuple[Federated, World, FederationOptions, int, Machine, NoiseKey]
 """What `Terms.of` makes terms of: every worker makes its own."""
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -102,10 +103,10 @@ class Host:
 
     def begin(self, key: str, agreed: Agreed, data: OwnData, file: Path) -> int:
         """Set a shard up, with what is in its file; returns the step that is from, 0 where there is none."""
-        method, world, options, seed, machine = agreed
+        method, world, options, seed, machine, noise = agreed
         if machine.device.type == "cuda":
             machine = replace(machine, device=torch.device("cuda"))  # the one that this worker sees
-        terms = Terms.of(method, world, options, seed, machine)
+        terms = Terms.of(method, world, options, seed, machine, noise)
         device = machine.device
         timelines = Timelines(data.timeline.to(device), world.num_items, machine.dtype)
         work = terms.work(data.identities, data.train.to(device), timelines, data.excluded.to(device), data.users)
@@ -124,7 +125,7 @@ class Host:
         values, cohort = as_tensors(shared, device), torch.from_numpy(np.array(order.clients)).to(device)
         first = Download(order.round, values)
         register = _Register(tuple(name for name, one in terms.client.params.items() if one.role is REPORTED))
-        inbox = Inbox(partial_sums(terms, values), Traffic(terms.post, first), register.take)
+        inbox = Inbox(partial_sums(terms, values, order.round), Traffic(terms.post, first), register.take)
         loss = shard.round(first, cohort, _Sent(first, order, cohort), inbox, Clock())
         nobody = torch.zeros(0, dtype=torch.long)
         senders, samples = (_end_to_end(some, nobody) for some in (register.senders, register.samples))

@@ -249,6 +249,11 @@ def require_sums(terms: Terms) -> None:
             f"federation setting privacy={terms.options.privacy!r}: only a simulation can leave masks out; expected no "
             "masks=skipped"
         )
+    if terms.world.protection is not None and terms.world.protection.seeded:
+        raise SettingError(
+            f"federation setting privacy={terms.options.privacy!r}: only a simulation can draw noise from a seed, "
+            "which everybody here knows; expected no noise=seeded"
+        )
     if terms.options.receiving < 1:
         raise SettingError(
             f"federation setting receiving={terms.options.receiving}: every device that takes part receives; "

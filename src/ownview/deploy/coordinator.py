@@ -20,7 +20,7 @@ from ownview.deploy.asking import Asked, Asking
 from ownview.deploy.conduct import Conduct
 from ownview.deploy.envelope import Envelope, Kind, line_of
 from ownview.deploy.generations import Generation, Generations
-from ownview.deploy.home import own_secret
+from ownview.deploy.home import own_key
 from ownview.deploy.masks import MaskedRound, Steps
 from ownview.deploy.measuring import USERS, means
 from ownview.deploy.participants import CountedRound, ParticipantLog
@@ -83,8 +83,8 @@ class Coordinator:
         for name in ("agreement", "register.json", "participants.jsonl"):
             drop_unfinished(folder / name)
         self._require_same()
-        self.secret = own_secret(folder / "secret")
-        self.server = AggregationServer(self.terms, self.secret)
+        self.noise = own_key(folder / "secret")
+        self.server = AggregationServer(self.terms, self.noise)
         self.register = Register(folder / "register.json", agreement.clients, self.conduct.users_per_place)
         self.generations = Generations(folder)
         self.standing = _Standing()
@@ -260,7 +260,7 @@ class Coordinator:
             return self._envelope(kind, number, place, {"clients": mine, "attempt": attempt}, *parts).pack()
 
         steps = Steps(*agreed, self.register.by_place, message, self._leave_alone)
-        return MaskedRound(Exchange(masked, number, self.secret), steps)
+        return MaskedRound(Exchange(masked, number, self.noise.number("ring")), steps)
 
     def _combined(
         self, number: int, found: Asked[tuple[list[Arrival], list[str]]], masks: MaskedRound | None
@@ -275,7 +275,7 @@ class Coordinator:
         while arrived:
             try:
                 uploads = [one for mine in arrived.values() for one in mine]
-                total = self._added_up(uploads, masks)
+                total = self._added_up(number, uploads, masks)
                 clients = sorted(one.identity for one in uploads)
                 self.server.finish(number, total, torch.tensor(clients, dtype=torch.long))
             except (TrainingError, RuntimeError, ValueError, ArithmeticError) as error:
@@ -291,9 +291,9 @@ class Coordinator:
                 return arrived
         return ()
 
-    def _added_up(self, arrived: Sequence[Arrival], masks: MaskedRound | None) -> MeanPartial | SumPartial:
+    def _added_up(self, number: int, arrived: Sequence[Arrival], masks: MaskedRound | None) -> MeanPartial | SumPartial:
         """The sums of what came."""
-        total = self.server.begin()
+        total = self.server.begin(number)
         for upload in in_order(self.terms.post, arrived):
             total.add(upload)
             self.server.take(upload)
@@ -377,7 +377,7 @@ class Coordinator:
 
     def _load(self, state: Generation | None) -> None:
         """The server's values after the last counted round; before the first, the initial ones."""
-        self.server = AggregationServer(self.terms, self.secret)
+        self.server = AggregationServer(self.terms, self.noise)
         if state is not None:
             self.server.unpack(state.values)
 

@@ -18,7 +18,6 @@ state/process        the number of the process at work, while there is one
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -30,6 +29,7 @@ from ownview.base.files import append_line, drop_unfinished, make_folder, write_
 from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.floor import Floor, read_floor, write_floor
+from ownview.privacy.entropy import KEY, NoiseKey
 
 RATINGS, PLACE, FLOOR = "ratings.csv", "place.toml", "floor.toml"
 SENT, RELEASES, SHOWN = "sent.jsonl", "releases.jsonl", "shown"
@@ -142,9 +142,9 @@ class Home:
         """Remember what was received."""
         write_bytes(self.state / "newest", newest.round.to_bytes(4, "little") + newest.download, private=True)
 
-    def secret(self) -> int:
-        """That noise of this place is drawn from."""
-        return own_secret(self.state / "secret")
+    def noise(self) -> NoiseKey:
+        """What noise of this place is drawn from."""
+        return own_key(self.state / "secret")
 
     def note_sent(self, line: dict[str, Any]) -> None:
         """Write down that a message leaves, before it does."""
@@ -170,9 +170,14 @@ def end_last_line(file: Path) -> None:
         append_line(file, "", private=True)
 
 
-def own_secret(file: Path) -> int:
-    """A number of 256 bits that nobody else knows; made when it is first asked for."""
+def own_key(file: Path) -> NoiseKey:
+    """A key that nobody else knows; made when it is first asked for."""
     if not file.is_file():
         drop_unfinished(file)
-        write_secret(file, secrets.token_bytes(32))
-    return int.from_bytes(file.read_bytes(), "little")
+        write_secret(file, NoiseKey.fresh().key)
+    found = file.read_bytes()
+    if len(found) != KEY:
+        raise DataError(
+            f"{file}: is damaged: {len(found)} bytes; expected {KEY}: put a copy back, or remove it to draw a new one"
+        )
+    return NoiseKey(found)

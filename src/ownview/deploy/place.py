@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import MessageError, OwnviewError
-from ownview.base.randomness import derive
 from ownview.base.rights import narrow
 from ownview.data.readers import read
 from ownview.deploy.agreement import Agreement
@@ -209,7 +208,7 @@ class Place:
             if len(asked.parts) != 1 + len(chosen):
                 raise MessageError(f"{len(asked.parts)} parts for {len(chosen)} users; expected a download and shares")
             put_on = self.masks.put_on(dict(zip(self._identities(chosen), asked.parts[1:], strict=True)))
-        uploads = residents.round(asked.round, download, chosen, derive(self.home.secret(), mark), put_on)
+        uploads = residents.round(asked.round, download, chosen, self.home.noise().derived(mark), put_on)
         note = {"users": self._users(), "notes": self._told()}
         answer = Envelope(Kind.WORK, asked.round, asked.counted, note, uploads)
         about = {"of": digest, "heard": _heard(asked)}

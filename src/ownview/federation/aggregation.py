@@ -15,6 +15,7 @@ from torch import Tensor
 from ownview.base.errors import SettingError
 from ownview.base.zeros import unwritten_zeros
 from ownview.federation.messages import Upload, add_cells, wide
+from ownview.federation.whole_steps import WholeSteps
 from ownview.masking.fixed_point import MODULUS
 from ownview.seam.client import Patch, Product, Summand
 from ownview.seam.server import RowWeights
@@ -29,14 +30,24 @@ class Partial(ABC):
 
     `sums` are by name. Where clients send whole numbers modulo 2^32 those are added up in `words` [D], and `sums` are
     made of them when the round is over.
+
+    Where `steps` says how contributions become whole numbers, those are what is added up, in float64, until the server
+    has added noise and made numbers of them again.
     """
 
     sums: Params
+    value_type: torch.dtype
     words: Tensor | None = None
+    steps: WholeSteps | None = None
 
-    @abstractmethod
     def add(self, upload: Upload) -> None:
         """Take the uploads of some clients."""
+        for part in (upload,) if self.steps is None else self.steps.parts(upload):
+            self._add(part)
+
+    @abstractmethod
+    def _add(self, upload: Upload) -> None:
+        """Take them as they are."""
 
     @abstractmethod
     def pack(self) -> dict[str, Tensor]:
@@ -78,6 +89,7 @@ class MeanPartial(Partial):
         weigh: gives the rows of `tables` weights of their own, which take the place of the clients'.
         tables: names of what is averaged and has rows.
         divisor: what sums are divided by in place of the clients' weights; None for those.
+        steps: how contributions become whole; None where they are added up as they arrive.
     """
 
     def __init__(
@@ -90,11 +102,12 @@ class MeanPartial(Partial):
         weigh: RowWeights | None = None,
         tables: frozenset[str] = frozenset(),
         divisor: float | None = None,
+        steps: WholeSteps | None = None,
     ) -> None:
-        self.divisor = divisor
+        self.divisor, self.steps, self.value_type = divisor, steps, like.dtype
         self.shared, self.weighting, self.personal, self.by_row, self.weigh = shared, weighting, personal, by_row, weigh
         self.own_weights = tables if weigh is not None else frozenset()
-        self.sums = {name: torch.zeros_like(value) for name, value in shared.items()}
+        self.sums = {name: torch.zeros_like(value, dtype=_summed_in(steps, value)) for name, value in shared.items()}
         self.weight = like.new_zeros((), dtype=torch.float64)
         self.row_weights: Params = {
             name: like.new_zeros(len(shared[name]), dtype=value_type)
@@ -102,7 +115,7 @@ class MeanPartial(Partial):
             for name in names
         }
 
-    def add(self, upload: Upload) -> None:
+    def _add(self, upload: Upload) -> None:
         """Take the changes of some clients."""
         weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
         self.weight += weights.sum(dtype=torch.float64)
@@ -165,16 +178,17 @@ class SumPartial(Partial):
     Args:
         declared: by name.
         like: a tensor of the device and type to add up in.
+        steps: how contributions become whole; None where they are added up as they arrive.
     """
 
-    def __init__(self, declared: Mapping[str, Summand], like: Tensor) -> None:
-        self.declared = declared
+    def __init__(self, declared: Mapping[str, Summand], like: Tensor, steps: WholeSteps | None = None) -> None:
+        self.declared, self.steps, self.value_type = declared, steps, like.dtype
         self.clients = torch.zeros((), dtype=torch.long, device=like.device)
         self.sums: Params = {
-            name: unwritten_zeros(one.shape, like.dtype, like.device) for name, one in declared.items()
+            name: unwritten_zeros(one.shape, _summed_in(steps, like), like.device) for name, one in declared.items()
         }
 
-    def add(self, upload: Upload) -> None:
+    def _add(self, upload: Upload) -> None:
         """Take the summands of some clients."""
         self.clients += len(upload.clients)
         if upload.words is not None:
@@ -192,6 +206,11 @@ class SumPartial(Partial):
         """Sums by name, and how many clients they are of."""
         sums = {f"sum.{name}": value for name, value in self.sums.items()}
         return sums | self._packed_words() | {"clients": self.clients}
+
+
+def _summed_in(steps: WholeSteps | None, like: Tensor) -> torch.dtype:
+    """Whole numbers are added up in float64, which is exact up to 2^53."""
+    return like.dtype if steps is None else torch.float64
 
 
 def require_declared(upload: Upload, declared: Mapping[str, Summand]) -> None:

@@ -19,12 +19,14 @@ from ownview.base.errors import SettingError
 from ownview.base.randomness import bits, derive, unit
 from ownview.federation.aggregation import Partial
 from ownview.federation.messages import Upload
-from ownview.federation.protected import BOUND, bounded, no_sums, require_planned
-from ownview.federation.transforms import Sending, Summing, Transform, drawn, gaussian
+from ownview.federation.protected import bounded, no_sums, require_planned
+from ownview.federation.transforms import Sending, Summing, Transform
+from ownview.federation.whole_steps import BOUND
 from ownview.federation.words import Layout
 from ownview.masking.cohort import COLLUDING, MOST, Cohort, cohort
 from ownview.masking.fixed_point import MODULUS, FixedPoint
 from ownview.masking.primitives import require_package
+from ownview.privacy.exact_gaussian import rounded_gaussian
 from ownview.privacy.masks import Masks
 from ownview.privacy.rounded_noise import LEAST_STEPS, delta_of_rounding
 from ownview.seam.client import Client
@@ -90,18 +92,30 @@ class Masked(Transform):
             length = self._length_of_count(sending.number, float(bound))
             upload = replace(upload, whole={**upload.whole, BOUND: upload.whole[BOUND] * length})
         flat = self.layout.flat(upload)
-        places = torch.arange(flat.shape[1], device=flat.device)
-        chance = unit(bits(derive(sending.key, "rounding"), upload.clients[:, None], places))
-        steps = coding.steps(flat, chance)
-        if self.plan is not None:
-            spread = self._noise(sending.number, float(bound)) * coding.scale
-            noise = drawn(flat, derive(sending.key, "share of the noise"), upload.clients, gaussian, spread)
-            steps += noise.round().long()
+        if self.plan is None:
+            places = torch.arange(flat.shape[1], device=flat.device)
+            steps = coding.steps(flat, unit(bits(derive(sending.key, "rounding"), upload.clients[:, None], places)))
+        else:
+            share = self._noise(sending.number, float(bound)) * coding.scale
+            steps = self._hidden(flat, coding, round(math.log2(share)), sending, upload.clients)
         nothing = upload.items[:, :0]
         return Upload(
             upload.clients, torch.zeros_like(upload.samples), nothing, nothing.bool(), shapes=upload.shapes,
             words=steps % MODULUS,
         )  # fmt: skip
+
+    def _hidden(self, flat: Tensor, coding: FixedPoint, exponent: int, sending: Sending, clients: Tensor) -> Tensor:
+        """[B, D] whole numbers with noise of 2^exponent steps; chances of rounding are as secret as the noise."""
+        size, content = flat.shape[1], flat.cpu().numpy()
+        streams = [
+            sending.noise.stream("share", sending.number, one, content=mine)
+            for one, mine in zip(clients.tolist(), content, strict=True)
+        ]
+        chances = [torch.from_numpy(stream.units(size)) for stream in streams]
+        noise = [torch.from_numpy(rounded_gaussian(stream, size, exponent)) for stream in streams]
+        if not streams:
+            return flat.long()
+        return coding.steps(flat, torch.stack(chances).to(flat.device)) + torch.stack(noise).to(flat.device)
 
     def on_server(self, partial: Partial, summing: Summing) -> None:
         """The sums by name, from the sum of all whole numbers."""
@@ -131,8 +145,8 @@ class Masked(Transform):
         if self.plan is None:
             return FixedPoint.fitting(clip, self.clients)
         require_planned(self.plan, number)
-        together = self._noise(number, clip) * math.sqrt(self.clients)
-        return FixedPoint.fitting(clip * self._longer, self.clients, together)
+        share = self._noise(number, clip)
+        return FixedPoint.fitting(clip * self._longer, self.clients, share * math.sqrt(self.clients), unit=share)
 
     @property
     def _longer(self) -> float:
@@ -153,7 +167,7 @@ class Masked(Transform):
         if self.plan is None:
             return 0.0
         each = [self._noise(k, self.clip) * self.coding(k, None).scale for k in range(1, self.plan.rounds + 1)]
-        return min(each) / (2 if self.plan.adaptive else 1)  # a scale is a power of 2, and may be just below
+        return min(each) / (2 if self.plan.adaptive else 1)  # each is a power of 2, and may be just below one
 
     def sentence(self) -> str:
         """What the server sees, for people."""
@@ -177,7 +191,7 @@ class Masked(Transform):
         }
         if self.plan is not None:
             told["noise_of_a_device"] = {
-                "distribution": "Gaussian, rounded to whole steps",
+                "distribution": "Gaussian, rounded to whole steps, drawn exactly",
                 "steps_at_least": self.least_steps,
                 "variance": "sigma^2 / threshold",
                 "delta_of_rounding": delta_of_rounding(

@@ -51,8 +51,8 @@ class FederationOptions(Settings):
     privacy: str = setting(
         "none",
         "none; a budget that is accounted for: central:epsilon=E, distributed:epsilon=E or local:epsilon=E, with "
-        "delta=D, clip=C or clip=adaptive; masks without noise: masked:clip=C; or noise without an epsilon: "
-        "laplace:SCALE, gaussian:clip=C,noise=Z",
+        "delta=D, clip=C or clip=adaptive (noise=seeded: the same in every run, and not private); masks without noise: "
+        "masked:clip=C; or noise without an epsilon, from the seed: laplace:SCALE, gaussian:clip=C,noise=Z",
     )
 
     def __post_init__(self) -> None:
@@ -68,6 +68,11 @@ class FederationOptions(Settings):
         """With a budget for so many rounds, where there is a budget."""
         asked = budget(self.privacy)
         return self if asked is None else replace(self, privacy=str(asked.for_rounds(rounds)))
+
+    def repeating(self) -> FederationOptions:
+        """With noise from the seed, where there is a budget: the same again in every run, and not private."""
+        asked = budget(self.privacy)
+        return self if asked is None else replace(self, privacy=str(replace(asked, seeded=True)))
 
 
 @dataclass(frozen=True)

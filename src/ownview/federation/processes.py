@@ -164,7 +164,7 @@ class ProcessFederation:
             a client had nothing to say.
         """
         cohort = self.server.choose(number)
-        total, post, require = self.server.begin(), self.terms.post, self.server.bounds_of(number)
+        total, post, require = self.server.begin(number), self.terms.post, self.server.bounds_of(number)
         work = self.terms.client.work
         after = isinstance(work, Reporting) and work.receives_after
         downloads = [b"" if after else self._download(number, client, for_training=True) for client in cohort]

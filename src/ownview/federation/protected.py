@@ -6,18 +6,17 @@ numbers, and are masked: `federation.masked`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError, TrainingError
-from ownview.base.randomness import derive
-from ownview.federation.aggregation import MeanPartial, Partial, SumPartial
+from ownview.federation.aggregation import Partial
 from ownview.federation.bounds import noise_norm, numbers_of, over
 from ownview.federation.messages import Upload
-from ownview.federation.transforms import Clip, Sending, Summing, Transform, drawn, gaussian
+from ownview.federation.transforms import Clip, Sending, Summing, Transform
+from ownview.federation.whole_steps import BOUND, WholeSteps
 from ownview.seam.client import Client, Reporting
 from ownview.seam.initial import Constant
 from ownview.seam.protection import CENTRAL, Protection
@@ -25,19 +24,19 @@ from ownview.seam.roles import received
 from ownview.seam.server import EACH, RowMean, Server, Sums
 from ownview.seam.training import Params
 
-BOUND = "privacy.clip"
-"""What clients receive as the bound C and answer with 1/2, or -1/2 where they are above it; adaptive clips only."""
-
 _ADAPTION = 0.2
 """C moves by exp(-_ADAPTION (share of clients within C - 1/2)) a round (Andrew et al., NeurIPS 2021)."""
 
 
 @dataclass(frozen=True)
 class Protected(Transform):
-    """Clients bound what they add to sums by C; noise of z C is added once to every sum.
+    """Clients bound what they add to sums by C; noise of z C is added once to every sum, in whole steps.
 
     Symmetric matrices have noise of z C on the diagonal and z C / sqrt 2 off it, the same above and below: of the
     numbers that there are, off the diagonal every one counts twice in the norm.
+
+    Where who adds up adds the noise, that is where contributions become whole steps, and where their norms are bounded:
+    a client's word is not taken for it.
 
     Args:
         plan: who adds how much noise.
@@ -70,12 +69,20 @@ class Protected(Transform):
         if not self.writes_out:
             return upload
         upload = upload.spread(sending.num_items)
-        scales = self._scales((*upload.whole, *upload.sums), number, float(bound))
-        whole, sums = (
-            {name: self._noisy(one, name, scales[name], sending.key, upload.clients) for name, one in part.items()}
-            for part in (upload.whole, upload.written_out())
-        )
-        return replace(upload, whole=whole, sums=sums)
+        sums = upload.written_out()
+        steps = WholeSteps.of(self.plan, number, float(bound), self.symmetric)
+        made, clients = steps.whole(replace(upload, sums=sums)), upload.clients.tolist()
+
+        def noisy(name: str, value: Tensor) -> Tensor:
+            each = [
+                steps.noisy(name, mine.contiguous(), sending.noise, "upload", number, client)
+                for mine, client in zip(value, clients, strict=True)
+            ]
+            return torch.stack(each) if each else value
+
+        whole = {name: noisy(name, value).to(upload.whole[name].dtype) for name, value in made.whole.items()}
+        added = {name: noisy(name, value).to(sums[name].dtype) for name, value in made.written_out().items()}
+        return replace(upload, whole=whole, sums=added)
 
     def excess(self, upload: Upload, sending: Sending) -> Tensor:
         """[B] norms as they arrive over C, with noise over both; of |what is said of C| over 1/2, if that is more."""
@@ -93,24 +100,20 @@ class Protected(Transform):
         return torch.maximum(found, over(said, inside, torch.ones_like(sending.weights)))
 
     def on_server(self, partial: Partial, summing: Summing) -> None:
-        """The sum with noise, where who adds up adds it."""
+        """The sum with noise, where who adds up adds it: of whole steps before, of numbers from then on."""
         number = require_planned(self.plan, summing.number)
-        if self.writes_out or not isinstance(partial, MeanPartial | SumPartial):
+        if partial.steps is None:
             return
-        bound = self.plan.clip if summing.bound is None else float(summing.bound)
-        scales, nobody = self._scales(partial.sums, number, bound), torch.zeros(1, dtype=torch.long)
         for name, total in partial.sums.items():
-            total.copy_(self._noisy(total[None], name, scales[name], summing.key, nobody.to(total.device))[0])
+            found = partial.steps.noisy(name, total, summing.noise, "sum", number)
+            partial.sums[name] = found.to(partial.value_type)
 
-    def _scales(self, names: Iterable[str], number: int, bound: float) -> dict[str, float]:
-        """Standard deviation of the noise, by name."""
-        of_changes = self.plan.of_changes(number) * bound
-        return {name: self.plan.of_quantile(number) if name == BOUND else of_changes for name in names}
-
-    def _noisy(self, value: Tensor, name: str, scale: float, key: int, clients: Tensor) -> Tensor:
-        noise = drawn(value, derive(key, name), clients, gaussian, scale)
-        # Noise that is symmetric hides nothing of what is not: halves that differ are averaged.
-        return (value + value.mT) / 2 + _mirrored(noise) if name in self.symmetric else value + noise
+    def counted(self, number: int, bound: Tensor | None) -> WholeSteps | None:
+        """How contributions to the sums of a round become whole; None where they are as they arrive."""
+        if self.writes_out:
+            return None
+        clip = self.plan.clip if bound is None else float(bound)
+        return WholeSteps.of(self.plan, require_planned(self.plan, number), clip, self.symmetric)
 
 
 def no_sums(client: Client, server: Server) -> str | None:
@@ -144,12 +147,6 @@ def require_planned(plan: Protection, number: int) -> int:
     if number > plan.rounds:
         raise TrainingError(f"round {number}: the budget is for {plan.rounds} rounds, and they are over")
     return number
-
-
-def _mirrored(noise: Tensor) -> Tensor:
-    """[B, k, k] noise above the diagonal over sqrt 2, and the same below it."""
-    above = noise.triu(1) / 2**0.5
-    return above + above.mT + torch.diag_embed(noise.diagonal(dim1=-2, dim2=-1))
 
 
 def with_bound(client: Client, plan: Protection | None) -> Client:

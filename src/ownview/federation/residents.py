@@ -12,10 +12,11 @@ from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline
 from ownview.federation.messages import Download, Upload
-from ownview.federation.protected import BOUND
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
+from ownview.federation.whole_steps import BOUND
+from ownview.privacy.entropy import NoiseKey
 from ownview.seam.client import Reporting
 from ownview.seam.training import Params
 
@@ -58,7 +59,7 @@ class Residents:
         number: int,
         message: bytes,
         here: Tensor,
-        secret: int | None = None,
+        noise: NoiseKey | None = None,
         put_on: Callable[[Upload], Upload] | None = None,
     ) -> list[bytes]:
         """Open the download of a round, work, keep what is one's own, and close with uploads.
@@ -67,7 +68,7 @@ class Residents:
             number: of the round.
             message: from the server; empty for methods whose clients receive after the round.
             here: [B] positions of the clients that take part, ascending.
-            secret: that noise is drawn from; None for the seed, as a simulation does.
+            noise: what noise is drawn from; None for the terms' own, as in a simulation.
             put_on: puts masks on one client's upload; None where none are.
 
         Returns:
@@ -80,7 +81,7 @@ class Residents:
         for block in self.work.blocks(here[self.data.train.lengths[here] > 0]):
             upload = self.work.do(self.work.samples(number, block), download)
             for k, identity in enumerate(upload.clients.tolist()):
-                leaving = self.terms.sent(upload.one(k), number, download.values.get(BOUND), secret)
+                leaving = self.terms.sent(upload.one(k), number, download.values.get(BOUND), noise)
                 masked = leaving if put_on is None else put_on(leaving)
                 sent[identity] = self.terms.post.write_upload(masked, number)
         self.work.loss(number)

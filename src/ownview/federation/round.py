@@ -27,6 +27,7 @@ from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
 from ownview.federation.traffic import Traffic
 from ownview.federation.work import Work
+from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.planning import planned
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
@@ -72,15 +73,24 @@ class Federation:
         options: who takes part and how the server combines.
         seed: of the run.
         machine: device, precision, memory and engine.
+        noise: what noise under a budget is drawn from; None for a key of its own that nobody knows. It does not matter
+            where the budget says `noise=seeded`.
     """
 
     def __init__(
-        self, method: Federated, split: Split, excluded: Ragged, options: FederationOptions, seed: int, machine: Machine
+        self,
+        method: Federated,
+        split: Split,
+        excluded: Ragged,
+        options: FederationOptions,
+        seed: int,
+        machine: Machine,
+        noise: NoiseKey | None = None,
     ) -> None:
         self.method, self.split, self.options, self.seed, self.machine = method, split, options, seed, machine
         plan = planned(options, split.num_users, method.releases)
         self.world = World(split.num_users, split.num_items, split.order, plan)
-        self.terms = Terms.of(method, self.world, options, seed, machine)
+        self.terms = Terms.of(method, self.world, options, seed, machine, noise)
         self.client = self.terms.client
         self._require_memory()
         self.server = AggregationServer(self.terms)
@@ -117,7 +127,7 @@ class Federation:
         first = self.server.download(number, cohort[:0])
         masks = self._masks(number, cohort)
         put_on = None if masks is None else masks.put_on
-        inbox = Inbox(self.server.begin(), Traffic(self.terms.post, first), self.server.take, put_on)
+        inbox = Inbox(self.server.begin(number), Traffic(self.terms.post, first), self.server.take, put_on)
         loss = self._train(first, cohort, inbox, clock)
         if masks is not None:
             masks.take_off(inbox.total)

@@ -14,9 +14,12 @@ from ownview.base.randomness import bits, derive, unit
 from ownview.federation.aggregation import MeanPartial, SumPartial
 from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions, participants, participation
-from ownview.federation.protected import BOUND, next_bound, without_bound
+from ownview.federation.protected import next_bound, without_bound
 from ownview.federation.reporting import all_finite, not_finite, reporting
 from ownview.federation.terms import Terms
+from ownview.federation.transforms import Summing
+from ownview.federation.whole_steps import BOUND
+from ownview.privacy.entropy import NoiseKey
 from ownview.seam.cohorts import Seen
 from ownview.seam.mixing import Known, Mixing
 from ownview.seam.roles import HELD, PERSONAL, REPORTED
@@ -175,11 +178,11 @@ class AggregationServer:
 
     Args:
         terms: agreed on with the clients.
-        secret: that noise of sums is drawn from; None for the seed, as a simulation does.
+        noise: what noise of sums is drawn from; None for the terms' own, as in a simulation.
     """
 
-    def __init__(self, terms: Terms, secret: int | None = None) -> None:
-        self.terms, self.secret = terms, secret
+    def __init__(self, terms: Terms, noise: NoiseKey | None = None) -> None:
+        self.terms, self.noise = terms, noise or terms.noise
         self.shared: Params = {}
         self.held: Params = {}
         self.reported: Params = {}
@@ -252,9 +255,9 @@ class AggregationServer:
         everybody = torch.arange(self.terms.world.num_clients, device=self.joined.device)
         return self._receives(number, everybody)
 
-    def begin(self) -> MeanPartial | SumPartial:
-        """The sums before anybody has sent anything."""
-        return partial_sums(self.terms, self.shared)
+    def begin(self, number: int) -> MeanPartial | SumPartial:
+        """The sums of round `number` before anybody has sent anything."""
+        return partial_sums(self.terms, self.shared, number)
 
     def bounds_of(self, number: int) -> Callable[[Upload], None]:
         """Refuses an upload of one client that is longer than an honest one of round `number` can be."""
@@ -292,7 +295,7 @@ class AggregationServer:
     def protect(self, number: int, total: MeanPartial | SumPartial) -> None:
         """What the server adds to sums before anybody looks at them."""
         if self.terms.transform is not None:
-            self.terms.transform.on_server(total, self.terms.summing(number, self.shared.get(BOUND), self.secret))
+            self.terms.transform.on_server(total, Summing(number, self.shared.get(BOUND), self.noise))
 
     def _combine(self, number: int, total: SumPartial, clients: int) -> None:
         combine = self.terms.server.combine
@@ -336,18 +339,20 @@ class AggregationServer:
         self.optimizer.unpack(packed)
 
 
-def partial_sums(terms: Terms, shared: Params) -> MeanPartial | SumPartial:
+def partial_sums(terms: Terms, shared: Params, number: int) -> MeanPartial | SumPartial:
     """The sums of a round before anybody has sent anything; whoever has what was sent out can add up.
 
     Args:
         terms: of the federation.
         shared: by name, what was sent out.
+        number: of the round, from 1.
     """
+    steps = None if terms.transform is None else terms.transform.counted(number, shared.get(BOUND))
     combine = terms.server.combine
     like = torch.empty(0, dtype=terms.machine.dtype, device=terms.machine.device)
     words = None if terms.masked is None else like.new_zeros(terms.masked.layout.size, dtype=torch.long)
     if isinstance(combine, Sums):
-        total = SumPartial(reporting(terms.client).sends, like)
+        total = SumPartial(reporting(terms.client).sends, like, steps)
         total.words = words
         return total
     personal = frozenset(name for name in terms.averaged if terms.client.params[name].role is PERSONAL)
@@ -355,7 +360,7 @@ def partial_sums(terms: Terms, shared: Params) -> MeanPartial | SumPartial:
     averaged = {name: shared[name] for name in shared if name in terms.averaged}
     plan = terms.world.protection
     divisor = None if plan is None else plan.clients
-    mean = MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor)
+    mean = MeanPartial(averaged, like, combine.weighting, personal, terms.by_row, weigh, terms.tables, divisor, steps)
     mean.words = words
     return mean
 
@@ -383,4 +388,6 @@ def _while_combining(terms: Terms, combine: Sums, standing: int) -> int:
         everybody = participation(terms.options.clients).wanted(terms.world.num_clients) == terms.world.num_clients
         return (1 if everybody else 2) * standing + combine.working
     sums = sum(prod(one.shape) for one in reporting(terms.client).sends.values())
+    if terms.transform is not None and not terms.transform.writes_out:
+        sums *= 2  # whole numbers, in float64
     return 2 * (standing + sums) + combine.working

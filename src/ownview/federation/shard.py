@@ -10,10 +10,10 @@ from torch import Tensor
 from ownview.engine.clock import Clock
 from ownview.federation.aggregation import MeanPartial, SumPartial, require_declared
 from ownview.federation.messages import Download, Upload
-from ownview.federation.protected import BOUND
 from ownview.federation.reporting import reporting
 from ownview.federation.terms import Terms
 from ownview.federation.traffic import Traffic
+from ownview.federation.whole_steps import BOUND
 from ownview.federation.work import Work
 
 

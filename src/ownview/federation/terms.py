@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -19,15 +19,17 @@ from ownview.federation.masked import Masked
 from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.post import Post
-from ownview.federation.protected import BOUND, Protected, with_bound
+from ownview.federation.protected import Protected, with_bound
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.soundness import names_moved, require_sound
 from ownview.federation.timelines import Timelines
 from ownview.federation.training import TrainingWork
-from ownview.federation.transforms import Sending, Summing, Transform, transforms
+from ownview.federation.transforms import Sending, Transform, transforms
+from ownview.federation.whole_steps import BOUND
 from ownview.federation.words import Layout
 from ownview.federation.work import Household, Work
 from ownview.privacy.budget import budget
+from ownview.privacy.entropy import NoiseKey, require_package
 from ownview.privacy.masks import masked_sums
 from ownview.privacy.planning import masked_cohort
 from ownview.seam.client import Client, Reporting
@@ -57,6 +59,7 @@ class Terms:
         options: who takes part and how the server combines.
         seed: of the run.
         machine: where values live.
+        noise: what noise is drawn from.
     """
 
     name: str
@@ -66,18 +69,34 @@ class Terms:
     options: FederationOptions
     seed: int
     machine: Machine
+    noise: NoiseKey = field(default_factory=NoiseKey.fresh)
 
     @classmethod
-    def of(cls, method: Federated, world: World, options: FederationOptions, seed: int, machine: Machine) -> Terms:
-        """Checked: what makes no sense is refused with the reason."""
-        if (budget(options.privacy) is None) != (world.protection is None):
+    def of(
+        cls,
+        method: Federated,
+        world: World,
+        options: FederationOptions,
+        seed: int,
+        machine: Machine,
+        noise: NoiseKey | None = None,
+    ) -> Terms:
+        """Checked: what makes no sense is refused with the reason.
+
+        Noise under a budget is drawn from `noise`, or where there is none from a fresh key. All other noise, and that
+        of a budget which says `noise=seeded`, comes from the seed.
+        """
+        asked = budget(options.privacy)
+        if (asked is None) != (world.protection is None):
             raise SettingError(f"federation setting privacy={options.privacy!r} is not what the world was planned with")
         client, server = require_sound(method, world)
         server = _with_options(method.name, server, options, client)
         hidden = world.protection is not None or masked_sums(options.privacy) is not None
         if hidden:
             server = _uniform(method.name, server, options)
-        terms = cls(method.name, with_bound(client, world.protection), server, world, options, seed, machine)
+        secret = asked is not None and not asked.seeded
+        key = noise or NoiseKey.fresh() if secret else NoiseKey.from_seed(seed)
+        terms = cls(method.name, with_bound(client, world.protection), server, world, options, seed, machine, key)
         if options.row_mean == "touched" and not terms.tables:
             raise SettingError(
                 f"federation setting row_mean='touched': the server averages no item table of {method.name}; "
@@ -92,6 +111,8 @@ class Terms:
             )
         if terms.masked is not None:
             terms.masked.require_possible()
+        if world.protection is not None:
+            require_package()
         return terms
 
     @cached_property
@@ -131,8 +152,13 @@ class Terms:
             return self.masked
         if self.world.protection is not None:
             return Protected.by(self.world.protection, self.client)
-        own_noise = self.server.combine.noise if isinstance(self.server.combine, Sums) else "none"
-        return transforms(self.options.privacy if self.options.privacy != "none" else own_noise)
+        return transforms(self.noise_setting)
+
+    @property
+    def noise_setting(self) -> str:
+        """What is asked for on uploads: the federation's setting, or the method's own where that says nothing."""
+        own = self.server.combine.noise if isinstance(self.server.combine, Sums) else "none"
+        return self.options.privacy if self.options.privacy != "none" else own
 
     @cached_property
     def masked(self) -> Masked | None:
@@ -201,38 +227,34 @@ class Terms:
             return [upload]
         return [upload.chosen(slice(start, start + together)) for start in range(0, clients, together)]
 
-    def sent(self, upload: Upload, number: int, bound: Tensor | None = None, secret: int | None = None) -> Upload:
+    def sent(self, upload: Upload, number: int, bound: Tensor | None = None, noise: NoiseKey | None = None) -> Upload:
         """Uploads as they leave their clients in round `number`; `bound` where the server has told one.
 
-        Noise is drawn from `secret`; where there is none, from the seed, as a simulation does.
+        Noise is drawn from a device's own `noise`; where there is none, from the terms', as in a simulation.
         """
         if self.transform is None:
             return upload
-        key = derive(self.seed if secret is None else secret, "privacy", number)
-        return self.transform.on_client(upload, self._sending(upload, number, bound, key))
+        return self.transform.on_client(upload, self._sending(upload, number, bound, noise or self.noise))
 
     def require_bounded(self, upload: Upload, number: int, bound: Tensor | None) -> None:
         """Refuse, as the server, an upload of one client that is longer than an honest one of round `number` can be."""
         if self.transform is None or upload.words is not None:  # masks hide how long it is
             return
-        excess = float(self.transform.excess(upload, self._sending(upload, number, bound, key=0))[0])
+        excess = float(self.transform.excess(upload, self._sending(upload, number, bound, self.noise))[0])
         if not excess <= 1:
             raise MessageError(
                 f"client {int(upload.clients[0])}: an upload that is {excess:.5g} times as long as "
                 f"privacy={self.options.privacy} allows; it is not counted"
             )
 
-    def _sending(self, upload: Upload, number: int, bound: Tensor | None, key: int) -> Sending:
+    def _sending(self, upload: Upload, number: int, bound: Tensor | None, noise: NoiseKey) -> Sending:
         weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
-        return Sending(key, weights, self.world.num_items, number, bound)
+        key = derive(self.seed, "privacy", number) if noise.seeded else noise.number("privacy", number)
+        return Sending(key, weights, self.world.num_items, number, bound, noise)
 
     def seen(self, upload: Upload, number: int, bound: Tensor | None = None) -> Upload:
         """Uploads as anybody who knows the terms reads them: whole numbers stand for tables, which masks may hide."""
         return upload if self.masked is None else self.masked.seen(upload, number, bound)
-
-    def summing(self, number: int, bound: Tensor | None, secret: int | None = None) -> Summing:
-        """What the server's half of the transform knows of round `number`; see `sent` for `secret`."""
-        return Summing(derive(self.seed if secret is None else secret, "privacy of sums", number), number, bound)
 
 
 def work_of(home: Household) -> Work:

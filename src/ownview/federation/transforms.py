@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
@@ -15,7 +15,9 @@ from ownview.base.randomness import bits, derive, unit
 from ownview.federation.aggregation import Partial
 from ownview.federation.bounds import noise_norm, numbers_of, over
 from ownview.federation.messages import Upload, wide
+from ownview.federation.whole_steps import WholeSteps
 from ownview.privacy.budget import EXPECTED as BUDGETS
+from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.masks import EXPECTED as MASKED_SUMS
 from ownview.privacy.masks import MASKED
 from ownview.seam.client import Client
@@ -39,11 +41,12 @@ class Sending:
     """What a transform may know besides the upload itself.
 
     Args:
-        key: random number of the round.
+        key: random number of the round, for draws that hide nothing.
         weights: [B] how much each client counts in the server's sum.
         num_items: m.
         number: of the round, from 1.
         bound: [] C as the server says it is in this round; None where it is agreed on for all.
+        noise: what noise is drawn from.
     """
 
     key: int
@@ -51,6 +54,7 @@ class Sending:
     num_items: int
     number: int = 1
     bound: Tensor | None = None
+    noise: NoiseKey = field(default_factory=NoiseKey.fresh)
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,14 +62,14 @@ class Summing:
     """What the server's half of a transform may know besides the sums.
 
     Args:
-        key: random number of the round.
         number: of the round, from 1.
         bound: [] C as clients were told; None where it is agreed on for all.
+        noise: what noise is drawn from.
     """
 
-    key: int
     number: int
     bound: Tensor | None = None
+    noise: NoiseKey = field(default_factory=NoiseKey.fresh)
 
 
 class Transform(ABC):
@@ -101,6 +105,10 @@ class Transform(ABC):
         """[B] weighted norms of uploads as they arrive over the largest honest one; above 1 or nan is refused."""
         return over(upload, self.longest(math.inf, numbers_of(upload)), sending.weights)
 
+    def counted(self, number: int, bound: Tensor | None) -> WholeSteps | None:
+        """How contributions to the sums of a round become whole; None where they are as they arrive."""
+        return None
+
 
 @dataclass(frozen=True)
 class Clip(Transform):
@@ -134,7 +142,11 @@ class Clip(Transform):
 
 @dataclass(frozen=True)
 class Noise(Transform):
-    """Adds noise of its own to every number a client sends; tables become whole.
+    """Adds noise of its own to every number a client sends; tables become whole. It has no epsilon.
+
+    A simulation draws it from the run's seed, as the papers' figures must repeat: whoever knows the seed takes it off,
+    and whoever knows a few true values finds the stream (SplitMix64 can be run backwards). Devices draw from their own
+    secret.
 
     Args:
         scale: of the noise.
@@ -151,10 +163,7 @@ class Noise(Transform):
         upload = upload.spread(sending.num_items)
         factors = 1 / sending.weights.double() if self.weighted else None
         whole, sums = (
-            {
-                name: self.noisy(value, derive(sending.key, name), upload.clients, factors)
-                for name, value in part.items()
-            }
+            {name: self._hidden(value, name, sending, upload.clients, factors) for name, value in part.items()}
             for part in (upload.whole, upload.written_out())
         )
         return replace(upload, whole=whole, sums=sums)
@@ -162,6 +171,14 @@ class Noise(Transform):
     def longest(self, before: float, numbers: int) -> float:
         """That of what it is added to, and as much as chance may bring."""
         return before + noise_norm(self.scale, numbers) if self.weighted else math.inf
+
+    def _hidden(self, change: Tensor, name: str, sending: Sending, clients: Tensor, factors: Tensor | None) -> Tensor:
+        if sending.noise.seeded:
+            return self.noisy(change, derive(sending.key, name), clients, factors)
+        streams = [sending.noise.stream("unaccounted", sending.number, name, one) for one in clients.tolist()]
+        uniform = torch.stack([torch.from_numpy(one.units(change[0].numel())) for one in streams]).to(change.device)
+        noise = self.draw(uniform, self.scale).to(change.dtype).reshape(change.shape)
+        return change + (noise if factors is None else noise * wide(factors.to(noise.dtype), noise))
 
     def noisy(self, change: Tensor, key: int, clients: Tensor, factors: Tensor | None = None) -> Tensor:
         """Values [B, ...] of `clients` [B] with noise of their own; `key` is of the round and the values' name."""

@@ -29,7 +29,7 @@ class FixedPoint:
     """How numbers become steps.
 
     Args:
-        scale: steps of 1, a power of 2, so that nothing is rounded by it.
+        scale: steps of 1.
         bound: the largest norm of one client's vector, in steps.
     """
 
@@ -37,16 +37,17 @@ class FixedPoint:
     bound: float
 
     @classmethod
-    def fitting(cls, norm: float, clients: int, noise: float = 0.0) -> FixedPoint:
+    def fitting(cls, norm: float, clients: int, noise: float = 0.0, unit: float = 1.0) -> FixedPoint:
         """As fine as the sum of all clients allows: scale (clients norm + 12 noise) < 2^31.
 
         Args:
             norm: the largest of one client.
             clients: that are added up.
             noise: standard deviation of all noise in their sum.
+            unit: what has a power of 2 of steps; with 1 nothing is rounded by the scale itself.
         """
         largest = clients * norm + _TAIL * noise
-        scale = 2.0 ** math.floor(math.log2(_HALF / largest))
+        scale = 2.0 ** math.floor(math.log2(_HALF / largest * unit)) / unit
         if scale * norm < _FEWEST_STEPS:
             raise SettingError(
                 f"a sum of {clients:,} clients modulo 2^32 leaves {scale * norm:.3g} steps for what one of them adds; "

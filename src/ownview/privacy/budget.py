@@ -12,10 +12,12 @@ from ownview.privacy.masks import Masks, masks_of
 from ownview.seam.protection import DISTRIBUTED, MODES
 
 EXPECTED = (
-    "central:epsilon=E, distributed:epsilon=E or local:epsilon=E, with delta=D, clip=C or clip=adaptive; distributed "
-    "also with threshold=T, neighbours=K or masks=skipped"
+    "central:epsilon=E, distributed:epsilon=E or local:epsilon=E, with delta=D, clip=C or clip=adaptive, and "
+    "noise=seeded for a simulation that must repeat and is not private; distributed also with threshold=T, "
+    "neighbours=K or masks=skipped"
 )
-_NAMES = ("epsilon", "delta", "clip", "rounds")
+_NAMES = ("epsilon", "delta", "clip", "rounds", "noise")
+_SECRET, _SEEDED = _SOURCES = ("secret", "seeded")
 _ADAPTIVE = "adaptive"
 DELTA = 1e-5
 
@@ -32,6 +34,7 @@ class Budget:
         adaptive: whether C follows a private quantile.
         rounds: the budget is for; None where nobody has said.
         masks: what is said of the masks that hide single uploads; of "distributed" alone.
+        seeded: whether noise comes from the run's seed, so that runs repeat; nothing is private then.
     """
 
     mode: str
@@ -41,12 +44,14 @@ class Budget:
     adaptive: bool = False
     rounds: int | None = None
     masks: Masks = field(default_factory=Masks)
+    seeded: bool = False
 
     def __str__(self) -> str:
         parts = [f"epsilon={self.epsilon:.12g}"]
         parts += [f"delta={self.delta:.12g}"] if self.delta != DELTA else []
         parts += ["clip=adaptive"] if self.adaptive else [f"clip={self.clip:.12g}"] if self.clip is not None else []
         parts += [f"rounds={self.rounds}"] if self.rounds is not None else []
+        parts += ["noise=seeded"] if self.seeded else []
         return f"{self.mode}:{','.join(parts + self.masks.parts)}"
 
     def for_rounds(self, rounds: int) -> Budget:
@@ -83,7 +88,11 @@ def budget(text: str) -> Budget | None:
     if rounds is not None and rounds != int(rounds):
         raise _wrong(text, f"rounds {named['rounds']!r} is no whole number")
     whole = None if rounds is None else int(rounds)
-    return Budget(mode, _number(named, "epsilon", text), delta, clip, adaptive, whole, masks_of(named, text))
+    source = named.get("noise", _SECRET)
+    if source not in _SOURCES:
+        raise _wrong(text, f"noise {source!r} is neither secret nor seeded{suggestion(source, _SOURCES)}")
+    masks, seeded = masks_of(named, text), source == _SEEDED
+    return Budget(mode, _number(named, "epsilon", text), delta, clip, adaptive, whole, masks, seeded)
 
 
 def _number(named: Mapping[str, str], name: str, text: str, usual: float = math.nan) -> float:

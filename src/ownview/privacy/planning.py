@@ -36,7 +36,7 @@ def planned(options: FederationOptions, num_clients: int, releases: Sequence[flo
     adaptive = asked.adaptive or asked.clip is None
     return Protection(
         asked.mode, asked.epsilon, asked.delta, asked.clip or _FIRST_CLIP, adaptive, (z,) * asked.rounds, clients,
-        sampling.relation, sampling.accountant, _threshold(asked, clients),
+        sampling.relation, sampling.accountant, _threshold(asked, clients), asked.seeded,
     )  # fmt: skip
 
 
@@ -61,7 +61,7 @@ def _by_releases(asked: Budget, options: FederationOptions, num_clients: int, re
     noise = tuple(z / math.sqrt(share) for share in releases)
     return Protection(
         asked.mode, asked.epsilon, asked.delta, 1.0, False, noise, num_clients, everybody.relation,
-        everybody.accountant, _threshold(asked, num_clients),
+        everybody.accountant, _threshold(asked, num_clients), asked.seeded,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ownview.federation.options import FederationOptions
 from ownview.privacy.accountant import epsilon_of
+from ownview.privacy.exact_gaussian import delta_of_tails
 from ownview.privacy.planning import accounted_rounds
 from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL, Protection
 
@@ -23,7 +24,9 @@ _NOT_COVERED = (
     "a second model that is trained on earlier data to choose rounds, where the protocol has one",
     "other runs on the same users: budgets add up",
     "amplification against a server that knows who takes part",
-    "exactness of Gaussian noise in floating point, and noise drawn from a seed as a simulation does",
+)
+_SEEDED = (
+    "anything: noise from a seed can be drawn again by whoever knows the seed, and what it should hide lies open",
 )
 _OF_SHARED_NOISE = (
     "devices that work together with the server: each of them takes its share of the noise away",
@@ -31,9 +34,25 @@ _OF_SHARED_NOISE = (
 )
 
 
+def unaccounted(setting: str) -> tuple[str, ...]:
+    """What to say of noise that is no budget's; nothing where there is none.
+
+    Args:
+        setting: `privacy`, of the federation or of a method.
+    """
+    if setting.partition(":")[0] not in ("laplace", "gaussian"):
+        return ()
+    return (f"not private: noise from a seed ({setting}), with no epsilon",)
+
+
 def headline(plan: Protection) -> str:
     """One sentence."""
     rounds = f"{plan.rounds} round{'s' if plan.rounds > 1 else ''}"
+    if plan.seeded:
+        return (
+            f"not private: noise from a seed, as large as {plan.mode} noise of epsilon {plan.epsilon:g} over {rounds}; "
+            "without noise=seeded it is secret"
+        )
     return (
         f"private: {plan.mode} noise, epsilon {plan.epsilon:g} and delta {plan.delta:g} for every user over {rounds}; "
         "what that leaves out is in privacy.json"
@@ -48,6 +67,7 @@ def summary(plan: Protection) -> dict[str, Any]:
         "delta": plan.delta,
         "relation": plan.relation,
         "rounds": plan.rounds,
+        "noise_from": "seed" if plan.seeded else "secret key, forgotten after the last round",
         "headline": headline(plan),
     }
 
@@ -57,6 +77,7 @@ def record(
     options: FederationOptions,
     num_clients: int,
     releases: Sequence[float],
+    numbers: int,
     masks: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """For privacy.json.
@@ -66,6 +87,7 @@ def record(
         options: of the federation, the budget for so many rounds.
         num_clients: n.
         releases: of the method, where it has a private form.
+        numbers: D, that a client sends in a round at most.
         masks: what hides single uploads, and what rounding the noise of devices costs; None where nothing does.
     """
     rounds, sampling = accounted_rounds(plan, options, num_clients, releases)
@@ -78,11 +100,19 @@ def record(
         "clip": {"bound": plan.clip, "adaptive": plan.adaptive},
         "divided_by": plan.clients,
         "noise": _noise(plan, alone),
+        "drawn": {
+            "distribution": "Gaussian, rounded to whole steps, drawn exactly up to 16 standard deviations",
+            "delta_of_tails": delta_of_tails(plan.epsilon, plan.rounds, numbers * max(1, plan.threshold)),
+        },
         "per_user": {"epsilon": plan.epsilon, "rounds_at_most": rounds},
         **({} if masks is None else {"masks": dict(masks)}),
         "trusted": _TRUSTED[plan.mode],
         "public": list(_PUBLIC),
-        "not_covered": [*_NOT_COVERED, *(_OF_SHARED_NOISE if plan.mode == DISTRIBUTED else ())],
+        "not_covered": [
+            *(_SEEDED if plan.seeded else ()),
+            *_NOT_COVERED,
+            *(_OF_SHARED_NOISE if plan.mode == DISTRIBUTED else ()),
+        ],
     }
 
 

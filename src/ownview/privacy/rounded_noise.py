@@ -36,7 +36,7 @@ of variance T s^2. The sum Y of the rounded numbers is not that, but what it cos
    (epsilon, delta + (1 + e^epsilon) R D tv)-private. Devices beyond T only add more noise.
 
 Where everything can be counted out (s from 1 to 1.5, up to 20 devices) Y needs none of this allowance: the uniform
-numbers are noise as well. What is not in it: G_i is the quantile of a number of 53 bits, not of a real one.
+numbers are noise as well. The numbers themselves are drawn exactly (`privacy.exact_gaussian`).
 """
 
 from __future__ import annotations

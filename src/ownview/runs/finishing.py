@@ -15,6 +15,7 @@ from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, means
 from ownview.evaluation.ranking import Ranker
 from ownview.evaluation.statistics import mean_interval
 from ownview.federation.cost import Cost, cost_of
+from ownview.federation.words import Layout
 from ownview.privacy.record import record, summary
 from ownview.runs.best_round import Best
 from ownview.runs.blending import BlendTrainer
@@ -73,10 +74,13 @@ class Finishing:
         if self._plan is not None and self.trainer.federation is not None:
             one = self.trainer.federation
             masks = None if one.terms.masked is None else one.terms.masked.described()
-            folder.write_privacy(record(self._plan, one.options, one.world.num_clients, one.method.releases, masks))
+            numbers = Layout.of(one.client, one.terms.averaged, one.world.num_items).size
+            releases = one.method.releases
+            folder.write_privacy(record(self._plan, one.options, one.world.num_clients, releases, numbers, masks))
         figures = self._fitted() if standing is None else self._figures(best, standing, lists)
         folder.write_result(self._result(best, figures, folder, cost))
         folder.drop_tensors("checkpoint")
+        folder.drop_noise_key()
 
     @property
     def _plan(self) -> Protection | None:

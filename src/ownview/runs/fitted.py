@@ -11,6 +11,7 @@ from ownview.base.errors import OwnviewError, SettingError
 from ownview.blends.blend import Blend
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import on_everything
+from ownview.privacy.budget import budget
 from ownview.registry import Model, enough_rounds
 from ownview.runs.blended_runs import on_everything_like
 from ownview.runs.experiment import Experiment
@@ -27,7 +28,8 @@ def fit_of(base: Experiment, rounds: int | None, model: Model | None = None) -> 
         rounds: how many, as somebody found out elsewhere; None where the method needs no choice.
         model: where it was made in Python and has no registered name.
     """
-    enough = enough_rounds(base.model() if model is None else model)
+    accounted = budget(base.federation.privacy) is not None
+    enough = enough_rounds(base.model() if model is None else model, accounted=accounted)
     if rounds is None and (enough is None or base.federation.clients != "all"):
         raise SettingError(
             f"{base.label()} trains round by round, and here nothing is held out to choose the round by: give rounds, "

@@ -4,6 +4,7 @@ experiment.toml          everything that decides the result
 provenance.json          versions, revision, data fingerprint, device
 rounds.jsonl             one JSON object a round: loss, metrics, seconds, bytes, sparsity of what is shared
 checkpoint.safetensors   the state to go on from; gone once the run has finished
+noise.key                what secret noise is drawn from, for its owner's eyes alone; gone once the run has finished
 model.safetensors        the state of the chosen round
 users.csv                test values of every user
 recommended.safetensors  ten items for every user, popularity of items; some users with history and titles
@@ -29,16 +30,26 @@ from torch import Tensor
 
 from ownview.base.cells import as_cell, from_cell
 from ownview.base.errors import OutputError, nearest_beside
-from ownview.base.files import append_line, drop_unfinished, is_file, write_json, write_text, write_whole, writing
+from ownview.base.files import (
+    append_line,
+    drop_unfinished,
+    is_file,
+    write_json,
+    write_secret,
+    write_text,
+    write_whole,
+    writing,
+)  # fmt: skip
 from ownview.base.json_text import parse_json
 from ownview.config.layers import parse_toml
 from ownview.evaluation.metrics import HEADLINE
+from ownview.privacy.entropy import NoiseKey
 from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, WATCHED, is_round, misfit, result_shape
 from ownview.runs.tensor_files import read_tensors, write_tensors
 
 _FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
-    *("attack.json", "privacy.json"),
+    *("attack.json", "privacy.json", "noise.key"),
     *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
 )
 _SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED, "watched": WATCHED}
@@ -117,6 +128,25 @@ class RunFolder:
     def read_provenance(self) -> dict[str, Any]:
         """Content of provenance.json; empty where a crash came before it."""
         return self._read("provenance.json", PROVENANCE)
+
+    def write_noise_key(self, noise: NoiseKey) -> None:
+        """Write noise.key: a run that goes on draws the same noise for the same round, and never other noise again."""
+        write_secret(self.path / "noise.key", noise.key)
+
+    def read_noise_key(self) -> NoiseKey | None:
+        """Content of noise.key; None where there is none."""
+        path = self.path / "noise.key"
+        try:
+            return NoiseKey(path.read_bytes()) if path.is_file() else None
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be read: {error.strerror or error}") from None
+        except ValueError as error:
+            raise _damaged(path, error) from None
+
+    def drop_noise_key(self) -> None:
+        """Forget what noise was drawn from."""
+        with writing(self.path):
+            (self.path / "noise.key").unlink(missing_ok=True)
 
     def append_round(self, values: Mapping[str, Any]) -> None:
         """Add one line to rounds.jsonl; it is on the disk when this returns."""

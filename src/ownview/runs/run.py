@@ -17,6 +17,8 @@ from ownview.data.interactions import Interactions
 from ownview.data.persons import Newcomer, newcomer
 from ownview.engine.machine import Workers
 from ownview.evaluation.groups import ActivityRange
+from ownview.privacy.budget import budget
+from ownview.privacy.entropy import NoiseKey
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.finishing import Finishing
@@ -145,12 +147,15 @@ def run(
         model.require_packages()
     setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir, workers=workers)
     place = _temporary_folder() if out is None else out
-    work = _Work.of(experiment, model, data, setup, place.parent)
+    noise = NoiseKey.fresh()
+    work = _Work.of(experiment, model, data, setup, place.parent, noise)
     folder = RunFolder.create(place)
     with sole_worker(folder.path):
         folder.require_not_begun()
         folder.write_experiment(work.experiment.to_toml())
         folder.write_provenance(setup.provenance(work.experiment))
+        if work.hides:
+            folder.write_noise_key(noise)
         return work.finish(work.training(folder, on_round, loggers))
 
 
@@ -193,13 +198,17 @@ def resume(
                 require_unchanged(folder, experiment)
             folder.drop_unfinished()
             folder.drop_tensors("checkpoint")
+            folder.drop_noise_key()
             return Run(folder, experiment, folder.read_result(), data, model)
         setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir, workers=workers)
         setup.require_same(folder, experiment)
-        work = _Work.of(experiment, model or experiment.model(), data, setup, path.parent)
+        noise = folder.read_noise_key() or NoiseKey.fresh()
+        work = _Work.of(experiment, model or experiment.model(), data, setup, path.parent, noise)
         folder.drop_unfinished()
         if not folder.read_provenance():
             folder.write_provenance(setup.provenance(experiment))
+        if work.hides:
+            folder.write_noise_key(noise)
         training = work.training(folder, on_round, loggers)
         training.resume()
         return work.finish(training)
@@ -245,15 +254,22 @@ class _Work:
         data: Interactions | None,
         setup: ExperimentSetup,
         beside: Path,
+        noise: NoiseKey,
     ) -> _Work:
         if experiment.inactive:  # a range nobody is in is better said now than after training
             question = setup.rankers[1].question
             counts = setup.split.data.counts if question.strangers is None else question.known.items.lengths.numpy()
             ActivityRange.parse(experiment.inactive).members(counts[question.users])
-        at_work = setup.trainer(experiment, model, beside)
+        at_work = setup.trainer(experiment, model, beside, noise)
         rounds = experiment.rounds_of(model)
         written = replace(experiment.resolved(model), device=str(setup.machine.device), rounds=rounds)
         return cls(written, model, data, setup, at_work, _watch(at_work, experiment))
+
+    @property
+    def hides(self) -> bool:
+        """Whether noise is drawn from a secret key."""
+        asked = budget(self.experiment.federation.privacy)
+        return asked is not None and not asked.seeded
 
     def training(self, folder: RunFolder, on_round: OnRound | None, loggers: Sequence[Logger]) -> Training:
         for logger in loggers:

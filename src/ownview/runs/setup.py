@@ -12,6 +12,7 @@ from ownview.data.interactions import Interactions
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine, Workers, machine
 from ownview.evaluation.ranking import Ranker, rankers
+from ownview.privacy.entropy import NoiseKey
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
@@ -60,10 +61,19 @@ class ExperimentSetup:
         asked = rankers(experiment.protocol, split, experiment.seed, place.device, place.block_bytes)
         return cls(place, split, asked)
 
-    def trainer(self, experiment: Experiment, model: Model, beside: Path = Path()) -> Trainer:
-        """A model of the experiment, ready for its first round; `beside` has the runs that a blend names."""
+    def trainer(
+        self, experiment: Experiment, model: Model, beside: Path = Path(), noise: NoiseKey | None = None
+    ) -> Trainer:
+        """A model of the experiment, ready for its first round.
+
+        Args:
+            experiment: its settings.
+            model: its model.
+            beside: has the runs that a blend names.
+            noise: what noise under a budget is drawn from; None for a fresh key.
+        """
         options = experiment.federation.for_rounds(experiment.rounds_of(model))
-        return trainer(model, self.split, experiment.protocol, options, experiment.seed, self.machine, beside)
+        return trainer(model, self.split, experiment.protocol, options, experiment.seed, self.machine, beside, noise)
 
     def require_same(self, folder: RunFolder, experiment: Experiment) -> None:
         """Refuse to go on with other data, or another method file, than a run began with."""

@@ -27,8 +27,9 @@ from ownview.federation.asking import asked
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation, RoundReport
 from ownview.privacy.budget import budget
+from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.planning import warnings_of
-from ownview.privacy.record import headline
+from ownview.privacy.record import headline, unaccounted
 from ownview.registry import Model, enough_rounds, parts_of
 from ownview.runs.blending import BlendTrainer
 from ownview.runs.folder import RunFolder
@@ -71,11 +72,14 @@ def trainer(
     seed: int,
     machine: Machine,
     beside: Path = Path(),
+    noise: NoiseKey | None = None,
 ) -> Trainer:
     """The trainer of a federated method, or of a central model; of two where validation asks one of its own.
 
-    `beside` is where a blend looks for runs that it names without a whole path.
+    `beside` is where a blend looks for runs that it names without a whole path; `noise` is what noise under a budget is
+    drawn from, a fresh key where there is none.
     """
+    noise = noise or NoiseKey.fresh()
     if isinstance(model, Blend):
         if not (protocol.measured or model.weights):
             raise SettingError(
@@ -97,10 +101,12 @@ def trainer(
                 rounds[place] = 0
         asked_first = rankers(protocol, split, seed, machine.device, machine.block_bytes)[0]
         return BlendTrainer(model, parts, rounds, asked_first)
-    made = _trainer(model, split, protocol, options, seed, machine)
+    made = _trainer(model, split, protocol, options, seed, machine, noise.derived("main"))
     if split.earlier is None:
         return made
-    return TwinTrainer(made, _trainer(model, split.earlier, protocol, options, seed, machine))
+    # Noise of its own: the difference of two models with the same noise is the difference of their data.
+    earlier = _trainer(model, split.earlier, protocol, options, seed, machine, noise.derived("earlier"))
+    return TwinTrainer(made, earlier)
 
 
 def _part_run(path: Path, protocol: Protocol) -> RunFolder:
@@ -121,6 +127,7 @@ def _trainer(
     options: FederationOptions,
     seed: int,
     machine: Machine,
+    noise: NoiseKey,
 ) -> Trainer:
     excluded = protocol.training_exclusions(split)
     if isinstance(model, Central) and machine.workers is not None:
@@ -134,7 +141,7 @@ def _trainer(
     if isinstance(model, Central):
         raise TypeError(f"{type(model).__name__} is neither OneShot nor InEpochs")
     kind = Federation if machine.workers is None else ClusterFederation
-    return FederatedTrainer(kind(model, split, excluded, options, seed, machine))
+    return FederatedTrainer(kind(model, split, excluded, options, seed, machine, noise))
 
 
 def _require_by_history(model: Central, where: str = "") -> None:
@@ -163,7 +170,9 @@ class FederatedTrainer:
         """What it is protected by, and what the method does otherwise on such data."""
         world = self.federation.world
         plan = world.protection
-        private = () if plan is None else (headline(plan), *warnings_of(plan, world.num_clients))
+        private = unaccounted(self.federation.terms.noise_setting)
+        if plan is not None:
+            private = (headline(plan), *warnings_of(plan, world.num_clients))
         masked = self.federation.terms.masked
         hidden = () if masked is None else (masked.sentence(),)
         return (*private, *hidden, *self.federation.method.notes(world))

@@ -27,6 +27,7 @@ class Protection:
         relation: which two sets of users are told apart by at most epsilon, in words.
         accountant: how epsilon was found, in words.
         threshold: T, how many devices send at least, where they share the noise: each adds variance sigma^2 / T.
+        seeded: whether noise comes from the run's seed, which whoever knows it takes off: nothing is private then.
     """
 
     mode: str
@@ -39,6 +40,7 @@ class Protection:
     relation: str
     accountant: str
     threshold: int = 1
+    seeded: bool = False
 
     @property
     def rounds(self) -> int:

@@ -87,7 +87,7 @@ def alone_equals_vector(
     times the condition of what is solved; float32: one round, to 1e-5 in root mean square. With `together` clients
     are in one process, with their files and bytes alone, which takes half the time.
     """
-    split, options = small_world(num_users=5), options or FederationOptions()
+    split, options = small_world(num_users=5), (options or FederationOptions()).repeating()
     one = federation(method, split, options=options, dtype=dtype)
     plan = one.world.protection
     rounds = min(_ROUNDS if dtype == torch.float64 else 1, _ROUNDS if plan is None else plan.rounds)
