@@ -31,6 +31,7 @@ from ownview.pages.page import page
 from ownview.pages.published import Published, strength
 from ownview.pages.taken import Taken
 from ownview.runs.experiment import Experiment
+from ownview.runs.fitted import fit_of
 from ownview.runs.run import Run, run
 from ownview.seam.portable import Linear, Term
 from tests.outcome import Outcome
@@ -181,10 +182,8 @@ def test_other_models_leave_items_of_few_out_too(method: str, fitted: Callable[.
 def test_under_a_budget_exact_counts_decide_nothing(tmp_path: Path) -> None:
     """To leave items out by how many people had them would be a release that no budget accounts for."""
     world = write_world(tmp_path / "world.csv")
-    private = run(
-        Experiment.from_dict({"method": "fedease", "data": str(world), "federation": {"privacy": "central:epsilon=8"}}),
-        out=tmp_path / "run",
-    )
+    asked = {"method": "fedease", "data": str(world), "federation": {"privacy": "central:epsilon=8"}}
+    private = run(fit_of(Experiment.from_dict(asked), None), out=tmp_path / "run")
     published = Published(Taken.of(private))
     assert published.budgeted
     assert len(published.ids) == published.taken.data.num_items

@@ -18,11 +18,12 @@ def card(about: Mapping[str, Any]) -> str:
 
 def _head(about: Mapping[str, Any]) -> list[str]:
     method = about["method"]
+    seed = f", seed {about['seed']}" if "seed" in about else ""
     told = [
         f"# {_text(method['title'])}, trained on {_text(about['data']['title'])}",
         "",
         f"A recommender made with Ownview {about['ownview']}: {_text(method['summary'])} ({_text(method['paper'])}).",
-        f"Method `{method['name']}`, {about['rounds']} round{'s' * (about['rounds'] != 1)}, seed {about['seed']}.",
+        f"Method `{method['name']}`, {about['rounds']} round{'s' * (about['rounds'] != 1)}{seed}.",
         "",
         "| setting | value |",
         "| --- | --- |",
@@ -45,11 +46,13 @@ def _form(form: Mapping[str, Any]) -> str:
 
 def _data(about: Mapping[str, Any]) -> list[str]:
     data = about["data"]
+    counted = ""
+    if "interactions" in data:
+        counted = f", {data['interactions']:,} interactions. Fingerprint `{data['fingerprint'][:16]}`"
     return [
         "## Data",
         "",
-        f"{_text(data['title'])}: {data['users']:,} people, {data['items']:,} items, {data['interactions']:,} "
-        f"interactions. Fingerprint `{data['fingerprint'][:16]}`.",
+        f"{_text(data['title'])}: {data['users']:,} people, {data['items']:,} items{counted}.",
         *([f"Cite: {_text(data['citation'])}"] if "citation" in data else []),
         *([f"From: {_text(data['homepage'])}"] if "homepage" in data else []),
     ]

@@ -81,7 +81,7 @@ def _fill(folder: Path, published: Published, agreed: Agreement, exposed: Exposu
         "format": FORMAT,
         "form": form,
         **published.taken.facts(),
-        "agreement": {**agreed.plain(), "sentence": agreed.sentence()},
+        "agreement": published.told_of(agreed),
         "exposure": exposed.plain(),
         "sha256": checked,
     }

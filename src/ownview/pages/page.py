@@ -119,7 +119,7 @@ def _made(published: Published, title: str, limit: int) -> _Made:
     agreed, exposed = published.agreement(encoded.form), published.exposure(encoded.form)
     model["form"] = encoded.plain
     model["about"] |= {
-        "agreement": {**agreed.plain(), "sentence": agreed.sentence()},
+        "agreement": published.told_of(agreed),
         "kept": encoded.kept,
         "exposure": exposed.sentences(),
     }

@@ -18,6 +18,7 @@ from ownview.attacks.published_weights import People, dense, weights_attacked
 from ownview.attacks.scoring import AttackFinding
 from ownview.data.interactions import IntArray
 from ownview.pages.agreement import Agreement
+from ownview.pages.budgeted import agreement_covered
 from ownview.pages.leaving_out import MIN_PEOPLE, LeftOut, left_out
 from ownview.pages.taken import Taken
 from ownview.privacy.budget import budget
@@ -120,6 +121,12 @@ class Published:
         """[k] positions, the best known item first: by people, or under a budget by the model's own weights alone."""
         weight = strength(self.form) if self.budgeted else self.taken.popularity[self.left.kept]
         return np.argsort(-weight, kind="stable")
+
+    def told_of(self, agreed: Agreement) -> dict[str, Any]:
+        """What is written of the agreement; under a budget nothing that was measured."""
+        if self.budgeted:
+            return agreement_covered()
+        return {**agreed.plain(), "sentence": agreed.sentence()}
 
     def agreement(self, form: Linear | Factors) -> Agreement:
         """How far a form of the items that are left recommends what the model does."""

@@ -17,6 +17,7 @@ from ownview.data.interactions import IntArray, Interactions
 from ownview.evaluation.metrics import HEADLINE
 from ownview.federation.round import Federation
 from ownview.pages.agreement import Agreement, agreement
+from ownview.pages.budgeted import budget_of, covered, require_publishable
 from ownview.registry import Model
 from ownview.runs.in_words import SIMULATED
 from ownview.runs.run import Run
@@ -49,6 +50,7 @@ class Taken:
         Raises:
             SettingError: the model has no form that a device could score with; says why.
         """
+        require_publishable(run)
         at_hand = run.loaded(data_dir)
         form = at_hand.trainer.portable()
         if isinstance(form, Refusal):
@@ -86,7 +88,7 @@ class Taken:
         """What it is and where it comes from, in plain values."""
         experiment, result = self.run.experiment, self.run.result
         model = self.run.model or experiment.model()
-        return {
+        facts = {
             "ownview": __version__,
             "method": {
                 "name": experiment.label(),
@@ -107,6 +109,7 @@ class Taken:
                 name: self.run.folder.read_provenance().get(name) for name in ("ownview", "revision", "packages")
             },
         }
+        return facts if budget_of(self.run) is None else covered(facts)
 
     def _data(self) -> dict[str, Any]:
         data, entry = self.data, catalog().get(self.run.experiment.data)

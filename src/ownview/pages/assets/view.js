@@ -52,7 +52,7 @@ function facts(about, bytes) {
   row("Model", `${about.method.title}: ${about.method.summary} (${about.method.paper})`);
   const settings = Object.entries(about.settings).map(([name, value]) => `${name} ${value}`).join(", ");
   if (settings) row("Settings", settings);
-  row("Data", `${about.data.title}: ${number(about.data.users)} people, ${number(about.data.items)} titles, ${number(about.data.interactions)} interactions`);
+  row("Data", `${about.data.title}: ${number(about.data.users)} people, ${number(about.data.items)} titles${"interactions" in about.data ? `, ${number(about.data.interactions)} interactions` : ""}`);
   row("Terms", about.data.terms);
   if (typeof about.figures === "string") row("Figures", about.figures);
   else {
