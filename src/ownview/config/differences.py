@@ -13,7 +13,7 @@ def differences(have: Mapping[str, Any], asked: Mapping[str, Any], where: str = 
     """
     for name, value in asked.items():
         here = have.get(name)
-        if isinstance(value, Mapping):
+        if isinstance(value, Mapping) and (here is None or isinstance(here, Mapping)):
             yield from differences(here or {}, value, f"{where}{name}.")
         elif here != value:
             yield f"{where}{name}", here, value

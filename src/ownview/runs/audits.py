@@ -54,7 +54,7 @@ def kept(folder: RunFolder, experiment: Experiment) -> list[Finding] | None:
     """What audit.json of a run says of its data under its protocol; None where there is none that still holds."""
     key, read = _key(folder, experiment), folder.read_audit()
     if {name: read.get(name) for name in key} == key:
-        with contextlib.suppress(KeyError, TypeError):  # a damaged file is as good as none
+        with contextlib.suppress(KeyError, TypeError, ValueError):  # a damaged file is as good as none
             return [Finding.of(one) for one in read["findings"]]
     return None
 

@@ -51,7 +51,7 @@ def kept(run: Run) -> Finding | None:
     """What attack.json of a run says; None where there is none that still holds."""
     key, read = _key(run), run.folder.read_attack()
     if {name: read.get(name) for name in key} == key:
-        with contextlib.suppress(KeyError, TypeError):  # a damaged file is as good as none
+        with contextlib.suppress(KeyError, TypeError, ValueError):  # a damaged file is as good as none
             return Finding.of(read["finding"])
     return None
 

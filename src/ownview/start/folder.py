@@ -10,6 +10,7 @@ from typing import Any
 
 from ownview.base.errors import DataError, OutputError
 from ownview.base.files import drop_unfinished, make_folder, write_json
+from ownview.base.json_text import parse_json
 from ownview.data.catalog import catalog
 from ownview.data.download import sha256_of
 from ownview.data.folders import digest_of
@@ -17,6 +18,7 @@ from ownview.data.interactions import Interactions
 from ownview.data.readers import ReadingOptions, name_of, read
 from ownview.data.source_text import require_source
 from ownview.data.storage import INTERACTIONS, ITEMS, store
+from ownview.runs.shapes import misfit
 from ownview.start.suited import Selection
 
 _FORMAT = 2
@@ -60,7 +62,10 @@ class StartFolder:
             before = _read(self._record)
             self._require_same(before, self._asked())
             kept = read(self.data / INTERACTIONS, name=self.data.name, titles=self._own_titles())
-            return replace(kept, reading=tuple(before.get("reading", ())), unread=tuple(before.get("unread", ())))
+            noted = {name: before.get(name) or [] for name in ("reading", "unread")}
+            if why := misfit(noted, {"reading": [str], "unread": [str]}):
+                raise OutputError(f"{self._record}: is damaged: {why}; choose another --out")
+            return replace(kept, reading=tuple(noted["reading"]), unread=tuple(noted["unread"]))
         drop_unfinished(self._record)
         if self.path.exists() and any(one.name != self.data.parent.name for one in self.path.iterdir()):
             raise OutputError(f"{self.path}: holds other things; choose another --out")
@@ -136,6 +141,6 @@ class StartFolder:
 
 def _read(record: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(record.read_text(encoding="utf-8")))
+        return dict(parse_json(record.read_text(encoding="utf-8")))
     except (ValueError, TypeError):
         raise OutputError(f"{record}: is damaged; remove {record.parent}, or choose another --out") from None

@@ -14,6 +14,7 @@ from typing import Any
 
 from ownview.base.errors import OutputError
 from ownview.base.files import drop_unfinished, make_folder, write_text
+from ownview.base.json_text import parse_json
 from ownview.evaluation.comparison import Cell, Mark
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.metrics import HEADLINE
@@ -23,6 +24,7 @@ from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
+from ownview.runs.shapes import TableOf, misfit
 from ownview.runs.table import (
     LEGEND,
     LEGEND_BEFORE,
@@ -43,6 +45,15 @@ FORMAT = 2
 
 LEDGER, UPLOADS, ANCHORS = "ledger.json", "uploads.json", "anchors.json"
 """The files of a folder of results that no suite has written; see `ownview.studies.ledger` and `bench.anchors`."""
+
+_CELL: dict[str, Any] = {"data": str, "protocol": str, "method": str}
+_DOCUMENT = {
+    "protocols": {},
+    "runs": [{**_CELL, "run": str, "seed": int, "rounds": int, "experiment": {"settings": {}}, "test": TableOf(float)}],
+    "comparison": [{**_CELL, "metric": str}],
+    "failures": [{**_CELL, "run": str}],
+}
+"""What a document must hold at least; a file of a stranger may hold anything."""
 
 Document = dict[str, Any]
 Entry = dict[str, Any]
@@ -186,12 +197,14 @@ def document_text(values: Mapping[str, Any]) -> str:
 def read_document(path: Path) -> Document:
     """Raises where the file is none, or of another format."""
     try:
-        values = json.loads(path.read_text(encoding="utf-8"))
+        values = parse_json(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise OutputError(f"{path}: cannot be read as JSON: {error}") from None
     found = values.get("format") if isinstance(values, dict) else None
     if found != FORMAT:
         raise OutputError(f"{path}: format {found!r}, expected {FORMAT}: results that `ownview bench` wrote")
+    if why := misfit(values, _DOCUMENT):
+        raise OutputError(f"{path}: is damaged: {why}; bring a sound copy back")
     return dict(values)
 
 

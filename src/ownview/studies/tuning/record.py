@@ -16,11 +16,18 @@ from typing import Any
 
 from ownview.base.errors import OutputError, TrainingError
 from ownview.base.files import make_folder, write_json, write_text, writing
+from ownview.base.json_text import parse_json
 from ownview.config.differences import differences
 from ownview.runs.experiment import Experiment
 from ownview.runs.lock import sole_worker
+from ownview.runs.shapes import Maybe, OrNull, TableOf, misfit
 
 COMPLETE, PRUNED, FAILED = "complete", "pruned", "failed"
+_TRIAL = {
+    "number": int, "state": str, "settings": TableOf(str), "params": {}, "value": OrNull(float), "round": int,
+    "values": [float], "seconds": float, "reason": Maybe(str), "marks": Maybe({}),
+}  # fmt: skip
+"""What a line of trials.jsonl must be; a file of a stranger may hold anything."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,7 @@ class TuningFolder:
             write_json(path, question)
             return
         try:
-            written = dict(json.loads(path.read_text(encoding="utf-8")))
+            written = dict(parse_json(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise OutputError(f"{path}: is damaged: {error}; choose another --out") from None
         asked = json.loads(json.dumps(question))
@@ -92,7 +99,10 @@ class TuningFolder:
         lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
         for line in lines:
             try:
-                found.append(Trial(**json.loads(line)))
+                values = parse_json(line)
+                if misfit(values, _TRIAL) is not None:
+                    break
+                found.append(Trial(**values))
             except (ValueError, TypeError):
                 break
         if len(found) < len(lines) or (lines and not path.read_bytes().endswith(b"\n")):
