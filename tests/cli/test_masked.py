@@ -30,7 +30,7 @@ def test_a_run_says_what_hides_its_uploads(world: Path, ownview: Callable[..., O
     masks = told["masks"]
     assert (masks["clients"], masks["threshold"], masks["neighbours"], masks["carried_out"]) == (20, 16, 19, False)
     noise = masks["noise_of_a_device"]
-    assert noise["distribution"] == "Gaussian, rounded to whole steps"
+    assert noise["distribution"] == "Gaussian, rounded to whole steps, drawn exactly"
     assert noise["steps_at_least"] > 4
     assert noise["delta_of_rounding"] < 1e-9 * told["delta"]
     assert any("work together with the server" in one for one in told["not_covered"])
