@@ -93,6 +93,7 @@ def test_without_a_certificate_no_request_is_read(
         (b"POST /v1/enrol HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello", b"403"),
         (b"GET /v1/elsewhere HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
         (b"GET /v1/next HTTP/1.1\r\nHost: x\r\n" + b"a: %s\r\n\r\n" % (b"b" * 9000), b"431"),
+        (b"GET /v1/next HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 1100 + b"\r\n", b"431"),
         (b"\xff\xfe no HTTP\r\n\r\n", b"400"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -168,6 +169,7 @@ def server(folder: Folder) -> None:
     agreement = found.agreement()
     with at_work_on(folder), server_end(found, plan, _tell) as transport:
         coordinator = Coordinator(agreement, transport, found.rounds, conduct, _tell)
+        gc.freeze()  # what was imported stays for good; so what connections leave behind is collected soon
         where = f"{plan.transport} at {plan.listen}:{plan.port}"
         _tell(f"{agreement.label}, {where}: {coordinator.done} of {plan.rounds} rounds are done")
         while coordinator.done < plan.rounds:

@@ -70,6 +70,8 @@ class App:
         caller: Connection = scope["state"][CALLER]
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         try:
+            if sum(len(name) + len(value) for name, value in scope["headers"]) > self.limits.head_bytes:
+                raise _RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of a request is too long")
             answer = await self._answer(caller, f"{scope['method']} {scope['path']}", headers, receive)
         except _RefusedError as error:
             self.say(f"{caller.address}: refused: {error}")
@@ -82,8 +84,6 @@ class App:
 
     async def _answer(self, caller: Connection, what: str, headers: dict[str, str], receive: Receive) -> _Response:
         """The response; nothing of a body is read before it is known whose it is and that it is wanted."""
-        if sum(len(name) + len(value) for name, value in headers.items()) > self.limits.head_bytes:
-            raise _RefusedError(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the head of a request is too long")
         prefix = f"/v{VERSION}/"
         known = {f"GET {prefix}next": self._next, f"POST {prefix}answer": self._take, f"POST {prefix}enrol": self._join}
         chosen = known.get(what)
