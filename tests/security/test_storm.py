@@ -33,7 +33,7 @@ from tests.deploy.world import QUICK, agreement, write_homes
 from tests.security.storm import garbage, half_open, still_open, without_certificate, wrong_request
 
 NAMES, EVIL, ROUNDS = ("east", "north"), "zed", 3
-MEMORY = 192 << 20
+MEMORY = 96 << 20
 """Bytes that a server may grow by at most; bodies of 500 MB come in the slow tier."""
 FILES = 400
 """That the server may have open: fewer than half-open connections come."""
