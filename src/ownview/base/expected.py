@@ -45,7 +45,7 @@ def ending(error: BaseException) -> Ending | None:
     if isinstance(error, KeyboardInterrupt | TerminatedError):
         return Ending("stopped", 128 + (signal.SIGINT if isinstance(error, KeyboardInterrupt) else signal.SIGTERM))
     if isinstance(error, BrokenPipeError):
-        return Ending("", 128 + signal.SIGPIPE)  # who reads the output has had enough of it
+        return Ending("", 128 + getattr(signal, "SIGPIPE", 13))  # who reads the output has had enough of it
     line = _of_the_system(error) if isinstance(error, OSError) else _of_what_was_given(error)
     return None if line is None else Ending(one_line(line), 2)
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import is_file, write_bytes, writing
+from ownview.base.platforms import cache_home
 from ownview.data.interactions import FloatArray, Interactions
 
 if TYPE_CHECKING:
@@ -41,9 +42,8 @@ def places(data_dir: Path | None = None) -> list[Path]:
 
 
 def cache_dir() -> Path:
-    """$XDG_CACHE_HOME/ownview, or ~/.cache/ownview."""
-    home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "ownview"
+    """$XDG_CACHE_HOME/ownview, ~/.cache/ownview on Linux, elsewhere where the system keeps caches."""
+    return cache_home() / "ownview"
 
 
 def embedded_dir() -> Path:

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
+from ownview.base.platforms import interrupts
+
 _PATIENCE = 1.0
 """Seconds that a round in progress has to end after SIGTERM: who sends it does not wait for long."""
 
@@ -48,7 +50,7 @@ class Signals:
     @contextmanager
     def round(self) -> Iterator[None]:
         """For the time of one round, which raises `CutOffError` where it outlasts a SIGTERM by too much."""
-        if not self.previous:
+        if not self.previous or not interrupts():
             yield
             return
         before = signal.signal(signal.SIGALRM, _cut_off)
