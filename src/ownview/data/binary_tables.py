@@ -14,7 +14,7 @@ import polars as pl
 
 from ownview.base.errors import DataError, SettingError
 from ownview.base.extras import how_to_install
-from ownview.data.tables import IsHeader, Table
+from ownview.data.string_table import IsHeader, Table
 
 _LARGEST_WORKBOOK = 1 << 30
 """Bytes of a workbook when it is unpacked; a sheet has at most a million rows."""

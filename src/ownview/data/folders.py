@@ -14,7 +14,7 @@ from ownview.base.errors import DataError
 from ownview.data.columns import bare_name, locate_known
 from ownview.data.download import sha256_of
 from ownview.data.problems import Problems
-from ownview.data.tables import Table
+from ownview.data.string_table import Table
 
 if TYPE_CHECKING:
     import polars as pl

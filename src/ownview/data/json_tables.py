@@ -11,7 +11,7 @@ import polars as pl
 from ownview.base.errors import DataError
 from ownview.data.problems import EXAMPLES, Problem, Problems
 from ownview.data.source_text import SourceText
-from ownview.data.tables import Table
+from ownview.data.string_table import Table
 
 _MOST_COLUMNS = 1000
 """A table has some dozens; objects whose keys are data would make millions."""

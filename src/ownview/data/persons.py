@@ -18,7 +18,8 @@ from ownview.data.problems import Problems
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
-from ownview.data.tables import Table, read_table
+from ownview.data.string_table import Table
+from ownview.data.tables import read_table
 from ownview.data.timeline import Timeline
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from ownview.base.errors import DataError, suggestion
 from ownview.data.columns import bare_name
 from ownview.data.problems import Problems
-from ownview.data.tables import Table
+from ownview.data.string_table import Table
 from ownview.data.values import note_rows, numbers
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ from ownview.data.interactions import IdArray, Interactions
 from ownview.data.problems import Problems
 from ownview.data.purchases import taken
 from ownview.data.recognised import likely_ids, time_column, title_column
-from ownview.data.tables import Table, read_table
+from ownview.data.string_table import Table
+from ownview.data.tables import read_table
 from ownview.data.titles import read_titles, titles_in_rows
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ownview.data.column_names import TIME_WORDS
 from ownview.data.columns import bare_name
 from ownview.data.date_forms import read_dates
 from ownview.data.dates import EARLIEST, ticks_in_a_second
-from ownview.data.tables import Table
+from ownview.data.string_table import Table
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,7 +13,7 @@ import polars as pl
 from ownview.base.errors import DataError, SettingError
 from ownview.data.problems import EXAMPLES, Problem, Problems
 from ownview.data.source_text import SourceText
-from ownview.data.tables import IsHeader, Table
+from ownview.data.string_table import IsHeader, Table
 
 _BY_SUFFIX = {".csv": ",", ".tsv": "\t", ".inter": "\t"}
 _LIKELY = ("\t", ",", ";", "|", " ")

@@ -14,7 +14,7 @@ from ownview.data.date_forms import DAY_FIRST, MONTH_FIRST, read_dates
 from ownview.data.dates import EARLIEST, LATEST, UNITS, ticks_in_a_second
 from ownview.data.interactions import FloatArray, IdArray, IntArray
 from ownview.data.problems import EXAMPLES, Problem, Problems
-from ownview.data.tables import Table
+from ownview.data.string_table import Table
 
 if TYPE_CHECKING:
     import polars as pl
