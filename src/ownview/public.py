@@ -20,6 +20,7 @@ from ownview.baselines.sitting_counts import LaterSittings as LaterSittings
 from ownview.baselines.sitting_counts import SittingStarts as SittingStarts
 from ownview.baselines.slim import SLIM as SLIM
 from ownview.baselines.slist import SLIST as SLIST
+from ownview.baselines.text import Text as Text
 from ownview.config.search import Between as Between
 from ownview.config.search import OneOf as OneOf
 from ownview.config.settings import setting as setting

@@ -25,6 +25,7 @@ from ownview import (
     RP3Beta,
     SASRec,
     SittingStarts,
+    Text,
 )
 from ownview.baselines.central import Central, Lessons
 from ownview.registry import BASELINES
@@ -50,6 +51,7 @@ MODELS: dict[str, Central] = {
     "sitting-starts": SittingStarts(),
     "slim": SLIM(),
     "slist": SLIST(strength=5.0),
+    "text": Text(),
 }
 
 CASES = [

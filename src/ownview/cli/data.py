@@ -136,7 +136,9 @@ def import_dataset(
     dates: DateOrder = None,
     events: Events = None,
     min_rating: MinRating = None,
-    titles: Annotated[Path | None, typer.Option("--titles", help="File with columns item,title.")] = None,
+    titles: Annotated[
+        Path | None, typer.Option("--items", "--titles", help="File with columns item,title, and others about items.")
+    ] = None,
     data_dir: KeepIn = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a dataset of that name.")] = False,
 ) -> None:

@@ -112,7 +112,7 @@ def _leaves(cls: type[Model]) -> str:
     if issubclass(cls, Blend):
         return cls.leaves
     if not issubclass(cls, Federated):
-        return "all data (not federated)"
+        return "nothing" if cls.sends_nothing else "all data (not federated)"
     client = cls().client(ANY_WORLD)
     if isinstance(client.work, Reporting):
         return ", ".join(one.what for one in client.work.sends.values())

@@ -57,7 +57,12 @@ def command(
     events: Events = None,
     min_rating: MinRating = None,
     titles: Annotated[
-        Path | None, typer.Option("--titles", help="File with columns item,title, where FILE has no title column.")
+        Path | None,
+        typer.Option(
+            "--items",
+            "--titles",
+            help="File with columns item,title and others about items, where FILE has no title column.",
+        ),
     ] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for everything; runs/start-FILE if not given.")

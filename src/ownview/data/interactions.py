@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ownview.base.errors import DataError, UnknownNameError
+from ownview.data.item_table import ByItem, ItemTable
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -35,6 +36,7 @@ class Interactions:
         rating: [r] or None where the source has none.
         timestamp: [r] seconds or any increasing clock, or None where the source has none.
         titles: [m] what a person calls the item, or None.
+        about: what else is known of the items, by column; None where nothing is.
         clock: whether differences of timestamps are seconds; False where they tell the order of rows and nothing else.
         unread: names of the source's columns that nothing was taken from.
         reading: what was understood and left out when the source was read, a sentence each.
@@ -49,6 +51,7 @@ class Interactions:
     rating: FloatArray | None = None
     timestamp: IntArray | None = None
     titles: tuple[str, ...] | None = None
+    about: ItemTable | None = None
     clock: bool = True
     unread: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
@@ -68,8 +71,9 @@ class Interactions:
         rating: FloatArray | None = None,
         timestamp: IntArray | None = None,
         titles: dict[Any, str] | None = None,
+        about: ByItem | None = None,
     ) -> Interactions:
-        """Build from one id pair a row, in source order. Titles are looked up by item id."""
+        """Build from one id pair a row, in source order. Titles and columns about items are looked up by item id."""
         if len(users) == 0:
             raise DataError(f"{name}: no interactions; expected at least one row of user and item")
         user_ids, user = _first_appearance(users)
@@ -86,6 +90,7 @@ class Interactions:
             rating=None if rating is None else rating[order],
             timestamp=None if timestamp is None else timestamp[order],
             titles=None if titles is None else tuple(titles.get(i, str(i)) for i in item_ids.tolist()),
+            about=None if about is None else ItemTable.aligned(about, item_ids.tolist()),
         )
 
     @property
@@ -155,6 +160,7 @@ class Interactions:
             rating=None if self.rating is None else self.rating[keep],
             timestamp=None if self.timestamp is None else self.timestamp[keep],
             titles=None if self.titles is None else tuple(self.titles[i] for i in item_kept.tolist()),
+            about=None if self.about is None else self.about.select(item_kept.tolist()),
             _user_position={},
         )
 
@@ -177,6 +183,7 @@ class Interactions:
             rating=None if self.rating is None else self.rating[rows],
             timestamp=None if self.timestamp is None else self.timestamp[rows],
             titles=None if self.titles is None else tuple(self.titles[i] for i in items.tolist()),
+            about=None if self.about is None else self.about.select(items.tolist()),
             _user_position={},
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
 from ownview.base.errors import DataError, SettingError
 from ownview.data import values
@@ -21,7 +21,7 @@ from ownview.data.purchases import taken
 from ownview.data.recognised import likely_ids, time_column, title_column
 from ownview.data.string_table import Table
 from ownview.data.tables import read_table
-from ownview.data.titles import read_titles, titles_in_rows
+from ownview.data.titles import ItemFile, read_items, titles_in_rows
 
 if TYPE_CHECKING:
     import polars as pl
@@ -72,7 +72,8 @@ def read(
             counted from 0. A timestamp in parts is `year+month+day`.
         name: what reports call the data; the file's name (or its folder's) where None.
         separator: '::' or one character; detected where None.
-        titles: file with columns item and title, optionally creator; where None, a title column of the file itself.
+        titles: file with columns item and title, optionally creator and any others; where None, a title column of the
+            file itself.
         allow_negative_times: accept times before 1970.
         encoding: of text, as Python names it; told by the bytes where None.
         dates: `day-first` or `month-first` for 3/4/2010; told by the data where None.
@@ -109,13 +110,15 @@ def read(
         raise DataError(f"{path}: no row is left of what could be read: {'; '.join(problems.sentences())}")
     items = values.ids(table.column(where["item"][0]).filter(kept))
     stamp = None if times is None else values.kept_times(times, kept)
+    about = _about_items(table, where, items, kept, titles, problems)
     data = Interactions.from_rows(
         name or name_of(path),
         values.ids(table.column(where["user"][0]).filter(kept)),
         items,
         rating=None if rating is None else values.kept_ratings(rating, kept),
         timestamp=stamp,
-        titles=_titles(table, where, items, kept, titles, problems),
+        titles=None if about is None else about.titles,
+        about=None if about is None else about.columns,
     )
     return replace(
         data,
@@ -217,18 +220,19 @@ def _rating(
     return rating, everything & ~low & ~rating.bad
 
 
-def _titles(
+def _about_items(
     table: Table, where: Where, items: IdArray, kept: pl.Series, titles: Path | None, problems: Problems
-) -> dict[Any, str] | None:
-    """By item: of a file, or of the interactions' own column."""
+) -> ItemFile | None:
+    """Titles and columns by item: of a file, or of the interactions' own column."""
     if titles is not None:
-        found = read_titles(Path(titles), items)
+        found = read_items(Path(titles), items)
         if found.note:
             problems.note(found.note)
-        return found.titles
+        return found
     if "title" not in where:
         return None
-    return titles_in_rows(items, table.column(where["title"][0]).filter(kept).to_list())
+    own = titles_in_rows(items, table.column(where["title"][0]).filter(kept).to_list())
+    return ItemFile(own, {"title": own})
 
 
 def _unread(table: Table, where: Where) -> tuple[str, ...]:

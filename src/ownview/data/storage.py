@@ -121,7 +121,8 @@ def _short(rating: FloatArray) -> Any:
 def _title_rows(data: Interactions) -> pl.DataFrame:
     import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
 
-    return pl.DataFrame({"item": data.items.tolist(), "title": list(data.titles or ())})
+    about = {"title": data.titles or ()} if data.about is None else data.about.columns
+    return pl.DataFrame({"item": data.items.tolist(), **{name: list(values) for name, values in about.items()}})
 
 
 def _packed(frame: pl.DataFrame) -> bytes:

@@ -1,4 +1,4 @@
-"""What people call the items: a file with columns item and title, optionally creator."""
+"""What a file says of items: columns item and title, optionally creator, and any others."""
 
 from __future__ import annotations
 
@@ -11,49 +11,69 @@ from ownview.base.errors import DataError
 from ownview.base.shown import shown
 from ownview.data.columns import locate_known, named
 from ownview.data.interactions import IdArray
+from ownview.data.item_table import ByItem, require_columns
 from ownview.data.problems import Problems
 from ownview.data.tables import read_table
 
 
-class Titles(NamedTuple):
-    """titles: by item id; note: how items were found whose ids the two files write differently, or empty."""
+class ItemFile(NamedTuple):
+    """What a file says of items.
+
+    titles: by item id, what people call it.
+    columns: by name and item id, everything that the file says of items, titles included.
+    note: how items were found whose ids the two files write differently, or empty.
+    """
 
     titles: dict[Any, str]
+    columns: ByItem
     note: str = ""
 
 
-def read_titles(path: Path, items: IdArray) -> Titles:
-    """Titles by item id, typed as in `items`; 'Title — Creator' where the file has a creator.
+def read_items(path: Path, items: IdArray) -> ItemFile:
+    """Titles and columns by item id, typed as in `items`; a title is 'Title — Creator' where the file has a creator.
 
-    Of several creators (comma-separated) the first is kept. Items without title are left out, an item
-    named twice keeps its first title, and titles of other items are ignored. Where a spreadsheet took the zeros in
-    front of ids away ('00042' is 42, or 42.0) in one of the files, items are matched without them, if no two become
-    one.
+    Of several creators (comma-separated) the title has the first. An item that is named twice keeps its first row with
+    a title, and rows of other items are ignored. Where a spreadsheet took the zeros in front of ids away ('00042' is
+    42, or 42.0) in one of the files, items are matched without them, if no two become one.
     """
     table = read_table(path, None, lambda row: True, Problems(path, tolerant=True))
     header = table.header or []
+    require_columns(str(path), header)
     where = locate_known(header, ("item", "title", "creator"))
     for key in ("item", "title"):
         if key not in where:
             raise DataError(f"{path}: line 1: no {key} column; found {named(header)}; expected item,title")
     ids = table.column(where["item"]).to_list()
-    names = table.frame.to_series(where["title"]).to_list()
-    creators = table.frame.to_series(where["creator"]).to_list() if "creator" in where else [""] * len(ids)
-    labels = _labels(ids, names, creators)
-    # Matched as text: one odd id in either file must not part 7 from '7'.
-    distinct = list(dict.fromkeys(items.tolist()))
-    found = {item: labels[str(item)] for item in distinct if str(item) in labels}
-    missing = [item for item in distinct if item not in found]
-    others = _without_zeros([one for one in labels if one not in {str(item) for item in found}])
-    wanted = _without_zeros([str(item) for item in missing])
-    matched = {
-        item: labels[others[short]] for item in missing if (short := _short(str(item))) in others.keys() & wanted
+    named_rows = [bool(name) for name in table.column(where["title"]).to_list()]
+    first: dict[str, int] = {}
+    for row, one in enumerate(ids):
+        if one not in first or (named_rows[row] and not named_rows[first[one]]):
+            first[one] = row
+    rows, note = _matched(path, first, list(dict.fromkeys(items.tolist())))
+    columns = {
+        name.strip(): {item: values[row] for item, row in rows.items() if values[row]}
+        for place, name in enumerate(header)
+        if place != where["item"]
+        for values in (table.column(place).to_list(),)
     }
+    creators = columns[header[where["creator"]].strip()] if "creator" in where else {}
+    titles = columns[header[where["title"]].strip()]
+    return ItemFile({item: _label(name, creators.get(item, "")) for item, name in titles.items()}, columns, note)
+
+
+def _matched(path: Path, first: dict[str, int], items: list[Any]) -> tuple[dict[Any, int], str]:
+    """By item, the row of the file that is about it; and how ids were matched that differ, or nothing."""
+    # Matched as text: one odd id in either file must not part 7 from '7'.
+    found = {item: first[str(item)] for item in items if str(item) in first}
+    missing = [item for item in items if item not in found]
+    others = _without_zeros([one for one in first if one not in {str(item) for item in found}])
+    wanted = _without_zeros([str(item) for item in missing])
+    matched = {item: first[others[short]] for item in missing if (short := _short(str(item))) in others.keys() & wanted}
     if not matched:
-        return Titles(found)
+        return found, ""
     told = f"titles of {counted(len(matched), 'item')} were found without the zeros in front of ids, or '.0' behind"
     example = next(iter(matched))
-    return Titles(found | matched, f"{told}: {example!s} is {others[_short(str(example))]} in {path.name}")
+    return found | matched, f"{told}: {example!s} is {others[_short(str(example))]} in {path.name}"
 
 
 def _short(text: str) -> str:

@@ -12,7 +12,7 @@ from ownview.data.catalog import load
 from ownview.data.columns import locate_known
 from ownview.data.interactions import IdArray
 from ownview.data.tables import read_table
-from ownview.data.titles import read_titles
+from ownview.data.titles import read_items
 
 
 def read_catalogue(name_or_file: str, data_dir: Path | None = None) -> tuple[IdArray, tuple[str, ...] | None]:
@@ -38,5 +38,5 @@ def read_catalogue(name_or_file: str, data_dir: Path | None = None) -> tuple[IdA
     items = np.array(list(dict.fromkeys(listed)), dtype=object)
     if "title" not in where:
         return items, None
-    titles = read_titles(file, items).titles
+    titles = read_items(file, items).titles
     return items, tuple(titles.get(one, str(one)) for one in items.tolist())

@@ -20,7 +20,8 @@ def small_world(num_users: int = 23, num_items: int = 60, seed: int = 0) -> Spli
     users = np.repeat(np.arange(num_users), counts)
     items = np.concatenate([random.choice(num_items, size=count, replace=False) for count in counts])
     times = random.permutation(len(users)).astype(np.int64)
-    data = Interactions.from_rows("small world", users, items, timestamp=times)
+    about = {"title": {item: f"number {item} of kind {item % 7}" for item in range(num_items)}}
+    data = Interactions.from_rows("small world", users, items, timestamp=times, about=about)
     return leave_one_out(data, ties="hash", untimed="random", seed=seed)
 
 
@@ -38,7 +39,8 @@ def block_world(groups: int = 3, users: int = 40, items: int = 40, per_user: int
     user = np.repeat(np.arange(groups * users), per_user)
     choices = [random.choice(items, size=per_user, replace=False) + items * (u // users) for u in range(groups * users)]
     times = random.permutation(len(user)).astype(np.int64)
-    data = Interactions.from_rows("block world", user, np.concatenate(choices), timestamp=times)
+    about = {"title": {item: f"number {item} of group {item // items}" for item in range(groups * items)}}
+    data = Interactions.from_rows("block world", user, np.concatenate(choices), timestamp=times, about=about)
     return leave_one_out(data, ties="hash", untimed="random", seed=seed)
 
 
