@@ -67,7 +67,9 @@ def test_who_runs_methods_names_none(folder: str) -> None:
     for path in files:
         text = path.read_text(encoding="utf-8").lower()
         for name in (*METHODS, *BASELINES, *PLUGINS):
-            assert not re.search(rf"\b{name}\b", text), f"{path} names {name}"
+            # "text" is a word that every parser uses: as a method's name it would stand in quotation marks.
+            named = r"[\"']text[\"']" if name == "text" else rf"\b{name}\b"
+            assert not re.search(named, text), f"{path} names {name}"
 
 
 def test_no_imports_go_round_in_a_circle() -> None:
