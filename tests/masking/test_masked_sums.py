@@ -308,3 +308,20 @@ def test_noise_too_fine_for_whole_steps_is_refused() -> None:
     fine = replace(_shared(), noise=(1e-8,))
     with pytest.raises(SettingError, match="expected at least 4"):
         Masked(LAYOUT, CLIP, 5, 4, Masks(), fine).require_possible()
+
+
+def test_patches_of_a_symmetric_matrix_are_laid_out_as_if_they_were_written_out() -> None:
+    """A patch is never written out, and gives the same vector, padding included."""
+    draw = torch.Generator().manual_seed(5)
+    rows = torch.tensor([[4, 0, 2], [1, 3, 0]])
+    values = torch.rand(2, 3, 3, generator=draw)
+    values = values + values.mT
+    values[1, 2], values[1, :, 2] = 0, 0  # padding names row 0
+    upload = Upload(
+        torch.arange(2), torch.zeros(2), torch.zeros(2, 0), torch.zeros(2, 0, dtype=torch.bool),
+        sums={"pairs": Patch(rows, rows, values)}, shapes={"pairs": (5, 5)},
+    )  # fmt: skip
+    layout = Layout((Part("pairs", (5, 5), True, True),))
+    written = replace(upload, sums=upload.written_out())
+    assert torch.equal(layout.flat(upload), layout.flat(written))
+    assert layout.flat(upload).count_nonzero(1).tolist() == [6, 3]

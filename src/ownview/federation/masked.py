@@ -93,8 +93,11 @@ class Masked(Transform):
             upload = replace(upload, whole={**upload.whole, BOUND: upload.whole[BOUND] * length})
         flat = self.layout.flat(upload)
         if self.plan is None:
-            places = torch.arange(flat.shape[1], device=flat.device)
-            steps = coding.steps(flat, unit(bits(derive(sending.key, "rounding"), upload.clients[:, None], places)))
+            # Nothing stays nothing however it is rounded, and most of a sparse matrix is: no chances are drawn for it.
+            places = (flat != 0).any(0).nonzero()[:, 0]
+            chances = unit(bits(derive(sending.key, "rounding"), upload.clients[:, None], places))
+            steps = torch.zeros(flat.shape, dtype=torch.int64, device=flat.device)
+            steps[:, places] = coding.steps(flat[:, places], chances)
         else:
             share = self._noise(sending.number, float(bound)) * coding.scale
             steps = self._hidden(flat, coding, round(math.log2(share)), sending, upload.clients)

@@ -6,6 +6,7 @@ everything it stands for, and equal noise on all of its numbers is half the vari
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ownview.federation.messages import Upload
-from ownview.seam.client import Client, Reporting
+from ownview.seam.client import Client, Patch, Reporting, Sent
 from ownview.seam.training import Params
 
 
@@ -49,6 +50,20 @@ class Part:
         value = value.reshape(len(value), *self.shape)
         return (value[:, rows, columns] + value[:, columns, rows]) / 2 * self._lengths(value.device)
 
+    def of_cells(self, patch: Patch) -> Tensor:
+        """[B, size] of patches of a symmetric matrix, which is never written out: most of it is 0.
+
+        The same numbers as `flat` has where both halves of the matrix are equal: halves add up without rounding.
+        """
+        side = self.shape[0]
+        rows, columns = patch.rows[:, :, None], patch.columns[:, None, :]
+        low, high = torch.minimum(rows, columns), torch.maximum(rows, columns)
+        places = low * side - low * (low - 1) // 2 + high - low
+        lengths = torch.full(places.shape, math.sqrt(2) / 2, dtype=torch.float64, device=places.device)
+        lengths[low == high] = 1.0
+        flat = torch.zeros(len(rows), self.size, dtype=torch.float64, device=rows.device)
+        return flat.scatter_add_(1, places.flatten(1), (patch.values.double() * lengths).flatten(1))
+
     def whole(self, flat: Tensor) -> Tensor:
         """[B, ...] of what `flat` returned."""
         if not self.symmetric:
@@ -66,6 +81,11 @@ class Part:
         """1 on the diagonal, sqrt 2 above it; in float64, because an upload must not be longer than its clip."""
         rows, columns = self._above(device)
         return torch.sqrt(1 + (rows != columns).double())
+
+
+def _has_cells(one: Sent | None) -> bool:
+    """Whether it is a patch that names its rows and its columns, and leaves the rest of its matrix out."""
+    return isinstance(one, Patch) and not one.of_rows
 
 
 @lru_cache(maxsize=4)
@@ -94,17 +114,20 @@ class Layout:
 
     def flat(self, upload: Upload) -> Tensor:
         """[B, size] float64 of uploads with every table whole; 0 for what a client does not send."""
-        given: Mapping[str, Tensor] = {**upload.whole, **upload.written_out()}
         nothing = torch.zeros((), dtype=torch.float64, device=upload.clients.device)
-        return torch.cat(
-            [
-                part.flat(given[part.name].double())
-                if part.name in given
-                else nothing.expand(len(upload.clients), part.size)
-                for part in self.parts
-            ],
-            dim=1,
-        )
+        sparse = {part.name: part for part in self.parts if part.symmetric and _has_cells(upload.sums.get(part.name))}
+        dense = {name: one for name, one in upload.sums.items() if name not in sparse}
+        given: Mapping[str, Tensor] = {**upload.whole, **replace(upload, sums=dense).written_out()}
+
+        def flat(part: Part) -> Tensor:
+            one = upload.sums.get(part.name)
+            if part.name in sparse and isinstance(one, Patch):
+                return part.of_cells(one)
+            if part.name in given:
+                return part.flat(given[part.name].double())
+            return nothing.expand(len(upload.clients), part.size)
+
+        return torch.cat([flat(part) for part in self.parts], dim=1)
 
     def named(self, flat: Tensor) -> Params:
         """By name [B, ...], what `flat` returned."""
