@@ -297,6 +297,7 @@ def test_ls_methods_says_what_leaves_the_device(ownview: Callable[..., Outcome])
     assert found["fedfast"]["leaves_the_device"] == "items, user (seen by the server)"
     assert found["colr"]["leaves_the_device"] == "update", "what no step moves stays where it is"
     assert found["popularity"]["leaves_the_device"] == "all data (not federated)"
+    assert found["text"]["leaves_the_device"] == "nothing"
     table = ownview("ls").out
     assert all(name in table for name in found)
 

@@ -34,7 +34,7 @@ from tests.security.storm import garbage, half_open, still_open, without_certifi
 
 NAMES, EVIL, ROUNDS = ("east", "north"), "zed", 3
 MEMORY = 96 << 20
-"""Bytes that a server may grow by at most; bodies of 500 MB come in the slow tier."""
+"""Bytes that a server may grow by at most; in the slow tier bodies of 256 KB come to 500 MB in all."""
 FILES = 400
 """That the server may have open: fewer than half-open connections come."""
 needs_proc = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="needs /proc")

@@ -29,6 +29,8 @@ from ownview.seam.method import Federated
 from ownview.seam.roles import REPORTED
 from ownview.seam.training import ANY_WORLD
 
+_WIDE = 140
+"""Columns of a terminal in which a line about a method has room for everything."""
 _RUN_COLUMNS = ("name", "method", "data", "began", "protocol", "seed", "rounds", "HR@10", "settings")
 
 
@@ -67,13 +69,19 @@ def command(
     if kind is Kind.RUNS:
         _show_runs(rows)
         return
+    console = Console(highlight=False)
+    columns = list(rows[0])[: 2 if kind is Kind.METHODS and console.width < _WIDE else None]
     table = Table(box=None, pad_edge=False)
-    for column in rows[0]:
+    for column in columns:
         least = 12 if column == "name" else None
         table.add_column(column.replace("_", " "), no_wrap=column == "name", overflow="fold", min_width=least)
     for row in rows:
-        table.add_row(*("" if value is None else escape(str(value)) for value in row.values()))
-    Console(highlight=False).print(table)
+        table.add_row(*("" if row[column] is None else escape(str(row[column])) for column in columns))
+    console.print(table)
+    if len(columns) < len(rows[0]):
+        console.print(
+            f"\nWhat leaves a device, papers, settings: --json, or a terminal of {_WIDE} columns.", style="dim"
+        )
 
 
 def _show_runs(rows: list[dict[str, Any]]) -> None:

@@ -53,7 +53,10 @@ class Exposure:
         of_people = [one for one in self.findings if one.succeeds and "people" in one.values]
         if of_people:
             return ["whoever has the weights reads histories of single people off them"]
-        return ["no attack known here reads a person's history off these weights; only a budget bounds all attacks"]
+        return [
+            "none of the attacks that were tried reads a person's history off these weights; others may, and only a "
+            "budget bounds all of them"
+        ]
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
