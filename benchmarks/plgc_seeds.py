@@ -2,9 +2,9 @@
 
 python -m benchmarks.plgc_seeds --users 300 --rounds 40
 
-Some of the users, the settings of `ownview reproduce plgc`, protocol paper. Of every seed: which share of the rows'
-movement in three rounds is the same for all rows; HR@10 on test after the last round; and HR@10 where the network, or
-the user vector, begins with the values of the first seed.
+Some of the users, the settings of `python -m reproduction run plgc`, protocol paper. Of every seed: which share of the
+rows' movement in three rounds is the same for all rows; HR@10 on test after the last round; and HR@10 where the
+network, or the user vector, begins with the values of the first seed.
 """
 
 from __future__ import annotations

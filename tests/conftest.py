@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from hypothesis import settings
+from reproduction.commands.main import entry as reproduction_entry
 
 from ownview.cli.main import entry
 from ownview.data import Interactions, load
@@ -52,12 +53,24 @@ def _few_threads() -> None:
 @pytest.fixture
 def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """The command line, run in this process; without lines of progress, which a slow machine has more of."""
+    return _caller(entry, monkeypatch, capsys)
+
+
+@pytest.fixture
+def reproduction(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """`python -m reproduction`, run in this process, likewise."""
+    return _caller(reproduction_entry, monkeypatch, capsys)
+
+
+def _caller(
+    program: Callable[[], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Outcome]:
     monkeypatch.setenv("OWNVIEW_PROGRESS", "off")
 
     def call(*arguments: str | Path) -> Outcome:
-        monkeypatch.setattr(sys, "argv", ["ownview", *map(str, arguments)])
+        monkeypatch.setattr(sys, "argv", ["program", *map(str, arguments)])
         with pytest.raises(SystemExit) as ended:
-            entry()
+            program()
         code = ended.value.code
         assert isinstance(code, int)
         return Outcome(code, *capsys.readouterr())

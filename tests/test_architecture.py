@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from graphlib import TopologicalSorter
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ownview.seam.training import ANY_WORLD
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "ownview"
 EVERY = sorted(SOURCE.rglob("*.py"))
+BESIDE = sorted((ROOT / "reproduction").rglob("*.py"))
 RUNS_METHODS = ("engine", "federation", "cluster", "runs", "cli", "evaluation", "data")
 
 
@@ -99,8 +101,22 @@ def test_modules_of_a_folder_do_not_import_each_other_in_a_circle(folder: str) -
     TopologicalSorter({name: _imports(path) & inside.keys() for name, path in inside.items()}).prepare()
 
 
-def test_files_are_small() -> None:
+def test_what_stands_beside_the_library_is_not_in_it() -> None:
+    """The library imports nothing of the repository's other folders, and a wheel packs the library alone."""
+    folders = {path.parent.name for path in ROOT.glob("*/__init__.py")}
+    assert {"reproduction", "benchmarks", "examples", "tests"} <= folders
     for path in EVERY:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        named = {one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names}
+        named |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        assert not {name.split(".")[0] for name in named} & folders, path
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    assert build == {"targets": {"wheel": {"packages": ["src/ownview"]}}}
+    assert not [path for path in SOURCE.rglob("*") if path.stem in ("reproduction", "ledger", "published.csv")]
+
+
+def test_files_are_small() -> None:
+    for path in (*EVERY, *BESIDE):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 400, path
     for path in (SOURCE / "methods").glob("*.py"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 150, path

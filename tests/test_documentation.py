@@ -30,7 +30,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_files_that_are_named_are_there(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    for name in re.findall(r"`((?:src/ownview|examples|tests|benchmarks)/[\w/.-]+\.(?:py|toml))`", text):
+    for name in re.findall(r"`((?:src/ownview|examples|tests|benchmarks|reproduction)/[\w/.-]+\.(?:py|toml))`", text):
         if not re.search("[A-Z]{4}", name):  # METHOD, say, stands for any name
             assert (ROOT / name).is_file(), f"{page.name}: {name}"
 

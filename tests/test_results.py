@@ -9,15 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from ownview.cli.render import FIGURE_PAGES, NOISE_PAGES
+from ownview.cli.render import FIGURE_PAGES
 from ownview.evaluation.protocol import pooled
 from ownview.studies.bench.page import page, with_tables
 from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.results import outdated, read_all, tables, write_document
 from ownview.studies.bench.suite import load_suite, plan
-from ownview.studies.ledger.lines import names
-from ownview.studies.ledger.record import read_record, together
-from ownview.studies.ledger.uploads import settings_asked_for
 from tests.outcome import Outcome
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -32,7 +29,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     shutil.copytree(ROOT / "results", tmp_path / "results")
     shutil.copytree(ROOT / "docs" / "pictures", tmp_path / "docs" / "pictures")
     (tmp_path / "docs" / "methods").mkdir()
-    for name in ("docs/results.md", "docs/ledger.md", *NOISE_PAGES, *FIGURE_PAGES):
+    for name in ("docs/results.md", *FIGURE_PAGES):
         shutil.copy(ROOT / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -59,42 +56,6 @@ def test_committed_results_are_whole_and_come_from_somewhere() -> None:
             assert known["machine"].keys() - {"engine"} == MACHINE, "no host names"
             assert known["data"]["fingerprint"]
             assert known["packages"]["torch"]
-
-
-def test_the_committed_ledger_is_in_step_with_its_runs(copy: Path, ownview: Callable[..., Outcome]) -> None:
-    record = read_record(ROOT / "results" / "ledger.json")
-    for one in record.runs.values():
-        known = one["provenance"]
-        assert known["revision"], one["run"]
-        assert "+" not in known["revision"], f"{one['run']}: made from a changed source tree"
-        assert known["machine"].keys() - {"engine"} == MACHINE, "no host names"
-    assert together([record], names()).runs.keys() == record.runs.keys(), "the ledger asks for them all"
-    path = copy / "results" / "ledger.json"
-    before = path.read_text(encoding="utf-8")
-    path.write_text(before.replace('"verdict": "within .03"', '"verdict": "higher"', 1), encoding="utf-8")
-    assert path.read_text(encoding="utf-8") != before
-    assert ownview("render-results", "--check").err == f"ownview: results/ledger.json: {STALE}\n"
-    assert ownview("render-results").code == 0
-    assert path.read_text(encoding="utf-8") == before
-    (copy / "docs" / "pictures" / "ledger-here.svg").write_text("<svg/>")
-    assert "docs/pictures/ledger-here.svg" in ownview("render-results", "--check").err
-
-
-def test_the_committed_attacks_are_in_step_with_their_pages(copy: Path, ownview: Callable[..., Outcome]) -> None:
-    path = copy / "results" / "uploads.json"
-    values = json.loads(path.read_text(encoding="utf-8"))
-    assert {one["row"] for one in values["attacks"]} <= settings_asked_for(), "none is left of a setting that changed"
-    for one in values["attacks"]:
-        known = one["provenance"]
-        assert known["revision"], one["row"]
-        assert "+" not in known["revision"], f"{one['row']}: made from a changed source tree"
-        assert known["machine"].keys() - {"engine"} == MACHINE, "no host names"
-    one = next(one for one in values["attacks"] if (one["method"], one["privacy"]) == ("pfedrec", "laplace:0.1"))
-    one["values"]["AUC"] = 0.123
-    write_document(path, values)
-    wrong = ownview("render-results", "--check").err
-    assert "docs/methods/pfedrec.md" in wrong
-    assert wrong.endswith(f": {STALE}\n")
 
 
 def test_committed_runs_are_those_the_suites_ask_for() -> None:
@@ -141,7 +102,7 @@ def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, ownview: Cal
     outcome = ownview("render-results", "--check")
     assert (outcome.code, outcome.err) == (2, f"ownview: {name}: {STALE}\n")
     assert path.read_text(encoding="utf-8") != before, "--check changes nothing"
-    assert ownview("render-results").out == "1 of 21 files changed\n"
+    assert ownview("render-results").out == "1 of 12 files changed\n"
     assert path.read_text(encoding="utf-8") == before
 
 

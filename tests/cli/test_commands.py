@@ -19,7 +19,7 @@ from tests.apart import PATIENCE
 from tests.outcome import Outcome, signalled
 
 from ownview.base.version import __version__
-from ownview.cli.main import side_by_side
+from ownview.cli.program import side_by_side
 from ownview.registry import MODELS
 from ownview.runs import batch
 from ownview.runs.folder import RunFolder
@@ -353,6 +353,16 @@ def test_doctor_reports_versions_devices_and_data(ownview: Callable[..., Outcome
 
 def test_version_is_the_packages(ownview: Callable[..., Outcome]) -> None:
     assert ownview("--version") == Outcome(0, f"{__version__}\n", "")
+
+
+def test_a_command_that_moved_names_its_place(ownview: Callable[..., Outcome]) -> None:
+    for words in (["reproduce"], ["reproduce", "pfedrec", "--table", "1"], ["reproduce", "--help"]):
+        outcome = ownview(*words)
+        assert (outcome.code, outcome.out) == (2, "")
+        assert outcome.err == (
+            "ownview: reproduce is now: python -m reproduction run, in a clone of the repository; "
+            "see docs/reproduce.md\n"
+        )
 
 
 COMMANDS = ["", "run", "compare", "attack", "recommend", "ls", "doctor"]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from reproduction.commands.main import COMMANDS as REPRODUCTION
 
 from ownview.base.shown import one_line, shown, shown_json
 from ownview.cli.main import COMMANDS
@@ -142,8 +143,9 @@ def test_ctrl_c_while_the_command_line_is_loaded_is_one_line(start: str) -> None
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     import importlib
 
-    for name, one in COMMANDS.items():
-        module = importlib.import_module(f"ownview.cli.{one.module}")
+    programs = ("ownview.cli", COMMANDS), ("reproduction.commands", REPRODUCTION)
+    for package, name, one in [(package, *item) for package, words in programs for item in words.items()]:
+        module = importlib.import_module(f"{package}.{one.module}")
         if hasattr(module, "app"):
             assert module.app.info.help == one.sentence
         else:

@@ -10,13 +10,13 @@ from statistics import mean, stdev
 from typing import Any
 
 import pytest
+from reproduction.papers import select, settings_of
+from reproduction.plan import Line, Options, Status, plan, results, tasks
 
 from ownview.base.errors import OutputError
 from ownview.evaluation.groups import ActivityRange
 from ownview.runs.batch import run_all
 from ownview.studies.grid import folder_name
-from ownview.studies.reproduction.papers import select, settings_of
-from ownview.studies.reproduction.plan import Line, Options, Status, plan, results, tasks
 from tests.reproduction.worlds import store_world
 
 

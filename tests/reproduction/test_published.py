@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from reproduction.papers import CITATIONS, figures, find_paper, select
 
 from ownview.base.errors import SettingError
-from ownview.studies.reproduction.papers import CITATIONS, figures, find_paper, select
 
 
 def test_every_figure_is_there_once_and_in_range() -> None:

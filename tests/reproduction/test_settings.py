@@ -7,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from reproduction.papers import CITATIONS, Figure, Setup, figures, parse, select, settings_of
+from reproduction.plan import experiment, missing
 
 from ownview.base.errors import SettingError
 from ownview.data import Interactions
 from ownview.data.catalog import catalog, min_interactions
 from ownview.evaluation.protocol import HONEST, PAPER
-from ownview.studies.reproduction.papers import CITATIONS, Figure, Setup, figures, parse, select, settings_of
-from ownview.studies.reproduction.plan import experiment, missing
 
 COUNTED_OTHERWISE = {("PFedCLR", "lastfm-2k-tags"): 1269, ("FedEM", "lastfm-2k-tags"): 1269}
 """Where a paper's figures are of other users than it counts; test_users_behind_figures.py shows of which."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-
-from ownview.studies.reproduction.papers import figures
+from reproduction.papers import figures
 
 DIGITS = 4
 """Decimals the papers print."""

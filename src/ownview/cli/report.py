@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,15 +15,25 @@ from ownview.cli.terminal import Console
 from ownview.runs.fitted import NO_TEST_FIGURE
 from ownview.runs.folder import RunFolder
 
+if TYPE_CHECKING:
+    from ownview.report.gather import Publications
 
-def command(
-    runs: Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that hold them.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The page.")] = Path("report.html"),
-    title: Annotated[str, typer.Option("--title", help="Of the page; the datasets' names unless given.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing page.")] = False,
-) -> None:
+Runs = Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that hold them.")]
+Out = Annotated[Path, typer.Option("-o", "--out", help="The page.")]
+Title = Annotated[str, typer.Option("--title", help="Of the page; the datasets' names unless given.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing page.")]
+
+
+def command(runs: Runs, out: Out = Path("report.html"), title: Title = "", force: Force = False) -> None:
     """Make one self-contained HTML page of finished runs: tables, curves, lists, pictures."""
-    from ownview.report.gather import gather, render  # noqa: PLC0415 - slow to import, and other commands need it not
+    write_report(runs, out, title, force)
+
+
+def write_report(
+    runs: list[Path], out: Path, title: str, force: bool, publications: Publications | None = None
+) -> None:
+    """Write the page and say what it holds; with published figures beside the runs where `publications` has some."""
+    from ownview.report.gather import gather, render  # noqa: PLC0415 - slow to import
     from ownview.report.reading import find_runs  # noqa: PLC0415
 
     if out.is_dir():
@@ -36,7 +46,7 @@ def command(
         raise OutputError(f"{found[0]}: {NO_TEST_FIGURE}; expected measured runs")
     measured = [one for one in found if one not in fitted]
     with progress("reading, runs", len(measured)) as advance:
-        model = gather(measured, title=title, done=advance)
+        model = gather(measured, title=title, done=advance, publications=publications)
     write_text(out, render(model))
     about, console = model["about"], Console(highlight=False)
     size = readable(out.stat().st_size)

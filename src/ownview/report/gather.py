@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,6 @@ from ownview.base.offline_page import offline_page
 from ownview.base.version import __version__
 from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import PROTOCOLS, Protocol, pooled
-from ownview.report.against_papers import against_papers
 from ownview.report.attacks import exposed
 from ownview.report.by_user import chance, distribution, first_of_cuts, groups
 from ownview.report.pictures import MOST_TSNE, has_tsne, layouts, merging, spectra, trajectories, watched_runs, weights
@@ -33,9 +33,21 @@ from ownview.report.results import (
 from ownview.runs.folder import RunFolder
 from ownview.runs.table import grouped
 from ownview.runs.tried import Tried, told, tried_of
-from ownview.studies.reproduction.papers import CITATIONS
 
 Model = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Publications:
+    """Published figures to draw beside those of runs; none by default: the library brings no papers' figures.
+
+    Args:
+        beside: from a dataset's name and its variants to the figures that one of them stands beside.
+        citations: papers by name.
+    """
+
+    beside: Callable[[str, Sequence[Variant]], list[Model]] = lambda name, found: []
+    citations: Mapping[str, str] = field(default_factory=dict)
 
 
 def gather(
@@ -43,6 +55,7 @@ def gather(
     title: str = "",
     done: Callable[[str], None] = lambda what: None,
     verdict: Sequence[str] = (),
+    publications: Publications | None = None,
 ) -> Model:
     """Everything the page shows.
 
@@ -52,10 +65,12 @@ def gather(
         done: told the name of every run once it was read.
         verdict: sentences that the page begins with; then everything but the table is folded, where it is about one
             dataset and few methods.
+        publications: figures of papers to draw beside those of runs; none where None.
 
     Raises:
         OutputError: a folder is no run, or damaged, or none has finished.
     """
+    beside = publications or Publications()
     opened = [RunFolder.open(folder) for folder in folders]
     unfinished = [one.path for one in opened if not one.finished]
     runs = []
@@ -66,7 +81,7 @@ def gather(
     if not runs:
         raise OutputError(f"{unfinished[0]}: no run has finished; {RunFolder(unfinished[0]).go_on}")
     by_data = grouped((run.experiment.data_label(), run) for run in runs)
-    datasets = [_dataset(name, mine, MOST_TSNE // len(by_data)) for name, mine in by_data.items()]
+    datasets = [_dataset(name, mine, MOST_TSNE // len(by_data), beside) for name, mine in by_data.items()]
     papers = {point["paper"] for one in datasets for point in one["published"]}
     return {
         "title": title or ", ".join(by_data),
@@ -83,11 +98,11 @@ def gather(
         },
         "bands": list(BANDS),
         "datasets": datasets,
-        "papers": {name: CITATIONS[name] for name in CITATIONS if name in papers},
+        "papers": {name: text for name, text in beside.citations.items() if name in papers},
     }
 
 
-def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
+def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int, publications: Publications) -> Model:
     # Honest first, then paper, then what people made themselves.
     asked = {run: pooled(run.experiment.protocol.name) for run in runs}
     names = protocol_names(sorted(runs, key=lambda run: [*PROTOCOLS, asked[run]].index(asked[run])))
@@ -116,7 +131,7 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int) -> Model:
         "tried": told(tried, name),
         "results": results,
         "people": shown,
-        "published": against_papers(name, found),
+        "published": publications.beside(name, found),
         "attacks": exposed(found),
         "pictures": {
             "layouts": layouts(watched, most_tsne),

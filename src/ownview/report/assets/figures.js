@@ -107,7 +107,7 @@ function paperScatter() {
         tip: () => tipLines(`${one.row}, ${one.paper}, table ${one.table}`, `published ${share(one.published)}, here ${share(one.here)} (${share(one.here - one.published)})`,
           `here: ${dataset().variants[one.variant].label}, protocol ${one.protocol}`, one.differs),
       })), { label: `published ${chosen.metric}`, format: tidy }, { label: `${chosen.metric} here`, format: tidy }, { diagonal: true, height: 420, names: true })
-      : "No run here stands beside a published figure: that needs one of the papers' datasets, a method of theirs, and protocol paper."),
+      : "No run here stands beside a published figure. That needs one of the papers' datasets, a method of theirs, protocol paper, and python -m reproduction report, which knows the figures."),
     table: () => ({
       heads: ["here", "paper", "table", "row", "published", "here", "difference", "differs"],
       rows: known().map((one) => [dataset().variants[one.variant].label, one.paper, one.table, one.row, share(one.published), share(one.here), share(one.here - one.published), one.differs.join("; ") || "nothing"]),

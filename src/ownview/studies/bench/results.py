@@ -44,7 +44,7 @@ FORMAT = 2
 """Of the document; a reader refuses others."""
 
 LEDGER, UPLOADS, ANCHORS = "ledger.json", "uploads.json", "anchors.json"
-"""The files of a folder of results that no suite has written; see `ownview.studies.ledger` and `bench.anchors`."""
+"""The files of a folder of results that no suite has written; see `reproduction/` and `bench.anchors`."""
 
 _CELL: dict[str, Any] = {"data": str, "protocol": str, "method": str}
 _DOCUMENT = {
