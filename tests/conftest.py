@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,9 @@ settings.register_profile("ownview", deadline=None, derandomize=True)
 settings.load_profile("ownview")
 
 REAL = ("ml-100k", "ml-1m", "filmtrust", "lastfm-2k-tags", "lastfm-2k-artists", "amazon-instant-video")
+
+_NUMBERS = count()
+"""Of ledgers of releases, one a test."""
 
 
 @pytest.fixture(scope="session")
@@ -48,6 +52,20 @@ def _few_threads() -> None:
     """
     os.environ["OMP_NUM_THREADS"] = "1"
     torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _ledger_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What the models of a module release is counted by itself, and never in the user's own ledger."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OWNVIEW_LEDGER", str(tmp_path_factory.getbasetemp() / f"ledger-{next(_NUMBERS)}"))
+        yield
+
+
+@pytest.fixture(autouse=True)
+def _ledger(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Every test begins with an empty ledger of releases; its folder is made by whoever writes to it."""
+    monkeypatch.setenv("OWNVIEW_LEDGER", str(tmp_path_factory.getbasetemp() / f"ledger-{next(_NUMBERS)}"))
 
 
 @pytest.fixture

@@ -115,6 +115,18 @@ class _FileBeside(Attempt):
         self.lock.release()
 
 
+def data_home() -> Path:
+    """Where programs keep what cannot be got again: $XDG_DATA_HOME, ~/.local/share on Linux, else the system's."""
+    named = os.environ.get("XDG_DATA_HOME")
+    if named:
+        return Path(named)
+    if str(sys.platform).startswith("linux"):
+        return Path.home() / ".local" / "share"
+    from platformdirs import user_data_path  # noqa: PLC0415 - needed elsewhere alone
+
+    return user_data_path()
+
+
 def cache_home() -> Path:
     """Where programs keep what they can get again: $XDG_CACHE_HOME, ~/.cache on Linux, else the system's place."""
     named = os.environ.get("XDG_CACHE_HOME")

@@ -40,6 +40,7 @@ def command(
     ] = None,
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal models.")] = 0,
     privacy: options.Privacy = None,
+    total_epsilon: options.Total = None,
     sets: options.Sets = None,
     plugin: options.Plugins = None,
     preset_name: PresetName = None,
@@ -72,7 +73,7 @@ def command(
             experiment = fit_of(with_settings(base, method or base.method, wrapped, sets), rounds)
         experiment = replace(experiment, device=device, engine=engine if "engine" in given else experiment.engine)
         title, total = f"fitting {experiment.label()}", experiment.rounds_needed
-        work = partial(run, experiment, out=out or new_folder(folder_of(experiment)))
+        work = partial(run, experiment, out=out or new_folder(folder_of(experiment)), total=total_epsilon)
     with progress(title, total, quiet=as_json) as advance:
         finished = work(memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance("", number))
     show(finished, as_json=as_json)
@@ -94,7 +95,7 @@ def _refuse_beside_like(given: set[str], sets: list[str]) -> None:
 
 def _refuse_beside_resume(given: set[str]) -> None:
     allowed = {"resume_from", "memory", "data_dir", "trust", "as_json"}
-    words: dict[str, Any] = {"preset_name": "--preset", "sets": "--set", "method": "METHOD"}
+    words: dict[str, Any] = {"preset_name": "--preset", "sets": "--set", "method": "METHOD", "total_epsilon": "--total"}
     names = [words.get(name, f"--{name}") for name in sorted(given - allowed)]
     if names:
         raise SettingError(f"{', '.join(names)}: not with --resume, which keeps the settings it began with")

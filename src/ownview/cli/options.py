@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,13 @@ from ownview.cli.trusting import names_files_in_values
 from ownview.evaluation.protocol import PROTOCOLS
 from ownview.registry import PLUGINS, find_model
 from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
+
+
+def _above_zero(value: float | None) -> float | None:
+    if value is not None and not (math.isfinite(value) and value > 0):
+        raise SettingError(f"--total {value:g}: expected an epsilon above 0")
+    return value
+
 
 Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`) or a file of interactions.")]
 Columns = Annotated[
@@ -51,6 +59,14 @@ Privacy = Annotated[
         "--privacy",
         help="A budget: central:epsilon=8 (docs/privacy.md). Masks alone: masked:clip=1. Noise alone: laplace:0.5, "
         "gaussian:clip=0.1,noise=1.",
+    ),
+]
+Total = Annotated[
+    float | None,
+    typer.Option(
+        "--total",
+        help="Epsilon that all models of the same people together may reach from now on (`ownview privacy`).",
+        callback=_above_zero,
     ),
 ]
 MinPeople = Annotated[

@@ -10,7 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from ownview.base.errors import SettingError
+from ownview.data.interactions import Interactions
+from ownview.federation.round import Federation
 from ownview.privacy.budget import Budget, budget
+from ownview.releases.charging import charge_publication
 from ownview.runs.run import Run
 
 _NOT_COVERED = "figures on held-out interactions are not covered by the budget, and stay in the run's folder"
@@ -44,6 +47,11 @@ def require_publishable(run: Run) -> None:
             f"epsilon {asked.epsilon:g} does not cover; expected them by name: ownview fit {run.experiment.method} "
             "--privacy ..."
         )
+
+
+def charge(run: Run, federation: Federation | None, data: Interactions) -> None:
+    """Write a model under a budget into the ledger of releases, before anything of it is published."""
+    charge_publication(run.experiment, federation, run.folder, data.users)
 
 
 def covered(facts: Mapping[str, Any]) -> dict[str, Any]:

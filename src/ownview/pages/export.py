@@ -68,6 +68,7 @@ def export(
     taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
     published = Published(taken, min_people)
     agreed, exposed = published.agreement(published.form), published.exposure(published.form)
+    taken.charge()
     write_folder(path, lambda folder: _fill(folder, published, agreed, exposed))
     return Exported(path, sum(file.stat().st_size for file in path.iterdir()), agreed, exposed, taken.form.left_out)
 

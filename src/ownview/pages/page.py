@@ -93,6 +93,7 @@ def page(
         raise SettingError(f"setting megabytes={megabytes:g}: expected a number above 0 and at most 1000")
     taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
     made = _made(Published(taken, min_people), title, round(megabytes * 1e6))
+    taken.charge()
     write_text(path, made.text)
     titled = taken.data.titles is not None
     return Page(path, path.stat().st_size, made.kept, made.agreement, made.exposure, taken.form.left_out, titled)

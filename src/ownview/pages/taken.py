@@ -17,7 +17,7 @@ from ownview.data.interactions import IntArray, Interactions
 from ownview.evaluation.metrics import HEADLINE
 from ownview.federation.round import Federation
 from ownview.pages.agreement import Agreement, agreement
-from ownview.pages.budgeted import budget_of, covered, require_publishable
+from ownview.pages.budgeted import budget_of, charge, covered, require_publishable
 from ownview.registry import Model
 from ownview.runs.in_words import SIMULATED
 from ownview.runs.run import Run
@@ -59,6 +59,14 @@ class Taken:
                 "take one that can, such as fedease"
             )
         return cls(run, at_hand.setup, at_hand.trainer, form)
+
+    def charge(self) -> None:
+        """Count what is about to be published, where it was made under a budget.
+
+        Raises:
+            SettingError: the budget of its people is spent.
+        """
+        charge(self.run, self.trainer.federation, self.data)
 
     @property
     def data(self) -> Interactions:

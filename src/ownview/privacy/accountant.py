@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ownview.base.errors import SettingError
 from ownview.base.extras import how_to_install
@@ -69,10 +69,46 @@ def epsilon_of(noise: Sequence[float], delta: float, sampling: Sampling) -> floa
 
     A fixed-size cohort's sum moves by up to 2 C when one user takes another's place, so it is accounted with z / 2.
     """
+    return _epsilon_of_events([(z, sampling) for z in noise], sampling, delta)
+
+
+class Composed(NamedTuple):
+    """Epsilon of several mechanisms together, and how it was found."""
+
+    epsilon: float
+    how: str
+
+
+def epsilon_together(mechanisms: Sequence[tuple[Sequence[float], Sampling]], delta: float) -> Composed:
+    """Epsilon of mechanisms that look at the same people, each with the z of its rounds and its sampling.
+
+    The relation is one user's contributions there or zero, which all three kinds of sampling imply: where sums are
+    divided by a fixed number, a user without contributions is a user who is absent, and taking one's place by zeros is
+    one way of replacing a user.
+
+    - Everybody everywhere: one Gaussian mechanism with 1 / z^2 added up, exactly.
+    - Poisson sampling among them: the sum of their privacy losses, as distributions.
+    - Cohorts alone: Rényi. Cohorts and others: basic composition of the two groups, half of delta each.
+    """
+    cohorts = [(z, sampling) for noise, sampling in mechanisms for z in noise if sampling.cohort]
+    others = [(z, sampling) for noise, sampling in mechanisms for z in noise if not sampling.cohort]
+    if cohorts and others:
+        halves = [_epsilon_of_events(group, group[0][1], delta / 2) for group in (cohorts, others)]
+        return Composed(sum(halves), "basic composition of fixed cohorts with the rest, half of delta each")
+    if cohorts:
+        return Composed(_epsilon_of_events(cohorts, cohorts[0][1], delta), "Rényi differential privacy (dp-accounting)")
+    if all(sampling.everybody for _, sampling in others):
+        together = 1 / math.sqrt(math.fsum(z**-2 for z, _ in others))
+        return Composed(float(_package().get_epsilon_gaussian(together, delta)), "one Gaussian mechanism, exactly")
+    return Composed(_epsilon_of_events(others, others[0][1], delta), "privacy loss distributions (dp-accounting)")
+
+
+def _epsilon_of_events(events: Sequence[tuple[float, Sampling]], kind: Sampling, delta: float) -> float:
+    """Epsilon of rounds that one accountant can compose: `kind` is a cohort where all of them are, and none else."""
     accounting = _package()
     with _quiet():
-        accountant = _accountant(accounting, sampling)
-        for z, rounds in Counter(noise).items():
+        accountant = _accountant(accounting, kind)
+        for (z, sampling), rounds in Counter(events).items():
             accountant.compose(_event(accounting, z, sampling), rounds)
         return float(accountant.get_epsilon(delta))
 

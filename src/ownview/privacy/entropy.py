@@ -74,6 +74,11 @@ class NoiseKey:
         digest = b"" if content is None or self.seeded else hashlib.blake2b(np.ascontiguousarray(content).data).digest()
         return Stream(self._hashed(purpose, digest))
 
+    @property
+    def name(self) -> str:
+        """Tells the key from others and says nothing of it: what is drawn from it is one release."""
+        return self._hashed(("release",), b"")[:16].hex()
+
     def number(self, *purpose: str | int) -> int:
         """63 bits for draws that hide nothing; they say nothing of the key."""
         return int.from_bytes(self._hashed(purpose, b"")[:8], "little") >> 1

@@ -22,7 +22,7 @@ _NOT_COVERED = (
     "choosing the round, and settings, on validation: held-out items of the same users were looked at for it",
     "the figures of this run folder: losses, validation and test values, lists of recommended items",
     "a second model that is trained on earlier data to choose rounds, where the protocol has one",
-    "other runs on the same users: budgets add up",
+    "other runs on the same users: budgets add up (`ownview privacy` counts what is fitted or published)",
     "amplification against a server that knows who takes part",
 )
 _SEEDED = (

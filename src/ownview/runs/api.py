@@ -91,6 +91,7 @@ def fit(
     rounds: int | None = None,
     seed: int = 0,
     federation: FederationOptions | Mapping[str, object] | None = None,
+    total: float | None = None,
     device: str = "auto",
     memory: str = "auto",
     out: str | Path | None = None,
@@ -105,6 +106,8 @@ def fit(
         rounds: of training; not needed for closed forms.
         seed: equal seeds give equal models on one device.
         federation: who takes part and how the server combines.
+        total: under a budget: epsilon that all releases of these people together may reach from now on; what holds for
+            them where None, at first the epsilon of their first release (docs/privacy.md).
         device: auto, cpu or cuda.
         memory: what training may take, such as 4GB.
         out: folder for the model; without it a temporary one that goes with the process.
@@ -131,6 +134,7 @@ def fit(
         out=None if out is None else Path(out),
         memory=memory,
         loggers=loggers,
+        total=total,
     )
 
 

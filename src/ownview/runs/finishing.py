@@ -76,7 +76,9 @@ class Finishing:
             masks = None if one.terms.masked is None else one.terms.masked.described()
             numbers = Layout.of(one.client, one.terms.averaged, one.world.num_items).size
             releases = one.method.releases
-            folder.write_privacy(record(self._plan, one.options, one.world.num_clients, releases, numbers, masks))
+            told = record(self._plan, one.options, one.world.num_clients, releases, numbers, masks)
+            noise = folder.read_noise_key()
+            folder.write_privacy(told if noise is None else {**told, "release": noise.name})
         figures = self._fitted() if standing is None else self._figures(best, standing, lists)
         folder.write_result(self._result(best, figures, folder, cost))
         folder.drop_tensors("checkpoint")

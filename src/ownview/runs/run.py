@@ -20,6 +20,7 @@ from ownview.evaluation.groups import ActivityRange
 from ownview.privacy.budget import budget
 from ownview.privacy.entropy import NoiseKey
 from ownview.registry import Model
+from ownview.releases.charging import charge_fit
 from ownview.runs.experiment import Experiment
 from ownview.runs.finishing import Finishing
 from ownview.runs.folder import RunFolder
@@ -128,6 +129,7 @@ def run(
     on_round: OnRound | None = None,
     loggers: Sequence[Logger] = (),
     workers: Workers | None = None,
+    total: float | None = None,
 ) -> Run:
     """Carry out an experiment from the start.
 
@@ -141,6 +143,8 @@ def run(
         on_round: told after every round.
         loggers: told when it begins, after every round, and when it has finished.
         workers: processes that share the clients; the result is the same to rounding.
+        total: epsilon that all releases of these people together may reach from now on, where the model is trained on
+            everything under a budget; None for what holds for them (`ownview.releases`).
     """
     model = model or experiment.model()
     if isinstance(model, Central):
@@ -152,6 +156,11 @@ def run(
     folder = RunFolder.create(place)
     with sole_worker(folder.path):
         folder.require_not_begun()
+        try:
+            work.charge(noise, place, total)
+        except BaseException:
+            folder.drop_if_not_begun()
+            raise
         folder.write_experiment(work.experiment.to_toml())
         folder.write_provenance(setup.provenance(work.experiment))
         if work.hides:
@@ -204,6 +213,7 @@ def resume(
         setup.require_same(folder, experiment)
         noise = folder.read_noise_key() or NoiseKey.fresh()
         work = _Work.of(experiment, model or experiment.model(), data, setup, path.parent, noise)
+        work.charge(noise, path)
         folder.drop_unfinished()
         if not folder.read_provenance():
             folder.write_provenance(setup.provenance(experiment))
@@ -270,6 +280,11 @@ class _Work:
         """Whether noise is drawn from a secret key."""
         asked = budget(self.experiment.federation.privacy)
         return asked is not None and not asked.seeded
+
+    def charge(self, noise: NoiseKey, folder: Path, total: float | None = None) -> None:
+        """Write a release under a budget down before anything of it is made."""
+        users = self.setup.split.data.users
+        charge_fit(self.experiment, self.trainer.federation, noise.name, users, folder, total)
 
     def training(self, folder: RunFolder, on_round: OnRound | None, loggers: Sequence[Logger]) -> Training:
         for logger in loggers:

@@ -1,0 +1,1 @@
+"""What has been released of whom under a budget, and what that leaves."""

@@ -1,0 +1,85 @@
+"""From a model under a budget to a release in the ledger.
+
+A model that is fitted (trained on everything) is charged before its training begins, any other one under a budget when
+it is published. Measured runs stay where they are, and noise from a seed is no release under a budget at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from ownview.base.errors import SettingError
+from ownview.data.catalog import catalog
+from ownview.federation.round import Federation
+from ownview.privacy.planning import accounted_rounds
+from ownview.releases.entries import Mechanism
+from ownview.releases.ledger import Asked, Ledger
+from ownview.runs.experiment import Experiment
+from ownview.runs.folder import RunFolder
+
+OWN = "own"
+"""The world of all ids that are of no dataset of the catalogue: equal ids there are one person."""
+
+
+def world_of(data: str) -> str:
+    """Whose ids the users of some data are: those of a catalogue's dataset, or those of all data of one's own."""
+    return data if data in catalog() else OWN
+
+
+def mechanism_of(federation: Federation | None) -> Mechanism | None:
+    """What a federation releases under a budget; None without one, or where its noise is known."""
+    plan = None if federation is None else federation.world.protection
+    if federation is None or plan is None or plan.seeded:
+        return None
+    number = federation.world.num_clients
+    rounds, sampling = accounted_rounds(plan, federation.options, number, federation.method.releases)
+    return Mechanism(plan.mode, plan.epsilon, plan.delta, plan.noise[:rounds], sampling)
+
+
+def charge_fit(
+    experiment: Experiment,
+    federation: Federation | None,
+    name: str,
+    users: Iterable[object],
+    folder: Path,
+    total: float | None = None,
+) -> None:
+    """Charge a model that is trained on everything, before it is trained.
+
+    Args:
+        experiment: of the model.
+        federation: of the model; None where it has none.
+        name: of the key that its noise is drawn from.
+        users: ids of all who take part.
+        folder: of the model.
+        total: for these people from now on.
+    """
+    mechanism = mechanism_of(federation)
+    if mechanism is None or experiment.protocol.measured:
+        if total is not None:
+            raise SettingError(f"--total {total:g}: the model has no secret noise under a budget; add --privacy ...")
+        return
+    Ledger().charge(_asked(experiment, name, folder, mechanism), users, total)
+
+
+def charge_publication(
+    experiment: Experiment, federation: Federation | None, folder: RunFolder, users: Iterable[object]
+) -> None:
+    """Charge a finished model before anything of it is published; one that was charged already costs nothing."""
+    mechanism = mechanism_of(federation)
+    if mechanism is not None:
+        name = str(folder.read_privacy().get("release") or _digest(folder.path / "model.safetensors"))
+        Ledger().charge(_asked(experiment, name, folder.path, mechanism), users)
+
+
+def _asked(experiment: Experiment, name: str, folder: Path, mechanism: Mechanism) -> Asked:
+    data = experiment.data
+    return Asked(name, data, world_of(data), experiment.label(), str(folder.resolve()), mechanism)
+
+
+def _digest(path: Path) -> str:
+    """Of a model that was made before releases had names."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
