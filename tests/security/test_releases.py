@@ -25,9 +25,9 @@ from ownview.base.errors import OutputError, SettingError
 from ownview.pages.export import export
 from ownview.pages.page import page
 from ownview.privacy.accountant import Sampling, epsilon_together
-from ownview.releases import ledger as ledger_module
+from ownview.releases import release_ledger as ledger_module
 from ownview.releases.entries import Mechanism
-from ownview.releases.ledger import Asked, Ledger
+from ownview.releases.release_ledger import Asked, Ledger
 from ownview.releases.spending import spent
 from tests.outcome import Outcome
 from tests.shop import shop
@@ -193,7 +193,7 @@ def test_two_processes_at_once_never_exceed_the_total() -> None:
         "from ownview.base.errors import SettingError\n"
         "from ownview.privacy.accountant import Sampling\n"
         "from ownview.releases.entries import Mechanism\n"
-        "from ownview.releases.ledger import Asked, Ledger\n"
+        "from ownview.releases.release_ledger import Asked, Ledger\n"
         "one = Mechanism('central', 1.0, 1e-5, (3.7306316,), Sampling())\n"
         "print('ready', flush=True)\n"
         "sys.stdin.readline()\n"

@@ -16,7 +16,7 @@ from ownview.data.columns import parse_columns
 from ownview.evaluation.protocol import HONEST, on_everything
 from ownview.releases.charging import world_of
 from ownview.releases.entries import Entry
-from ownview.releases.ledger import Ledger, Standing
+from ownview.releases.release_ledger import Ledger, Standing
 
 app = typer.Typer(help="What was released under budgets, of how many people, and what is left; totals.")
 

@@ -15,7 +15,7 @@ from ownview.data.catalog import catalog
 from ownview.federation.round import Federation
 from ownview.privacy.planning import accounted_rounds
 from ownview.releases.entries import Mechanism
-from ownview.releases.ledger import Asked, Ledger
+from ownview.releases.release_ledger import Asked, Ledger
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 
