@@ -112,7 +112,7 @@ def test_what_stands_beside_the_library_is_not_in_it() -> None:
         assert not {name.split(".")[0] for name in named} & folders, path
     build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
     assert build == {"targets": {"wheel": {"packages": ["src/ownview"]}}}
-    assert not [path for path in SOURCE.rglob("*") if path.stem in ("reproduction", "ledger", "published.csv")]
+    assert not [*SOURCE.rglob("reproduction"), *SOURCE.rglob("reproduce*.py"), *SOURCE.rglob("published.csv")]
 
 
 def test_files_are_small() -> None:
@@ -134,6 +134,15 @@ def test_importing_ownview_needs_neither_polars_nor_typer() -> None:
     code = f"import sys, ownview; ownview.run; print([m for m in {others} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_completion_shows_public_names_alone() -> None:
+    import ownview
+
+    shown = {name for name in dir(ownview) if not name.startswith("__")}
+    assert {"run", "load", "PFedRec"} <= shown
+    assert not shown & {"os", "importlib", "TYPE_CHECKING", "annotations"}
+    assert shown == {*ownview.__all__} - {"__version__"}  # type: ignore[misc]
 
 
 def test_the_public_names_are_exported_and_unlike() -> None:

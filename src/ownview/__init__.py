@@ -48,5 +48,5 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """Public names, for completion."""
-    return sorted({*globals(), *__getattr__("__all__")})  # type: ignore[misc]
+    """Public names, for completion, and those that every module has; nothing that this file merely imports."""
+    return sorted({*(one for one in globals() if one.startswith("__")), *__getattr__("__all__")})  # type: ignore[misc]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.optim.adam import adam
 
+from ownview.seam.fused_adam import fused_adam_
 from ownview.seam.training import Params
 
 _STEPS = "adam.steps"
@@ -21,20 +21,11 @@ def with_memory(parameters: Params) -> Params:
 
 def adam_step(values: Params, names: Sequence[str], grads: Sequence[Tensor], rate: float) -> None:
     """One step of Adam (Kingma and Ba 2015; 0.9, 0.999, 1e-8) in place, with bias correction."""
-    adam(
+    fused_adam_(
         [values[name] for name in names],
-        [grad.contiguous() for grad in grads],
-        [values[f"adam.first.{name}"] for name in names],
-        [values[f"adam.second.{name}"] for name in names],
-        [],
+        grads,
+        ([values[f"adam.first.{name}"] for name in names], [values[f"adam.second.{name}"] for name in names]),
         [values[_STEPS].clone() for _ in names],  # each is counted up by the step, which is one for all
-        fused=True,
-        amsgrad=False,
-        beta1=0.9,
-        beta2=0.999,
-        lr=rate,
-        weight_decay=0.0,
-        eps=1e-8,
-        maximize=False,
+        rate=rate,
     )
     values[_STEPS].add_(1)

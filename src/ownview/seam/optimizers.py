@@ -17,9 +17,9 @@ from typing import Protocol
 
 import torch
 from torch import Tensor
-from torch.optim.adam import adam
 
 from ownview.seam import adam_kernel
+from ownview.seam.fused_adam import fused_adam_
 
 Run = slice | EllipsisType
 """Which clients of the leading axis."""
@@ -226,22 +226,16 @@ class _AdamMover:
     def step(self, grads: Sequence[Tensor], active: int, shrink: Tensor | None = None) -> None:
         """Move in place; one fused kernel covers all runs and parameters. `Step` lets no `shrink` come here."""
         n = active * self.per_run
-        adam(
+        rule = self.rule
+        fused_adam_(
             self.params[:n],
-            # The fused kernel walks through memory, so gradients must be laid out as parameters are.
-            [grad[run].contiguous() for run in self.runs[:active] for grad in grads],
-            self.firsts[:n],
-            self.seconds[:n],
-            [],
+            [grad[run] for run in self.runs[:active] for grad in grads],
+            (self.firsts[:n], self.seconds[:n]),
             self.counters[:n],
-            fused=True,
-            amsgrad=False,
-            beta1=self.rule.beta1,
-            beta2=self.rule.beta2,
-            lr=self.rule.learning_rate,
-            weight_decay=0.0,
-            eps=self.rule.epsilon,
-            maximize=False,
+            rate=rule.learning_rate,
+            beta1=rule.beta1,
+            beta2=rule.beta2,
+            epsilon=rule.epsilon,
         )
 
 
