@@ -1,12 +1,14 @@
-# Every target does its own set-up: a virtual environment in .venv, pinned by constraints.txt.
+# Every target does its own set-up: a virtual environment in .venv, of files whose hashes stand in lock/. torch alone has
+# a pinned version without a hash: its builds for CPUs, CUDA and ROCm are different files of one version.
 PYTHON ?= python3
 BIN := .venv/bin
 CHROMIUM ?= chromium
 # Processors whose rounding this one can show: the libraries of linear algebra take their names.
 ROUNDING_OF := $(if $(filter x86_64 amd64,$(shell uname -m)),Nehalem Haswell,NEOVERSEN1 ARMV8)
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+LOCKED := $(PIP) --require-hashes --no-deps --only-binary :all: -r
 
-.PHONY: demo deploy-demo test rounding browser docs picture lint types check bench clean
+.PHONY: demo deploy-demo test rounding browser docs picture lint types check bench lock audit clean
 
 demo: .venv/.core  ## the main job: the flaw of published figures, what wins honestly, five books for one reader, a page for people
 	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper --rounds 16 --measure-every 4 \
@@ -55,6 +57,13 @@ check: lint types test  ## everything a change must pass
 bench: .venv/.core  ## speed of the engines, in one run
 	$(BIN)/python -m benchmarks.engine
 
+lock: .venv/.dev  ## the hashes in lock/ anew, after a change of pyproject.toml or constraints.txt; asks the package index
+	$(BIN)/python -m tools.lock
+
+audit: .venv/.dev .venv/.docs  ## licences, a bill of materials in build/sbom.json, known faults where their database can be reached
+	$(BIN)/python -m tools.bill build/sbom.json
+	$(BIN)/python -m tools.faults build/sbom.json
+
 clean:
 	rm -rf .venv runs site .cache benchmarks/results .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
@@ -63,22 +72,12 @@ clean:
 	$(PYTHON) -m venv .venv
 	touch $@
 
-.venv/.core: .venv/.created pyproject.toml constraints.txt
-	$(PIP) -e .
+.venv/.core: .venv/.created pyproject.toml constraints.txt $(wildcard lock/*.txt)
+	$(LOCKED) lock/core.txt
+	$(PIP) --only-binary :all: -c constraints.txt torch
+	$(PIP) --no-deps --no-build-isolation -e .
 	touch $@
 
-.venv/.test: .venv/.core
-	$(PIP) -e '.[test]'
-	touch $@
-
-.venv/.deploy: .venv/.core
-	$(PIP) -e '.[deploy]'
-	touch $@
-
-.venv/.docs: .venv/.core
-	$(PIP) -e '.[docs]'
-	touch $@
-
-.venv/.dev: .venv/.test
-	$(PIP) -e '.[dev]'
+.venv/.%: lock/%.txt .venv/.core
+	$(LOCKED) $<
 	touch $@
