@@ -93,3 +93,5 @@ def test_every_row_of_the_page_on_security_names_a_test_that_is_there() -> None:
         named |= set(found)
     for name in named:
         assert re.search(r"^(?:async )?def test_", (ROOT / name).read_text(encoding="utf-8"), re.M), name
+    attacks = {f"tests/security/{path.name}" for path in (ROOT / "tests" / "security").glob("test_*.py")}
+    assert attacks <= named, "an attack is one row of docs/security.md"
