@@ -38,6 +38,7 @@ SPDX = {
     "BSD License": "BSD",
     "ISC License": "ISC",
     "ISC License (ISCL)": "ISC",
+    "MIT Licence": "MIT",
     "MIT License": "MIT",
     "Mozilla Public License 2.0 (MPL 2.0)": "MPL-2.0",
     "Python Software Foundation License": "PSF-2.0",
@@ -56,7 +57,7 @@ def licence(package: Distribution) -> str:
     )
     if expressions:
         return expressions[0]
-    if words and words[0] and "\n" not in words[0] and len(words[0]) < 60:
+    if words and words[0] not in ("", "UNKNOWN") and "\n" not in words[0] and len(words[0]) < 60:
         return " OR ".join(SPDX.get(part, part) for part in words[0].split(" OR "))
     named = [line.removeprefix(CLASSIFIER) for line in classifiers if line.startswith(CLASSIFIER)]
     return " OR ".join(SPDX.get(part, part) for part in named)

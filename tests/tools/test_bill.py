@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from importlib.metadata import version
+from importlib.metadata import PathDistribution, version
 from pathlib import Path
 
 import pytest
 from tools.bill import Component, bill, installed, main, refused
-from tools.licences import allowed
+from tools.licences import allowed, licence
 from tools.lock import ROOT, pins
 
 
@@ -30,6 +30,21 @@ from tools.lock import ROOT, pins
 )
 def test_an_expression_is_allowed_where_one_alternative_is(name: str, expression: str, may: bool) -> None:
     assert allowed(name, expression) is may
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("License-Expression: MIT AND Zlib\nLicense: other", "MIT AND Zlib"),
+        ("License: MIT Licence", "MIT"),
+        ("License: UNKNOWN\nClassifier: License :: OSI Approved :: MIT License", "MIT"),
+        ("License: BSD 3-Clause OR Apache-2.0", "BSD-3-Clause OR Apache-2.0"),
+        ("License: UNKNOWN", ""),
+    ],
+)
+def test_metadata_of_every_age_are_read(lines: str, expected: str, tmp_path: Path) -> None:
+    (tmp_path / "METADATA").write_text(f"Metadata-Version: 2.4\nName: a\nVersion: 1\n{lines}\n", encoding="utf-8")
+    assert licence(PathDistribution(tmp_path)) == expected
 
 
 def test_every_pinned_package_that_is_installed_has_an_allowed_licence() -> None:
