@@ -15,6 +15,7 @@ from ownview.cli.options import folder_of, new_folder, with_privacy, with_settin
 from ownview.cli.progress import progress
 from ownview.cli.run import PresetName, base_experiment, on_command_line, show
 from ownview.cli.trusting import Trust, names_a_file
+from ownview.data.catalog import load
 from ownview.data.columns import parse_columns
 from ownview.runs.experiment import Experiment
 from ownview.runs.fitted import fit_like, fit_of
@@ -41,6 +42,9 @@ def command(
     seed: Annotated[int, typer.Option("--seed", help="Equal seeds give equal models.")] = 0,
     privacy: options.Privacy = None,
     total_epsilon: options.Total = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Method and privacy by the numbers of people and items (docs/privacy.md).")
+    ] = False,
     sets: options.Sets = None,
     plugin: options.Plugins = None,
     preset_name: PresetName = None,
@@ -60,17 +64,20 @@ def command(
         title, total = f"resuming {resume_from.name}", experiment_of(RunFolder.open(resume_from)).rounds
         work = partial(resume, resume_from)
     else:
-        sets = with_privacy(sets, privacy)
+        if private:
+            _refuse_beside_private(given)
+            method, sets = _private_way(data, columns, data_dir)
         if like is not None:
-            _refuse_beside_like(given, sets)
+            _refuse_beside_like(given, sets or [])
             found = parse_columns(columns) if "columns" in given else None
-            experiment = fit_like(like, data=data if "data" in given else None, columns=found)
+            experiment = fit_like(like, data=data if "data" in given else None, columns=found, privacy=privacy)
             _require_method(method, experiment, like)
         else:
             base = base_experiment(method, data, None, preset_name)
             base = replace(base, data=data, columns=parse_columns(columns) or {}, seed=seed, settings_tried=0)
             wrapped = list(dict.fromkeys(plugin or (name for name, _ in base.plugins)))
-            experiment = fit_of(with_settings(base, method or base.method, wrapped, sets), rounds)
+            asked = with_privacy(sets, privacy)
+            experiment = fit_of(with_settings(base, method or base.method, wrapped, asked), rounds)
         experiment = replace(experiment, device=device, engine=engine if "engine" in given else experiment.engine)
         title, total = f"fitting {experiment.label()}", experiment.rounds_needed
         work = partial(run, experiment, out=out or new_folder(folder_of(experiment)), total=total_epsilon)
@@ -91,6 +98,25 @@ def _refuse_beside_like(given: set[str], sets: list[str]) -> None:
     names = [option for name, option in taken.items() if name in given] + [f"--set {pair}" for pair in sets]
     if names:
         raise SettingError(f"{', '.join(names)}: not with --like, which takes what the run was measured with")
+
+
+def _private_way(data: str, columns: str | None, data_dir: Path | None) -> tuple[str, list[str]]:
+    """Method and settings that suit the numbers of people and items, told to the person."""
+    from ownview.start.private import People, without_figures  # noqa: PLC0415 - slow to import, and few ask
+
+    loaded = load(data, data_dir=data_dir, columns=parse_columns(columns) or {})
+    way = without_figures(People.of(loaded, ordered=loaded.timestamp is not None))
+    setting = f" --privacy {way.privacy}" if way.privacy != "none" else ""
+    told = f"{way.way}: {way.method}{setting}, by {loaded.num_users:,} people and {loaded.num_items:,} items"
+    typer.echo(f"private: {told}", err=True)
+    return way.method, [] if way.privacy == "none" else [f"privacy={way.privacy}"]
+
+
+def _refuse_beside_private(given: set[str]) -> None:
+    taken = {"method": "METHOD", "like": "--like", "privacy": "--privacy", "rounds": "--rounds", "sets": "--set",
+             "plugin": "--plugin", "preset_name": "--preset"}  # fmt: skip
+    if names := [option for name, option in taken.items() if name in given]:
+        raise SettingError(f"{', '.join(names)}: not with --private, which chooses the method and its privacy")
 
 
 def _refuse_beside_resume(given: set[str]) -> None:

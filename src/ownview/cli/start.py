@@ -10,8 +10,11 @@ import typer
 from rich.markup import escape
 
 from ownview.base.amounts import counted, readable
+from ownview.base.errors import SettingError
+from ownview.baselines.central import Central
 from ownview.cli.figures import figures
 from ownview.cli.options import RUNS, Columns, Memory
+from ownview.cli.private_ways import say_who, show_ways
 from ownview.cli.progress import clock_words
 from ownview.cli.reading import (
     DateOrder,
@@ -31,13 +34,13 @@ from ownview.data.matching import ItemNames
 from ownview.data.readers import name_of
 from ownview.evaluation.probes import STEPS
 from ownview.evaluation.protocol import protocol as protocol_named
-from ownview.registry import BASELINES
 from ownview.runs.in_words import SIMULATED
 from ownview.start.folder import StartFolder
 
 if TYPE_CHECKING:
     from ownview.data.interactions import Interactions
     from ownview.data.splits import Split
+    from ownview.runs.run import Run
     from ownview.start.steps import Steps
 
 _STEPS = 7
@@ -83,6 +86,9 @@ def command(
     minutes: Annotated[
         float, typer.Option("--minutes", help="For everything; what does not fit is made smaller or left out.", min=0.1)
     ] = 15.0,
+    private: Annotated[
+        bool, typer.Option("--private", help="Compare ways to keep what people have from others, and recommend one.")
+    ] = False,
     trust: Trust = False,
 ) -> None:
     """Go from a file of interactions to recommendations: look at it, compare, fit the best, write lists and pages.
@@ -93,6 +99,10 @@ def command(
     from ownview.start.steps import Steps  # noqa: PLC0415
 
     console = Console(highlight=False)
+    if private:
+        if method:
+            raise SettingError("--private: chooses the methods by itself; leave --method out")
+        say_who(console)
     place = out or RUNS / f"start-{name_of(file)}"
     wanted = None if protocol is None else protocol_named(protocol)
     given = reading_options(columns, separator, encoding, dates, events, min_rating, tolerant)
@@ -102,7 +112,7 @@ def command(
         file,
         given,
         lambda options: Steps.of(
-            StartFolder(place, file, options, titles, protocol), method or (), memory, wanted, minutes
+            StartFolder(place, file, options, titles, protocol), method or (), memory, wanted, minutes, private=private
         ),
     )
     with same_command_goes_on():
@@ -189,14 +199,17 @@ def _asked(steps: Steps) -> str:
 
 def _compare(console: Console, steps: Steps, jobs: int, table: bool) -> None:
     tasks = steps.tasks()
-    names = ", ".join(experiment.method for experiment, _ in tasks)
-    _step(console, 3, f"Compare {counted(len(tasks), 'method')}: {names}")
+    names = ", ".join(one.way or one.method for one in steps.selection.methods)
+    things = "method" if steps.people is None else "way"
+    _step(console, 3, f"Compare {counted(len(tasks), things)}: {names}")
     expected = {folder.name: one.seconds for (_, folder), one in zip(tasks, steps.selection.methods, strict=True)}
     console.print(f"  {_forecast(steps)}", markup=False)
     for line in steps.selection.left_out:
         console.print(f"  left out: {line}", markup=False, soft_wrap=True)
     with working("comparing", expected) as work:
         found = steps.compare(tasks, jobs, lambda run, number, metrics: None, work.begin)
+    if steps.people is not None:
+        show_ways(console, steps)
     if table:
         console.print(figures(found, f"{steps.data.name}: test, seed 0"))
         console.print(found.legend, markup=False)
@@ -222,11 +235,11 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     best = steps.best(tasks)
     value = best.result["validation"]["NDCG@10"]
     label = best.experiment.label()
-    _step(console, 4, f"Fit {label} on everything: it has the highest NDCG@10 on validation, {value:.3f}")
-    central = best.experiment.method.lower() in BASELINES
-    kind = "central: it learns from all rows in one place" if central else f"federated, {SIMULATED}"
-    console.print(f"  it is {kind}", soft_wrap=True, markup=False)
-    if (exposed := steps.exposure(best)) is not None:
+    told = steps.recommended()
+    why = f"it has the highest NDCG@10 on validation, {value:.3f}" if told is None else f"{told.way} is recommended"
+    _step(console, 4, f"Fit {label} on everything: {why}")
+    console.print(f"  it is {_kind(best)}", soft_wrap=True, markup=False)
+    if told is None and (exposed := steps.exposure(best)) is not None:
         mark = "[red]![/] " if exposed.fires else ""
         console.print(f"  {mark}{escape(exposed.sentence)} (ownview attack)", soft_wrap=True)
     if earlier := steps.earlier_model(best):
@@ -245,8 +258,8 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     console.print(f"  {folder.report}", soft_wrap=True, markup=False)
     _step(console, 7, "Write the page for people, which computes recommendations by itself")
     made = steps.page(model)
-    told = f"left out: {made}" if isinstance(made, str) else f"{made.path}: {readable(made.bytes)}"
-    console.print(f"  {told}", soft_wrap=True, markup=False)
+    written = f"left out: {made}" if isinstance(made, str) else f"{made.path}: {readable(made.bytes)}"
+    console.print(f"  {written}", soft_wrap=True, markup=False)
     for sentence in [] if isinstance(made, str) else [*made.warnings(), *made.exposure.sentences()]:
         console.print(f"  note: {sentence}", soft_wrap=True, markup=False)
     console.print()
@@ -257,6 +270,15 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     console.print(f"  ownview recommend {place} --user {user}", soft_wrap=True, markup=False)
     if (name := ItemNames(steps.data).name_of(0)) is not None:
         console.print(f"  ownview recommend {place} --history {shlex.quote(name)}", soft_wrap=True, markup=False)
+
+
+def _kind(best: Run) -> str:
+    """Where it learns."""
+    model = best.experiment.model()
+    if isinstance(model, Central):
+        at_home = "made of what is public about items: nothing is sent"
+        return at_home if model.sends_nothing else "central: it learns from all rows in one place"
+    return f"federated, {SIMULATED}"
 
 
 def _step(console: Console, number: int, what: str) -> None:

@@ -66,7 +66,8 @@ def _matched(path: Path, first: dict[str, int], items: list[Any]) -> tuple[dict[
     # Matched as text: one odd id in either file must not part 7 from '7'.
     found = {item: first[str(item)] for item in items if str(item) in first}
     missing = [item for item in items if item not in found]
-    others = _without_zeros([one for one in first if one not in {str(item) for item in found}])
+    same = {str(item) for item in found}
+    others = _without_zeros([one for one in first if one not in same])
     wanted = _without_zeros([str(item) for item in missing])
     matched = {item: first[others[short]] for item in missing if (short := _short(str(item))) in others.keys() & wanted}
     if not matched:

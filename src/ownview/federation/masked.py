@@ -94,17 +94,17 @@ class Masked(Transform):
         flat = self.layout.flat(upload)
         if self.plan is None:
             # Nothing stays nothing however it is rounded, and most of a sparse matrix is: no chances are drawn for it.
-            places = (flat != 0).any(0).nonzero()[:, 0]
+            places = flat.any(0).nonzero()[:, 0]
             chances = unit(bits(derive(sending.key, "rounding"), upload.clients[:, None], places))
-            steps = torch.zeros(flat.shape, dtype=torch.int64, device=flat.device)
-            steps[:, places] = coding.steps(flat[:, places], chances)
+            words = torch.zeros(flat.shape, dtype=torch.int64, device=flat.device)
+            words[:, places] = coding.steps(flat[:, places], chances) % MODULUS
         else:
             share = self._noise(sending.number, float(bound)) * coding.scale
-            steps = self._hidden(flat, coding, round(math.log2(share)), sending, upload.clients)
+            words = self._hidden(flat, coding, round(math.log2(share)), sending, upload.clients) % MODULUS
         nothing = upload.items[:, :0]
         return Upload(
             upload.clients, torch.zeros_like(upload.samples), nothing, nothing.bool(), shapes=upload.shapes,
-            words=steps % MODULUS,
+            words=words,
         )  # fmt: skip
 
     def _hidden(self, flat: Tensor, coding: FixedPoint, exponent: int, sending: Sending, clients: Tensor) -> Tensor:

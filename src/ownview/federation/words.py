@@ -127,7 +127,8 @@ class Layout:
                 return part.flat(given[part.name].double())
             return nothing.expand(len(upload.clients), part.size)
 
-        return torch.cat([flat(part) for part in self.parts], dim=1)
+        every = [flat(part) for part in self.parts]
+        return every[0] if len(every) == 1 else torch.cat(every, dim=1)
 
     def named(self, flat: Tensor) -> Params:
         """By name [B, ...], what `flat` returned."""

@@ -27,8 +27,8 @@ RELEASES = (0.1, 0.9)
 
 _ALL = 2**31
 _POPULARITY, _NEARNESS = 1, 2
-_USERS_PER_ITEM = 5.0
-_FEWEST, _MOST = 100, 4096
+USERS_PER_ITEM = 5.0
+FEWEST_ITEMS, MOST_ITEMS = 100, 4096
 _FAR_BEHIND = 1000.0
 _MARGIN = 1.1
 """Eigenvalues must be above the edge of the noise by so much."""
@@ -48,8 +48,8 @@ def items_kept(world: World, plan: Protection, share: float = RELEASES[1]) -> in
         share: of it that the release of nearness takes.
     """
     sigma = plan.in_sum(_NEARNESS) * math.sqrt(share)
-    wanted = round(world.num_clients / (_USERS_PER_ITEM * sigma))
-    return min(max(wanted, _FEWEST), _MOST, world.num_items)
+    wanted = round(world.num_clients / (USERS_PER_ITEM * sigma))
+    return min(max(wanted, FEWEST_ITEMS), MOST_ITEMS, world.num_items)
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,12 @@ def fit_of(base: Experiment, rounds: int | None, model: Model | None = None) -> 
 
 
 def fit_like(
-    path: Path, *, data: str | None = None, columns: Mapping[str, str] | None = None, model: Model | None = None
+    path: Path,
+    *,
+    data: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    model: Model | None = None,
+    privacy: str | None = None,
 ) -> Experiment:
     """The experiment that does on everything what a finished run did: its settings, its plug-ins, its chosen round.
 
@@ -49,6 +54,8 @@ def fit_like(
         data: other data than the run's.
         columns: of that data.
         model: where it was made in Python and has no registered name.
+        privacy: another setting of the federation than the run's. Under a budget a method with releases of its own
+            makes all of them; settings still come from a run that no epsilon covers.
     """
     folder = RunFolder.open(path)
     run = Experiment.from_toml(folder.read_experiment(), str(path / "experiment.toml"))
@@ -65,8 +72,20 @@ def fit_like(
     if isinstance(blend, Blend):
         # A blend of finished runs has one round; its parts, trained anew, have as many as they need.
         run, rounds, model = on_everything_like(run, blend, path), None, None
+    if privacy is not None:
+        run, rounds = _under(run, privacy, rounds, blend)
     found = fit_of(run, rounds, model)
     return replace(found, like=str(path.resolve()), device="auto", settings_tried=0)
+
+
+def _under(run: Experiment, privacy: str, rounds: int | None, model: Model) -> tuple[Experiment, int | None]:
+    """The experiment with another privacy, and the rounds it needs then."""
+    if isinstance(model, Blend) or not model.federated:
+        raise SettingError(f"--privacy {privacy}: {run.label()} is no federated method; nobody sends anything")
+    run = replace(run, federation=replace(run.federation, privacy=privacy))
+    accounted = budget(privacy) is not None
+    enough = enough_rounds(model, accounted=accounted)
+    return run, rounds if enough is None else enough
 
 
 def settings_from(path: str) -> dict[str, Any]:

@@ -34,6 +34,9 @@ _SAMPLES = 5
 _STEPS = 120.0
 """Elementwise operations on each number of a sample in a step of training: forward, backward, optimiser."""
 
+_WORDS = 12.0
+"""Elementwise operations on every number of a masked upload: laid out, rounded where there is something, added up."""
+
 
 @dataclass(frozen=True)
 class Speed:
@@ -94,6 +97,9 @@ def cost_of(method: str, settings: Mapping[str, Value], rounds: int, split: Spli
             seconds, memory = 0.0, 8.0 * m
         case "markov":
             seconds, memory = histories / max(r / n, 1), 4.0 * m * m
+        case "text":
+            # Words of every item against those of all others, in numbers that are mostly 0.
+            seconds, memory = 20.0 * m * m / speed.elements + histories, 6_000.0 * m
         case "ease":
             everybody = _MEASURED * 2.0 * n * m * m / speed.product
             seconds, memory = m**3 / speed.factor + everybody, 16.0 * m * m
@@ -109,6 +115,12 @@ def cost_of(method: str, settings: Mapping[str, Value], rounds: int, split: Spli
             measured = rounds * n * m * (2 * _TRAINED_NUMBERS / speed.product + _PASSES / speed.elements)
             seconds, memory = trained + measured, 8.0 * r * _SAMPLES * _TRAINED_NUMBERS
     return Cost(seconds + ranking, memory)
+
+
+def masking(split: Split, speed: Speed) -> Cost:
+    """What a simulation of masked sums takes beside its method: whole numbers for half of items by items, everybody."""
+    numbers = split.num_items * (split.num_items + 1) / 2
+    return Cost(split.num_users * numbers * _WORDS / speed.elements, 64.0 * numbers)
 
 
 def _rank_form(settings: Mapping[str, Value], split: Split, speed: Speed) -> tuple[float, float]:

@@ -17,14 +17,16 @@ from ownview.engine.machine import free_memory
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.probes import audit
 from ownview.evaluation.protocol import Protocol
+from ownview.federation.options import FederationOptions
 from ownview.pages.page import Page, page
+from ownview.privacy.budget import budget as budget_asked
 from ownview.registry import build
 from ownview.report.gather import gather, render
 from ownview.runs.audits import findings_of, keep_findings
 from ownview.runs.batch import Task, Told, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.exposure import exposures
-from ownview.runs.fitted import fit_like
+from ownview.runs.fitted import fit_like, fit_of
 from ownview.runs.folder import RunFolder
 from ownview.runs.frames import write_frame
 from ownview.runs.lock import sole_worker
@@ -33,8 +35,9 @@ from ownview.runs.table import Comparison
 from ownview.start.costs import Speed
 from ownview.start.folder import StartFolder
 from ownview.start.going_on import GO_ON
+from ownview.start.private import People, Recommended, private_ways, recommended, rows_of
 from ownview.start.question import Question, choose_question
-from ownview.start.suited import Budget, Selection, Suited, suited
+from ownview.start.suited import Budget, Selection, Suited, fitting, suited
 from ownview.start.verdict import Verdict, judge
 
 _CHOSEN_BY = "NDCG@10"
@@ -60,6 +63,7 @@ class Steps:
         findings: of the audit.
         runs: of the comparison, once it was made.
         table: of them.
+        people: where ways to be private are compared, what the rule goes by; else None.
     """
 
     folder: StartFolder
@@ -72,6 +76,7 @@ class Steps:
     findings: list[Finding] = field(default_factory=list)
     runs: list[Run] = field(default_factory=list)
     table: Comparison | None = None
+    people: People | None = None
 
     @property
     def split(self) -> Split:
@@ -86,6 +91,8 @@ class Steps:
         memory: str = "auto",
         wanted: Protocol | None = None,
         minutes: float = 15.0,
+        *,
+        private: bool = False,
     ) -> Steps:
         """Read the file and choose; nothing is written where a method is unknown or the data cannot be asked."""
         for name in methods:
@@ -93,10 +100,16 @@ class Steps:
         data = folder.open()
         question = choose_question(data, wanted)
         folder.keep(data)
-        asked = {"methods": list(dict.fromkeys(methods)), "minutes": minutes}
-        return cls(
-            folder, data, question, folder.planned(asked) or _plan(folder, question.split, asked), memory, minutes
-        )
+        asked: dict[str, Any] = {"methods": list(dict.fromkeys(methods)), "minutes": minutes}
+        people = None
+        if private:
+            asked["private"] = True
+            # Under a budget every release is made, and none is chosen by held-out interactions.
+            last = replace(question.protocol, name=f"{question.protocol.name}-last", selection="last")
+            question = replace(question, protocol=last)
+            people = People.of(data, ordered=question.split.order != "none")
+        selection = folder.planned(asked) or _plan(folder, question.split, asked, people)
+        return cls(folder, data, question, selection, memory, minutes, people=people)
 
     def audit(self, done: Callable[[str], None]) -> list[Finding]:
         """What the question gives away on this data."""
@@ -113,9 +126,10 @@ class Steps:
                 settings=one.settings,
                 rounds=one.rounds,
                 protocol=self.question.protocol,
+                federation=FederationOptions(privacy=one.privacy),
             )
             experiment.model()
-            made.append((experiment, self.folder.runs / one.method))
+            made.append((experiment, self.folder.runs / one.place))
         return made
 
     def compare(
@@ -149,9 +163,23 @@ class Steps:
         return self.table
 
     def best(self, tasks: Sequence[Task]) -> Run:
-        """The run with the highest NDCG@10 on validation; the first among equals."""
+        """The run with the highest NDCG@10 on validation, the first among equals; or the recommended private way's."""
+        if (told := self.recommended()) is not None:
+            return self.ways()[told.way]
         runs = [open_run(folder) for _, folder in tasks if folder.name not in self.failures]
         return max(runs, key=lambda one: float(one.result["validation"][_CHOSEN_BY]))
+
+    def ways(self) -> dict[str, Run]:
+        """By way to be private, its run."""
+        return rows_of(self.runs, self.selection)
+
+    def recommended(self) -> Recommended | None:
+        """The way to be private that the rule recommends; None where none is asked for."""
+        if self.people is None:
+            return None
+        if not (ways := self.ways()):
+            raise TrainingError(f"no way to be private is left: {'; '.join(self.selection.left_out)}")
+        return recommended(self.people, ways)
 
     def exposure(self, best: Run) -> Finding | None:
         """What one upload of the method gives away to its server; None where it has none, or cannot be attacked."""
@@ -162,7 +190,7 @@ class Steps:
         if not RunFolder(self.folder.model).begun:
             return None
         there = experiment_of(RunFolder.open(self.folder.model))
-        return None if there.identity() == fit_like(best.folder.path).identity() else there.label()
+        return None if there.identity() == _fitted(best).identity() else there.label()
 
     def fit(self, best: Run, on_round: OnRound) -> Run:
         """The best method trained on everything; goes on where it was stopped. Another model gives way to it."""
@@ -175,7 +203,7 @@ class Steps:
                 shutil.rmtree(aside)
         if RunFolder(place).begun:
             return resume(place, memory=self.memory, on_round=on_round)
-        return run(fit_like(best.folder.path), out=place, memory=self.memory, on_round=on_round)
+        return run(_fitted(best), out=place, memory=self.memory, on_round=on_round)
 
     def lists(self, model: Run, k: int) -> int:
         """k items for everybody, as a file; the number of users."""
@@ -186,9 +214,13 @@ class Steps:
     def verdict(self, best: Run, model: Run) -> Verdict:
         """What came out, in sentences; kept as verdict.json."""
         assert self.table is not None
-        words = {one.method: one.words for one in self.selection.methods}.get(best.experiment.method)
+        words = {one.place: one.words for one in self.selection.methods}.get(best.folder.path.name)
         words = words or best.experiment.model().summary
-        found = judge(self.question, self.runs, self.table, best, model, words)
+        told = self.recommended()
+        found = judge(self.question, self.runs, self.table, best, model, words, by_figures=told is None)
+        if told is not None:
+            reasons = [f"{one[0].upper()}{one[1:]}." for one in told.reasons]
+            found = replace(found, sentences=(*found.sentences, *reasons), numbers={**found.numbers, "way": told.way})
         write_json(self.folder.verdict, found.to_dict())
         return found
 
@@ -205,13 +237,22 @@ class Steps:
             return str(error)
 
 
-def _plan(folder: StartFolder, split: Split, asked: dict[str, Any]) -> Selection:
-    """Methods that were named, or that suit the data and fit the time; kept for a start that goes on."""
+def _fitted(best: Run) -> Experiment:
+    """The experiment that trains on everything; under a budget nothing is taken over from figures."""
+    if budget_asked(best.experiment.federation.privacy) is None:
+        return fit_like(best.folder.path)
+    return fit_of(best.experiment, None)
+
+
+def _plan(folder: StartFolder, split: Split, asked: dict[str, Any], people: People | None) -> Selection:
+    """Methods that were named, or that suit the data and fit the time, or ways to be private; kept to go on by."""
     budget = Budget(60 * _COMPARED * asked["minutes"], _HELD * free_memory(), Speed.measured())
     chosen = suited(split, budget)
     if asked["methods"]:
         known = {one.method: one for one in suited(split).methods}
         named = [known.get(name, Suited(name, rounds=40)) for name in asked["methods"]]
         chosen = Selection(tuple(replace(one, seconds=budget.cost(one, split).seconds) for one in named), ())
+    if people is not None:
+        chosen = fitting(private_ways(people), split, budget)
     folder.keep_plan(asked, chosen)
     return chosen

@@ -9,7 +9,8 @@ from typing import Any
 from ownview.base.amounts import readable
 from ownview.config.settings import Value
 from ownview.data.splits import Split
-from ownview.start.costs import Cost, Speed, cost_of
+from ownview.privacy.masks import masked_sums
+from ownview.start.costs import Cost, Speed, cost_of, masking
 
 _FULL_FORM = 4_000
 """Items up to which FedNext holds items by items for three scales: 4,000 are about 6 GB while it solves."""
@@ -29,6 +30,8 @@ class Suited:
         rounds: of training; methods that need fewer take fewer.
         words: what it does, for people who know no methods, in half a sentence; its summary where empty.
         seconds: that it is expected to take; 0 where nobody asked.
+        privacy: the federation's setting.
+        way: to be private, as a table calls it; empty where none is compared.
     """
 
     method: str
@@ -36,6 +39,13 @@ class Suited:
     rounds: int = 1
     words: str = ""
     seconds: float = 0.0
+    privacy: str = "none"
+    way: str = ""
+
+    @property
+    def place(self) -> str:
+        """Name of the folder of its run."""
+        return self.way.replace(" ", "-") or self.method
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,11 @@ class Budget:
 
     def cost(self, one: Suited, split: Split) -> Cost:
         """What a method would take."""
-        return cost_of(one.method, one.settings, one.rounds, split, self.speed)
+        cost = cost_of(one.method, one.settings, one.rounds, split, self.speed)
+        if masked_sums(one.privacy) is None:
+            return cost
+        more = masking(split, self.speed)
+        return Cost(cost.seconds + more.seconds, cost.memory + more.memory)
 
 
 def suited(split: Split, budget: Budget | None = None) -> Selection:
@@ -112,6 +126,19 @@ def suited(split: Split, budget: Budget | None = None) -> Selection:
             )
         chosen.append(fits)
         seconds[fits.method] = fits.seconds
+    return Selection(tuple(chosen), tuple(left_out))
+
+
+def fitting(wished: Selection, split: Split, budget: Budget) -> Selection:
+    """Of some methods those that fit, the first ones first; of the others, why not."""
+    chosen: list[Suited] = []
+    left_out = list(wished.left_out)
+    for one in wished.methods:
+        cost = budget.cost(one, split)
+        if _fits(cost, budget, {other.place: other.seconds for other in chosen}):
+            chosen.append(replace(one, seconds=cost.seconds))
+        else:
+            left_out.append(f"{one.way}, {_reason(one, split, budget)}" if one.way else _reason(one, split, budget))
     return Selection(tuple(chosen), tuple(left_out))
 
 

@@ -35,7 +35,16 @@ class Verdict:
         return {"sentences": list(self.sentences), "numbers": dict(self.numbers)}
 
 
-def judge(question: Question, runs: Sequence[Run], found: Comparison, best: Run, model: Run, words: str) -> Verdict:
+def judge(
+    question: Question,
+    runs: Sequence[Run],
+    found: Comparison,
+    best: Run,
+    model: Run,
+    words: str,
+    *,
+    by_figures: bool = True,
+) -> Verdict:
     """Say what came out.
 
     Args:
@@ -45,6 +54,7 @@ def judge(question: Question, runs: Sequence[Run], found: Comparison, best: Run,
         best: the run that validation chose.
         model: the same, trained on everything.
         words: what the method does, in half a sentence.
+        by_figures: whether the highest figure on validation chose it.
     """
     label = best.experiment.label()
     column = next(iter(found.ranked))
@@ -73,7 +83,8 @@ def judge(question: Question, runs: Sequence[Run], found: Comparison, best: Run,
             f"counts ({cell.not_above}): bestsellers serve as well here until there is more data. {label} was fitted "
             f"all the same: {words}; trained in {_short_time(seconds)}, {readable(size)}."
         )
-    sentences += _other_winner(found, column, label, numbers)
+    if by_figures:
+        sentences += _other_winner(found, column, label, numbers)
     if question.why:
         sentences.append(f"{question.why[0].upper()}{question.why[1:]}.")
     return Verdict(tuple(sentences), numbers)
