@@ -81,7 +81,7 @@ def test_a_symmetric_patch_is_sent_by_half() -> None:
 def test_cells_outside_the_matrix_are_no_message() -> None:
     data = bytearray(encode(Matrix(Patch(ROWS[0], COLUMNS[0], VALUES[0]), (50, 40), symmetric=False)))
     data[20:24] = np.array([77], dtype="<u4").tobytes()
-    with pytest.raises((ValueError, MessageError), match="row 77 of a matrix of 50 rows"):
+    with pytest.raises((ValueError, MessageError), match="row 77 of a table of 50 rows"):
         decode(bytes(data))
 
 

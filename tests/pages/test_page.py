@@ -50,7 +50,9 @@ def test_no_code_knows_a_method_by_name() -> None:
     for name in SCRIPTS:
         script = (ASSETS / name).read_text(encoding="utf-8").lower()
         for method in (*METHODS, *BASELINES, *PLUGINS):
-            assert not re.search(rf"\b{method}\b", script.replace("popularity", "")), (name, method)
+            # "text" is a word of every script: as a method's name it would stand in quotation marks.
+            named = r"[\"']text[\"']" if method == "text" else rf"\b{method}\b"
+            assert not re.search(named, script.replace("popularity", "")), (name, method)
 
 
 def test_titles_cannot_end_the_script(text: str) -> None:

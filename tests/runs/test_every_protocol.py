@@ -36,7 +36,10 @@ def data() -> Interactions:
             users += [f"u{user}"] * 3
             items += chosen[3 * sitting : 3 * sitting + 3].tolist()
             times += [begin + 60 * k for k in range(3)]
-    return Interactions.from_rows("sittings", np.array(users, object), np.array(items), timestamp=np.array(times))
+    about = {"title": {item: f"number {item} of shelf {item % 9}" for item in range(ITEMS)}}
+    return Interactions.from_rows(
+        "sittings", np.array(users, object), np.array(items), timestamp=np.array(times), about=about
+    )
 
 
 def settings_of(name: str) -> dict[str, int]:
