@@ -180,7 +180,6 @@ LOOKS_ONLY = [
     ("run", "fedease", "--data", "world.csv", "--out", "new-run"),
     ("compare", "fedease", "--data", "world.csv", "--out", "new-runs"),
     ("tune", "fedmf", "--data", "world.csv", "--trials", "1", "--rounds", "1", "--out", "new-tuning"),
-    ("reproduce", "PFedRec", "--list"),
 ]
 """Commands that have no need of it, and run nothing."""
 
