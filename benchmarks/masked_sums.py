@@ -20,12 +20,13 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
-from ownview.masking.cohort import cohort
-from ownview.masking.collector import MaskingServer
-from ownview.masking.device import MaskingClient
-from ownview.masking.fixed_point import MODULUS, FixedPoint
-from ownview.masking.messages import Introduction, Keys, Left, SealedShares, Shares
-from ownview.masking.primitives import Words
+from ownview.messages.upload import MODULUS
+from ownview.privacy.masking.cohort import cohort
+from ownview.privacy.masking.collector import MaskingServer
+from ownview.privacy.masking.device import MaskingClient
+from ownview.privacy.masking.fixed_point import FixedPoint
+from ownview.privacy.masking.messages import Introduction, Keys, Left, SealedShares, Shares
+from ownview.privacy.masking.primitives import Words
 from ownview.privacy.masks import Masks
 
 

@@ -70,15 +70,15 @@ def measured(name: str, items: int) -> Pieces:
     device = least(lambda: one.work.rehearsal(place, 1, one.newest(place)))
     everybody = torch.arange(DEVICES)
     one.clients.begin(one.server.download(1, everybody[:0]), everybody)
-    messages, post = [], one.terms.post
+    messages, codec = [], one.terms.codec
     for block in one.work.blocks(everybody):
         upload = one.work.do(one.work.samples(1, block), one.server.download(1, block))
-        messages += [post.write_upload(upload.one(k), 1) for k in range(len(upload.clients))]
+        messages += [codec.write_upload(upload.one(k), 1) for k in range(len(upload.clients))]
     total = one.server.begin(1)
 
     def read() -> None:
         for data in messages:
-            total.add(post.read_upload(data, 0))
+            total.add(codec.read_upload(data, 0))
 
     upload_seconds = least(lambda: read) / max(len(messages), 1)
     packed = {key: value.clone() for key, value in total.pack().items()}
@@ -90,7 +90,7 @@ def measured(name: str, items: int) -> Pieces:
         return lambda: one.server.finish(1, arrived, everybody)
 
     finish = least(end)
-    down = post.dense_download(one.server.download(1, everybody[:0]))  # with many devices nothing is zero
+    down = codec.dense_download(one.server.download(1, everybody[:0]))  # with many devices nothing is zero
     up = round(sum(map(len, messages)) / DEVICES)
     sums = sum(value.nbytes for value in packed.values())
     rounds = enough_rounds(made)

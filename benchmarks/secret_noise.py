@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import torch
 
-from ownview.federation.transforms import drawn, gaussian
 from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.exact_gaussian import rounded_gaussian
+from ownview.privacy.transforms import drawn, gaussian
 
 _NUMBERS = 4_000_000
 _TIMES = 3

@@ -10,7 +10,7 @@ from ownview.attacks.membership import attack as membership
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import Claim, claim_of, from_one_upload, notes_on, single_uploads
 from ownview.attacks.view import CuriousServer, victims, watch
-from ownview.federation.messages import Upload
+from ownview.messages.upload import Upload
 from tests.attacks.scenes import scene
 
 SKIPPED = "masked:clip=1,masks=skipped"

@@ -145,7 +145,7 @@ def test_the_server_sees_what_a_client_alone_sends(tmp_path: Path) -> None:
     view, federation = watch(one, torch.tensor([4]), 1)
     device = Device(federation.terms, own_data(one.split, one.excluded, 4), tmp_path / "4.safetensors")
     offered = one.federation().server.download(1, torch.tensor([4]))
-    message = device.round(1, federation.terms.post.write_download(offered, 0))
+    message = device.round(1, federation.terms.codec.write_download(offered, 0))
     alone = read(message, 4, federation.terms, offered, {})
     assert alone.size == view.evidence[0].size
     assert torch.equal(alone.touched, view.evidence[0].touched)

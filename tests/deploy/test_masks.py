@@ -68,7 +68,7 @@ def test_single_uploads_look_like_chance_and_their_sum_does_not(tmp_path: Path) 
     places = {name: Noted(home) for name, home in homes.items()}
     coordinator = Coordinator(agreed, InProcess(places), tmp_path / "server", QUICK)
     coordinator.round(1)
-    uploads = [coordinator.terms.post.read_upload(one, 0).words for place in places.values() for one in place.uploads]
+    uploads = [coordinator.terms.codec.read_upload(one, 0).words for place in places.values() for one in place.uploads]
     assert len(uploads) == 8
     words = torch.cat([one for one in uploads if one is not None]).double() / 2**32
     # Uniform numbers in [0, 1): 8 x 48 of them have a mean within five standard deviations of 1/2.

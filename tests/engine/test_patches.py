@@ -9,12 +9,12 @@ from torch import Tensor
 
 from ownview import Patch, Summand
 from ownview.base.errors import MessageError, SettingError
-from ownview.federation.aggregation import SumPartial, require_declared
-from ownview.federation.messages import Upload
-from ownview.federation.transforms import Sending, transforms
-from ownview.federation.wire import Matrix, encode, matrix_size
+from ownview.messages.sums import SumPartial, require_declared
+from ownview.messages.upload import Upload
+from ownview.messages.wire import Matrix, encode, matrix_size
 from ownview.privacy.entropy import NoiseKey
-from tests.engine.test_wire import decode
+from ownview.privacy.transforms import Sending, transforms
+from tests.messages.test_wire import decode
 
 ROWS, COLUMNS = torch.tensor([[4, 1, 0], [2, 0, 3]]), torch.tensor([[3, 0], [1, 2]])
 VALUES = torch.tensor([[[1.0, 2.0], [3.0, 4.0], [0.0, 0.0]], [[5.0, 6.0], [7.0, 8.0], [9.0, 10.0]]])

@@ -32,13 +32,13 @@ from ownview import (
 from ownview.base.errors import DeviceError, SettingError, TrainingError
 from ownview.base.randomness import derive
 from ownview.engine.machine import Machine
-from ownview.federation.aggregation import SumPartial
 from ownview.federation.cost import cost_of, declared_by
-from ownview.federation.messages import Upload
 from ownview.federation.round import Federation
-from ownview.federation.transforms import Noise, Sending, laplace, transforms
-from ownview.federation.wire import dense_size, message_size
+from ownview.messages.sums import SumPartial
+from ownview.messages.upload import Upload
+from ownview.messages.wire import dense_size, message_size
 from ownview.privacy.entropy import NoiseKey
+from ownview.privacy.transforms import Noise, Sending, laplace, transforms
 from ownview.registry import METHODS
 from ownview.seam.training import Batch, Context
 from ownview.testing.worlds import federation, small_world

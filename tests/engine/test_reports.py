@@ -25,7 +25,7 @@ from ownview import (
 )
 from ownview.base.errors import SettingError
 from ownview.federation.cost import declared_cost
-from ownview.federation.wire import dense_size
+from ownview.messages.wire import dense_size
 from ownview.seam.roles import REPORTED, SHARED
 from ownview.testing.worlds import federation, small_world
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ownview import FedEM, Federated, FederationOptions, FedMF, FedNCF, LocalOnly, Method, PFedRec, Sgd
 from ownview.base.errors import SettingError
-from ownview.federation.aggregation import MeanPartial
+from ownview.messages.sums import MeanPartial
 from ownview.plugins.late_aggregation import LateAggregation
 from ownview.testing.worlds import federation, small_world
 from tests.engine.golden import ITEMS, UNEVEN_COUNTS, dot, uneven_errors, uneven_federation

@@ -8,9 +8,10 @@ import pytest
 import torch
 
 from ownview.base.errors import SettingError
-from ownview.federation.aggregation import MeanPartial, add_rows
-from ownview.federation.options import FederationOptions, participants, participation
+from ownview.config.participation import participants, participation
+from ownview.federation.options import FederationOptions
 from ownview.federation.server import ServerOptimizer
+from ownview.messages.sums import MeanPartial, add_rows
 from tests.engine.uploads import upload_of
 
 CPU = torch.device("cpu")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ownview.federation.messages import Upload
+from ownview.messages.upload import Upload
 from ownview.seam.training import Params
 
 

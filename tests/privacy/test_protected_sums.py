@@ -14,13 +14,13 @@ from torch import Tensor
 
 from ownview import FedEASE, Federated, FederationOptions, FedIALS, FedMF, FedNext
 from ownview.base.errors import TrainingError
-from ownview.federation.aggregation import MeanPartial, SumPartial
-from ownview.federation.messages import Upload
-from ownview.federation.protected import Protected
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
-from ownview.federation.transforms import Sending, Summing
-from ownview.federation.whole_steps import BOUND
+from ownview.messages.sums import MeanPartial, SumPartial
+from ownview.messages.upload import Upload
+from ownview.privacy.protected import Protected
+from ownview.privacy.transforms import Sending, Summing
+from ownview.privacy.whole_steps import BOUND
 from ownview.seam.client import Patch, Product, Sent, Summand
 from ownview.seam.protection import Protection
 from ownview.testing.federated import alone_equals_vector, assert_close
@@ -158,7 +158,7 @@ def test_an_adaptive_clip_moves_towards_the_median() -> None:
 def test_the_number_of_samples_stays_at_home_and_the_budget_ends() -> None:
     one = federation(FEDMF, small_world(), options=FederationOptions(privacy="central:epsilon=8,clip=1,rounds=1"))
     assert one.terms.weighting == "uniform"
-    assert not one.terms.post.tells_samples
+    assert not one.terms.codec.tells_samples
     one.round(1)
     with pytest.raises(TrainingError, match="the budget is for 1 rounds"):
         one.round(2)

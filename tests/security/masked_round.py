@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ownview.federation.masked_round import drawn_from_seed
-from ownview.masking.cohort import Cohort
-from ownview.masking.collector import MaskingServer
-from ownview.masking.device import MaskingClient
-from ownview.masking.messages import SealedShares
-from ownview.masking.primitives import Words
+from ownview.privacy.masking.cohort import Cohort
+from ownview.privacy.masking.collector import MaskingServer
+from ownview.privacy.masking.device import MaskingClient
+from ownview.privacy.masking.exchange import drawn_from_seed
+from ownview.privacy.masking.messages import SealedShares
+from ownview.privacy.masking.primitives import Words
 
 COUNT = 20
 NUMBER = 3

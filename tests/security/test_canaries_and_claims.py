@@ -14,10 +14,10 @@ import torch
 import ownview as ov
 from ownview.attacks.canaries import SUM, UPLOAD, AuditSettings, LowerBound, audit, lower_bound
 from ownview.deploy.home import Home, own_key
-from ownview.federation.messages import Upload
 from ownview.federation.round import Federation
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
+from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
 from ownview.testing.worlds import small_world
 from tests.attacks.scenes import DELTA, scene

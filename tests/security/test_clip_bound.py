@@ -17,13 +17,13 @@ from torch import Tensor
 
 from ownview import FedMF
 from ownview.deploy.envelope import Kind
-from ownview.federation import wire
-from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.processes import ProcessFederation
-from ownview.federation.protected import Protected
-from ownview.federation.transforms import Sending, Transform, transforms
-from ownview.federation.whole_steps import BOUND
+from ownview.messages import wire
+from ownview.messages.upload import Upload
+from ownview.privacy.protected import Protected
+from ownview.privacy.transforms import Sending, Transform, transforms
+from ownview.privacy.whole_steps import BOUND
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.protection import CENTRAL, LOCAL, Protection
 from ownview.testing.worlds import federation, small_world
@@ -163,7 +163,7 @@ def test_under_masks_nothing_can_be_seen() -> None:
     """Said on the page of masks: an upload is random numbers, whatever is under them."""
     terms = federation(FedMF(), small_world(), options=FederationOptions(privacy="masked:clip=0.1")).terms
     nothing = torch.zeros(1, 0, dtype=torch.long)
-    words = torch.full((1, terms.post.words), 2**31)
+    words = torch.full((1, terms.codec.words), 2**31)
     terms.require_bounded(
         Upload(torch.tensor([3]), torch.zeros(1), nothing, nothing.bool(), words=words), number=1, bound=None
     )

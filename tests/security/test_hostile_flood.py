@@ -17,7 +17,7 @@ from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind, digest_of
 from ownview.deploy.place import Place
 from ownview.deploy.transport import Answering, InProcess
-from ownview.federation.limits import LONGEST_LINE
+from ownview.messages.limits import LONGEST_LINE
 from tests.deploy.test_places import Noted
 from tests.deploy.world import agreement, write_homes
 from tests.security.flood import damaged, hostile

@@ -21,16 +21,15 @@ from ownview.deploy.masks import PlaceMasks
 from ownview.deploy.participants import CountedRound, read_log
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
-from ownview.federation.aggregation import MeanPartial, SumPartial
-from ownview.federation.masked import Masked
-from ownview.federation.masked_round import Exchange, OwnMasks
-from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.processes import ProcessFederation
 from ownview.federation.server import AggregationServer
-from ownview.federation.words import Layout, Part
-from ownview.masking.fixed_point import MODULUS
-from ownview.masking.messages import Left
+from ownview.messages.layout import Layout, Part
+from ownview.messages.sums import MeanPartial, SumPartial
+from ownview.messages.upload import MODULUS, Upload
+from ownview.privacy.masked import Masked
+from ownview.privacy.masking.exchange import Exchange, OwnMasks
+from ownview.privacy.masking.messages import Left
 from ownview.privacy.masks import Masks
 from ownview.testing.worlds import federation, small_world
 from tests.deploy.world import QUICK, agreement, replayed, write_homes
@@ -53,7 +52,7 @@ def _plain(clients: range) -> Tensor:
 
 def _sum(own: dict[int, OwnMasks], number: int, clients: range, showing: range) -> Tensor:
     """A round over some clients, as a server asks for it."""
-    exchange = Exchange(MASKED, number, 1)
+    exchange = Exchange(MASKED.cohort, number, 1)
     told = exchange.introduce([own[one].keys(number) for one in clients])
     inboxes = exchange.deliver([own[one].shares(told[one]) for one in clients])
     total = MeanPartial({"whole": torch.zeros(30)}, torch.empty(0), "uniform")
@@ -160,7 +159,7 @@ def test_a_place_shows_shares_for_one_set_of_clients(tmp_path: Path) -> None:
     """One set for all of its users, and none after that; the same message has the same answer."""
     place = PlaceMasks(tmp_path / "shown")
     others = {one: OwnMasks(one, MASKED.cohort) for one in range(2, 10)}
-    exchange = Exchange(MASKED, 4, 1)
+    exchange = Exchange(MASKED.cohort, 4, 1)
 
     def asked(kind: Kind, parts: list[bytes], digest: str) -> list[bytes]:
         return place.answer(Envelope(kind, 4, parts=parts), [0, 1], digest, MASKED.cohort)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from ownview.base.errors import MessageError, TrainingError
-from ownview.masking.cohort import Cohort, cohort
-from ownview.masking.device import place_of, seed_check
-from ownview.masking.messages import Left, Shares
-from ownview.masking.shamir import combined
+from ownview.privacy.masking.cohort import Cohort, cohort
+from ownview.privacy.masking.device import place_of, seed_check
+from ownview.privacy.masking.messages import Left, Shares
+from ownview.privacy.masking.shamir import combined
 from tests.security.masked_round import COUNT, NUMBER, Round
 
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from ownview.base.errors import MessageError, TrainingError
-from ownview.federation.masked_round import drawn_from_seed
-from ownview.masking.cohort import cohort
-from ownview.masking.device import MaskingClient
-from ownview.masking.messages import Introduction, SealedShares, Shares
+from ownview.privacy.masking.cohort import cohort
+from ownview.privacy.masking.device import MaskingClient
+from ownview.privacy.masking.exchange import drawn_from_seed
+from ownview.privacy.masking.messages import Introduction, SealedShares, Shares
 from tests.security.masked_round import COUNT, NUMBER, Round
 
 

@@ -19,8 +19,8 @@ from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
-from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
+from ownview.messages.upload import Upload
 from ownview.testing.worlds import federation, small_world
 from tests.deploy.world import ITEMS, QUICK, agreement, write_homes
 from tests.security.backwards import noise_of, stream_behind
@@ -59,7 +59,7 @@ def test_a_place_s_uploads_do_not_give_its_users_away(tmp_path: Path) -> None:
     coordinator.round(1)
     work = next(one for one in heard if one.kind is Kind.WORK)
     for client, part in enumerate(work.parts[:2]):
-        sent = coordinator.terms.post.read_upload(part, client).written_out()["popular"]
+        sent = coordinator.terms.codec.read_upload(part, client).written_out()["popular"]
         assert stream_behind(sent[0].double().numpy(), _scale(coordinator)) is None
 
 

@@ -16,9 +16,9 @@ import torch
 import ownview as ov
 from ownview.base.randomness import derive
 from ownview.data import Interactions
-from ownview.federation.transforms import drawn, gaussian
 from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.exact_gaussian import rounded_gaussian
+from ownview.privacy.transforms import drawn, gaussian
 from ownview.runs.run import Run
 from tests.shop import shop
 

@@ -17,9 +17,9 @@ import torch
 
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
-from ownview.federation import wire
-from ownview.federation.limits import LARGEST_VALUE, LONGEST_LINE, MOST_SAMPLES
 from ownview.federation.options import FederationOptions
+from ownview.messages import wire
+from ownview.messages.limits import LARGEST_VALUE, LONGEST_LINE, MOST_SAMPLES
 from ownview.seam.client import Patch
 from tests.deploy.world import ITEMS, write_homes
 from tests.security.hostile import EVIL, Change, after_rounds, noted, raw, with_parts

@@ -21,8 +21,8 @@ from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
-from ownview.federation import wire
-from ownview.federation.limits import LONGEST_AGREEMENT, LONGEST_LINE
+from ownview.messages import wire
+from ownview.messages.limits import LONGEST_AGREEMENT, LONGEST_LINE
 from tests.deploy.test_places import Noted
 from tests.deploy.world import ITEMS, QUICK, agreement, write_homes
 from tests.security.hostile import raw

@@ -22,11 +22,11 @@ from torch import Tensor
 from ownview.attacks.guesses import Inapplicable
 from ownview.attacks.view import CuriousServer, Scene
 from ownview.base.randomness import derive, generator
-from ownview.federation.aggregation import SumPartial
-from ownview.federation.messages import Upload
-from ownview.federation.options import participants, participation
+from ownview.config.participation import participants, participation
 from ownview.federation.round import Federation
 from ownview.federation.terms import Terms
+from ownview.messages.sums import SumPartial
+from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
 from ownview.seam.client import Reporting
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ownview.federation.messages import Download, Upload
 from ownview.federation.terms import Terms
-from ownview.federation.whole_steps import BOUND
+from ownview.messages.download import Download
+from ownview.messages.upload import Upload
+from ownview.privacy.whole_steps import BOUND
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.roles import PERSONAL, REPORTED
 
@@ -77,20 +78,20 @@ def read(message: bytes, identity: int, terms: Terms, offered: Download, before:
         offered: what the server sent this client in the same round.
         before: by name, personal tables that it had from this client earlier.
     """
-    post = terms.post
-    upload = terms.seen(post.read_upload(message, identity), offered.round, offered.values.get(BOUND))
-    changes = _rows(upload, post.num_items)
+    codec = terms.codec
+    upload = terms.seen(codec.read_upload(message, identity), offered.round, offered.values.get(BOUND))
+    changes = _rows(upload, codec.num_items)
     told: dict[str, Tensor] = {}
     other: dict[str, Tensor] = {}
     tables: dict[str, Tensor] = {}
     for name, value in upload.whole.items():
-        param = post.client.params[name]
+        param = codec.client.params[name]
         if param.role is PERSONAL:
             tables[name] = value[0]
             sent_out = offered.offered(name, 1)[0].cpu()
-            changes[name] = moved(value[0], sent_out, before.get(name)).reshape(post.num_items, -1)
+            changes[name] = moved(value[0], sent_out, before.get(name)).reshape(codec.num_items, -1)
         elif param.rows:
-            changes[name] = value[0].reshape(post.num_items, -1)
+            changes[name] = value[0].reshape(codec.num_items, -1)
         elif param.role is REPORTED:
             told[name] = value[0].reshape(-1)
         else:
@@ -102,8 +103,8 @@ def read(message: bytes, identity: int, terms: Terms, offered: Download, before:
     absolute = sum(float(part.abs().sum(dtype=torch.float64)) for part in parts)
     counts: dict[str, Tensor] = {}
     for name, one in upload.sums.items():
-        _read_summand(name, one, upload, post.num_items, changes, counts)
-    touched = torch.zeros(post.num_items, dtype=torch.bool)
+        _read_summand(name, one, upload, codec.num_items, changes, counts)
+    touched = torch.zeros(codec.num_items, dtype=torch.bool)
     listed = upload.items.shape[1] > 0
     if listed:
         touched[upload.items[0]] = True

@@ -11,12 +11,12 @@ from ownview.attacks.evidence import Evidence, read
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
-from ownview.federation.aggregation import MeanPartial, SumPartial
-from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
+from ownview.messages.sums import MeanPartial, SumPartial
+from ownview.messages.upload import Upload
 from ownview.privacy.budget import budget
 from ownview.privacy.masks import MaskedSums, Masks, masked_sums
 from ownview.seam.client import Reporting
@@ -81,7 +81,7 @@ class CuriousServer(AggregationServer):
                 self._note(upload.one(place), client)
 
     def _note(self, upload: Upload, client: int) -> None:
-        message = self.terms.post.write_upload(upload, self.number)
+        message = self.terms.codec.write_upload(upload, self.number)
         if not message:
             return
         offered = self.download(self.number, upload.clients, for_training=True)

@@ -15,9 +15,9 @@ from torch import Tensor
 from ownview.base.randomness import chances
 from ownview.baselines.adam import adam_step, with_memory
 from ownview.baselines.central import Asked, InEpochs, Lessons
+from ownview.config.participation import in_turn, rounds_of_a_pass
 from ownview.config.settings import setting
 from ownview.data.splits import Split
-from ownview.federation.options import in_turn, rounds_of_a_pass
 from ownview.parts.sequence import SequenceSettings, require_order
 from ownview.parts.transformer import Lesson, lesson
 from ownview.seam.roles import RECEIVED

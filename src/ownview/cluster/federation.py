@@ -25,11 +25,12 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.clock import Clock
 from ownview.engine.machine import Machine, Workers
-from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation, RoundReport
 from ownview.federation.shard import Inbox
 from ownview.federation.work import Work
+from ownview.messages.download import Download
+from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
 from ownview.seam.method import Federated
 

@@ -16,14 +16,15 @@ from torch import Tensor
 from ownview.base.files import write_whole
 from ownview.engine.clock import Clock
 from ownview.engine.machine import Machine
-from ownview.federation.messages import Download, Upload
 from ownview.federation.options import FederationOptions
 from ownview.federation.residents import OwnData
 from ownview.federation.server import partial_sums
 from ownview.federation.shard import Inbox, Shard
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
-from ownview.federation.traffic import Traffic
+from ownview.messages.download import Download
+from ownview.messages.traffic import Traffic
+from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
 from ownview.seam.method import Federated
 from ownview.seam.roles import REPORTED
@@ -125,7 +126,7 @@ class Host:
         values, cohort = as_tensors(shared, device), torch.from_numpy(np.array(order.clients)).to(device)
         first = Download(order.round, values)
         register = _Register(tuple(name for name, one in terms.client.params.items() if one.role is REPORTED))
-        inbox = Inbox(partial_sums(terms, values, order.round), Traffic(terms.post, first), register.take)
+        inbox = Inbox(partial_sums(terms, values, order.round), Traffic(terms.codec, first), register.take)
         loss = shard.round(first, cohort, _Sent(first, order, cohort), inbox, Clock())
         nobody = torch.zeros(0, dtype=torch.long)
         senders, samples = (_end_to_end(some, nobody) for some in (register.senders, register.samples))

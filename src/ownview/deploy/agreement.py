@@ -21,7 +21,9 @@ from ownview.config.settings import plain
 from ownview.data.interactions import IdArray
 from ownview.deploy.schema import AnyOf, Flag, Listed, Named, Pair, Real, Record, Text, Whole
 from ownview.engine.machine import Machine
-from ownview.federation.limits import (
+from ownview.federation.options import FederationOptions
+from ownview.federation.terms import Terms
+from ownview.messages.limits import (
     LARGEST_COUNT,
     LARGEST_MODEL,
     LARGEST_NUMBER,
@@ -30,8 +32,6 @@ from ownview.federation.limits import (
     MOST_ITEMS,
     MOST_SETTINGS,
 )
-from ownview.federation.options import FederationOptions
-from ownview.federation.terms import Terms
 from ownview.privacy.planning import planned
 from ownview.registry import build
 from ownview.runs.experiment import Experiment

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from ownview.base.errors import MessageError
 from ownview.deploy.envelope import Envelope
-from ownview.federation.messages import Upload
-from ownview.federation.post import Post
+from ownview.messages.codec import Codec
+from ownview.messages.upload import Upload
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,12 @@ class Arrival:
 
 
 def arrivals(
-    post: Post, identities: Sequence[int], answer: Envelope, require: Callable[[Upload], None]
+    codec: Codec, identities: Sequence[int], answer: Envelope, require: Callable[[Upload], None]
 ) -> list[Arrival]:
     """A place's uploads, all of which must be sound; whose they are follows from who was asked.
 
     Args:
-        post: of the method.
+        codec: of the method.
         identities: that were asked, in the order of the answer's parts.
         answer: of the place; users without anything to send have an empty part.
         require: refuses an upload that is longer than was agreed on.
@@ -46,13 +46,13 @@ def arrivals(
     found = []
     for identity, part in zip(identities, answer.parts, strict=True):
         if part:
-            upload = post.read_upload(part, identity)
+            upload = codec.read_upload(part, identity)
             require(upload)
             found.append(Arrival(identity, part, float(upload.norms()[0])))
     return found
 
 
-def in_order(post: Post, arrived: Sequence[Arrival]) -> Iterator[Upload]:
+def in_order(codec: Codec, arrived: Sequence[Arrival]) -> Iterator[Upload]:
     """Uploads by identity, one at a time: sums are the same whatever order answers came in."""
     for one in sorted(arrived, key=lambda one: one.identity):
-        yield post.read_upload(one.data, one.identity)
+        yield codec.read_upload(one.data, one.identity)

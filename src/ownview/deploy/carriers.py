@@ -70,5 +70,5 @@ def longest_answer(agreement: Agreement) -> int:
     client, work = terms.client, terms.client.work
     shapes = [one.whole_shape(len(agreement.items)) for one in client.params.values()]
     shapes += [one.shape for one in work.sends.values()] if isinstance(work, Reporting) else []
-    numbers = sum(map(prod, shapes)) + terms.post.words
+    numbers = sum(map(prod, shapes)) + terms.codec.words
     return agreement.clients * (16 * numbers + 512 * agreement.clients + _PER_USER)

@@ -13,6 +13,7 @@ import torch
 from ownview.base.errors import MessageError, OutputError, TrainingError
 from ownview.base.files import drop_unfinished, make_folder, write_bytes
 from ownview.base.rights import inside, narrow
+from ownview.config.participation import participants, participation
 from ownview.deploy.absences import Absences
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.arrivals import Arrival, arrivals, in_order
@@ -28,10 +29,9 @@ from ownview.deploy.place import NO_TERMS
 from ownview.deploy.register import Register
 from ownview.deploy.transport import Transport
 from ownview.evaluation.metrics import HEADLINE
-from ownview.federation.aggregation import MeanPartial, SumPartial
-from ownview.federation.masked_round import Exchange
-from ownview.federation.options import participants, participation
 from ownview.federation.server import AggregationServer
+from ownview.messages.sums import MeanPartial, SumPartial
+from ownview.privacy.masking.exchange import Exchange
 from ownview.seam.client import Reporting
 
 _ATTEMPTS = 20
@@ -236,7 +236,7 @@ class Coordinator:
             messages[place] = self._envelope(Kind.WORK, number, place, {"clients": mine}, *parts).pack()
 
         def take(place: str, answer: Envelope) -> tuple[list[Arrival], list[str]]:
-            return arrivals(self.terms.post, asked[place], answer, self.server.bounds_of(number)), answer.note["notes"]
+            return arrivals(self.terms.codec, asked[place], answer, self.server.bounds_of(number)), answer.note["notes"]
 
         found = self.asking.ask(messages, take, self.conduct.deadline, lambda found: self._enough(found, asked))
         self.greeted -= {place for place, users in found.users.items() if users > len(self.register.places[place])}
@@ -260,7 +260,7 @@ class Coordinator:
             return self._envelope(kind, number, place, {"clients": mine, "attempt": attempt}, *parts).pack()
 
         steps = Steps(*agreed, self.register.by_place, message, self._leave_alone)
-        return MaskedRound(Exchange(masked, number, self.noise.number("ring")), steps)
+        return MaskedRound(Exchange(masked.cohort, number, self.noise.number("ring")), steps)
 
     def _combined(
         self, number: int, found: Asked[tuple[list[Arrival], list[str]]], masks: MaskedRound | None
@@ -294,7 +294,7 @@ class Coordinator:
     def _added_up(self, number: int, arrived: Sequence[Arrival], masks: MaskedRound | None) -> MeanPartial | SumPartial:
         """The sums of what came."""
         total = self.server.begin(number)
-        for upload in in_order(self.terms.post, arrived):
+        for upload in in_order(self.terms.codec, arrived):
             total.add(upload)
             self.server.take(upload)
             if masks is not None:
@@ -352,7 +352,7 @@ class Coordinator:
     def _download(self, number: int | None = None) -> bytes:
         """What the server has for every client, as it begins a round or after the last one."""
         nobody = torch.zeros(0, dtype=torch.long)
-        return self.terms.post.write_download(self.server.download(self.done if number is None else number, nobody), 0)
+        return self.terms.codec.write_download(self.server.download(self.done if number is None else number, nobody), 0)
 
     # --- what is remembered ---
 

@@ -4,7 +4,7 @@ Little-endian:
 
     "OVP", version: 4 bytes; kind, 3 bytes 0: 4; round, last counted round of the place, bytes of the note, number of
     parts: 4 bytes each; checksum of all that follows and of these numbers: 8 bytes; the length of every part, 4 bytes
-    each; the note (JSON: few words that both ends must know); the parts (downloads and uploads as `federation.wire`
+    each; the note (JSON: few words that both ends must know); the parts (downloads and uploads as `messages.wire`
     writes them)
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 from ownview.base.errors import MessageError
 from ownview.base.json_text import parse_json
 from ownview.base.shown import one_line
-from ownview.federation.limits import LONGEST_LINE, LONGEST_MESSAGE, LONGEST_QUESTION, MOST_PARTS
+from ownview.messages.limits import LONGEST_LINE, LONGEST_MESSAGE, LONGEST_QUESTION, MOST_PARTS
 
 VERSION = 1
 _HEAD = "<3sBB3x4I8s"

@@ -54,7 +54,7 @@ class Newest:
 
     Args:
         round: after which it was.
-        download: as `federation.post` writes it; empty for nothing.
+        download: as `messages.codec` writes it; empty for nothing.
     """
 
     round: int = 0

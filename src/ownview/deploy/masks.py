@@ -14,11 +14,11 @@ from ownview.base.errors import MessageError
 from ownview.base.files import write_text
 from ownview.deploy.asking import Asked, Asking
 from ownview.deploy.envelope import Envelope, Kind
-from ownview.federation.aggregation import Partial
-from ownview.federation.masked_round import SHOWN, Exchange, OwnMasks, require_not_shown
-from ownview.federation.messages import Upload
-from ownview.masking.cohort import Cohort
-from ownview.masking.messages import Keys, Left, SealedShares, Shares
+from ownview.messages.sums import Partial
+from ownview.messages.upload import Upload
+from ownview.privacy.masking.cohort import Cohort
+from ownview.privacy.masking.exchange import SHOWN, Exchange, OwnMasks, require_not_shown
+from ownview.privacy.masking.messages import Keys, Left, SealedShares, Shares
 
 
 class Steps:
@@ -97,7 +97,7 @@ class MaskedRound:
         """
         shown = {place for place, why in self.steps.refused.items() if SHOWN in why}
         others = sum(len(mine) for place, mine in asked.items() if place not in shown)
-        return bool(shown) and others < self.exchange.masked.threshold
+        return bool(shown) and others < self.steps.threshold
 
     def begin(self, clients: Sequence[int]) -> dict[int, bytes]:
         """Keys and shares; returns what each client that is still there gets of the others' shares."""

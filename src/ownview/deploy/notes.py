@@ -14,7 +14,7 @@ from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.measuring import USERS
 from ownview.deploy.schema import Listed, Real, Record, Rule, Text, Whole
 from ownview.evaluation.metrics import HEADLINE
-from ownview.federation.limits import (
+from ownview.messages.limits import (
     LARGEST_COUNT,
     LARGEST_NUMBER,
     LONGEST_ANSWER,

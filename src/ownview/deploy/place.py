@@ -31,7 +31,7 @@ from ownview.deploy.notes import read_question
 from ownview.deploy.releases import Releases
 from ownview.federation.residents import OwnData, Residents
 from ownview.federation.terms import Terms
-from ownview.federation.wire import MAGIC, Message
+from ownview.messages.wire import MAGIC, Message
 
 NO_TERMS = "no agreement"
 """The word by which a coordinator knows that a place has to be told the terms again."""

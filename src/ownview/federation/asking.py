@@ -16,13 +16,13 @@ from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.data.splits import distinct
 from ownview.data.timeline import Timeline
-from ownview.federation.messages import Download
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.round import Federation
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.terms import Terms, work_of
 from ownview.federation.timelines import Timelines
 from ownview.federation.work import Work
+from ownview.messages.download import Download
 
 FOLD_IN = 5
 """Rounds that a client of a newcomer trains at home before it is asked."""

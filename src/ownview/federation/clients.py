@@ -16,9 +16,10 @@ from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
 from ownview.engine.samples import Samples
 from ownview.federation.histories import Histories
-from ownview.federation.messages import Download, wide
 from ownview.federation.overlays import OverlayTables, personal_tables, stored_bytes
 from ownview.federation.timelines import Timelines
+from ownview.messages.download import Download
+from ownview.messages.upload import wide
 from ownview.seam.client import Client, Reporting
 from ownview.seam.roles import CHANCE, FRESH, HISTORY, KEPT, PERSONAL, TIMELINE, Param, visible
 from ownview.seam.training import Params

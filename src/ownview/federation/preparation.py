@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from ownview.engine.engines import engine
-from ownview.federation.messages import Download
 from ownview.federation.training import TrainingWork
+from ownview.messages.download import Download
 from ownview.seam.training import Context, Params
 
 _NO_ROUND = 0

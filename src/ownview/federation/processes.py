@@ -23,11 +23,11 @@ from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
-from ownview.federation.masked_round import Exchange, OwnMasks
 from ownview.federation.options import FederationOptions
 from ownview.federation.residents import OwnData, Residents
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
+from ownview.privacy.masking.exchange import Exchange, OwnMasks
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.training import Params, World
@@ -164,18 +164,18 @@ class ProcessFederation:
             a client had nothing to say.
         """
         cohort = self.server.choose(number)
-        total, post, require = self.server.begin(number), self.terms.post, self.server.bounds_of(number)
+        total, codec, require = self.server.begin(number), self.terms.codec, self.server.bounds_of(number)
         work = self.terms.client.work
         after = isinstance(work, Reporting) and work.receives_after
         downloads = [b"" if after else self._download(number, client, for_training=True) for client in cohort]
         masked = self.terms.masked
-        masks = Exchange(masked, number, self.terms.seed) if masked is not None and masked.masks.real else None
+        masks = Exchange(masked.cohort, number, self.terms.seed) if masked is not None and masked.masks.real else None
         inboxes = [b""] * len(cohort) if masks is None else self._share_masks(masks, cohort, number)
         answers = self._ask(cohort, "round", [(number, *given) for given in zip(downloads, inboxes, strict=True)])
         refused: list[int] = []
         for client, answer in zip(cohort.tolist(), answers, strict=True):
             if answer:
-                upload = post.read_upload(answer, client)
+                upload = codec.read_upload(answer, client)
                 try:
                     require(upload)
                 except MessageError as error:
@@ -217,7 +217,7 @@ class ProcessFederation:
 
     def _download(self, number: int, client: Tensor, *, for_training: bool = False) -> bytes:
         download = self.server.download(number, client[None], for_training=for_training)
-        return self.terms.post.write_download(download, 0)
+        return self.terms.codec.write_download(download, 0)
 
     def _ask(self, clients: Tensor, what: str, given: Sequence[tuple[Any, ...]]) -> list[Any]:
         for client, arguments in zip(clients.tolist(), given, strict=True):

@@ -19,8 +19,9 @@ from ownview.base.randomness import derive
 from ownview.data.negatives import NegativeSampler
 from ownview.engine.blocks import plan
 from ownview.federation.clients import Axes
-from ownview.federation.messages import Download, Upload
 from ownview.federation.work import Household
+from ownview.messages.download import Download
+from ownview.messages.upload import Upload
 from ownview.seam.client import Client, Patch, Product, Reporting
 from ownview.seam.roles import RECEIVED, TIMELINE, visible
 from ownview.seam.training import Batch, Context, Params

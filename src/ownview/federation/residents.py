@@ -11,12 +11,13 @@ from torch import Tensor
 from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline
-from ownview.federation.messages import Download, Upload
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
-from ownview.federation.whole_steps import BOUND
+from ownview.messages.download import Download
+from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
+from ownview.privacy.whole_steps import BOUND
 from ownview.seam.client import Reporting
 from ownview.seam.training import Params
 
@@ -83,7 +84,7 @@ class Residents:
             for k, identity in enumerate(upload.clients.tolist()):
                 leaving = self.terms.sent(upload.one(k), number, download.values.get(BOUND), noise)
                 masked = leaving if put_on is None else put_on(leaving)
-                sent[identity] = self.terms.post.write_upload(masked, number)
+                sent[identity] = self.terms.codec.write_upload(masked, number)
         self.work.loss(number)
         return [sent.get(identity, b"") for identity in self.data.identities[here].tolist()]
 
@@ -121,7 +122,7 @@ class Residents:
 def opened(terms: Terms, message: bytes, number: int) -> Download:
     """What came; who has received nothing has the initial values, which follow from the seed."""
     if message:
-        return terms.post.read_download(message)
+        return terms.codec.read_download(message)
     params = terms.client.params
     return Download(number, {name: terms.drawn(name) for name in params if params[name].from_server})
 

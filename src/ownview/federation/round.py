@@ -17,17 +17,17 @@ from ownview.engine.machine import Machine
 from ownview.federation import clients as client_side
 from ownview.federation import server as server_side
 from ownview.federation.clients import Axes, Clients
-from ownview.federation.masked_round import MaskedRound
-from ownview.federation.messages import Download
 from ownview.federation.options import FederationOptions
 from ownview.federation.reporting import TOGETHER
 from ownview.federation.server import AggregationServer
 from ownview.federation.shard import Inbox, Shard
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
-from ownview.federation.traffic import Traffic
 from ownview.federation.work import Work
+from ownview.messages.download import Download
+from ownview.messages.traffic import Traffic
 from ownview.privacy.entropy import NoiseKey
+from ownview.privacy.masking.exchange import MaskedRound
 from ownview.privacy.planning import planned
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
@@ -48,7 +48,7 @@ class RoundReport:
         loss: the mean over clients, None where nobody took part or clients have none.
         seconds: by part.
         bytes_down: of the message to one client, the mean over clients.
-        bytes_up: of the message from one client, the mean over clients; see `federation.wire`.
+        bytes_up: of the message from one client, the mean over clients; see `messages.wire`.
         bytes_dense: what values would be on their way down without regard to zeros.
         sparsity: of every value that clients receive, after the round, shares of zeros and of values nearly zero.
     """
@@ -127,11 +127,11 @@ class Federation:
         first = self.server.download(number, cohort[:0])
         masks = self._masks(number, cohort)
         put_on = None if masks is None else masks.put_on
-        inbox = Inbox(self.server.begin(number), Traffic(self.terms.post, first), self.server.take, put_on)
+        inbox = Inbox(self.server.begin(number), Traffic(self.terms.codec, first), self.server.take, put_on)
         loss = self._train(first, cohort, inbox, clock)
         if masks is not None:
             masks.take_off(inbox.total)
-            inbox.traffic.exchanged(masks)
+            inbox.traffic.exchanged(masks.exchange.down.total(), masks.exchange.up.total())
         self.server.finish(number, inbox.total, cohort)
         self.done = number
         clock.lap("server")
@@ -139,7 +139,7 @@ class Federation:
         clock.lap("train")
         return RoundReport(
             number, len(cohort), loss, clock.seconds(), inbox.traffic.mean_down, inbox.traffic.mean_up,
-            self.terms.post.dense_download(first), sparsity(self.server.shared),
+            self.terms.codec.dense_download(first), sparsity(self.server.shared),
         )  # fmt: skip
 
     def _train(self, first: Download, cohort: Tensor, inbox: Inbox, clock: Clock) -> float | None:
@@ -161,7 +161,7 @@ class Federation:
                 f"round {number}: {len(cohort)} clients take part, and {masked.threshold} are needed; nothing is "
                 "released"
             )
-        return MaskedRound(masked, number, cohort.tolist(), self.seed) if masked.masks.real else None
+        return MaskedRound(masked.cohort, number, cohort.tolist(), self.seed) if masked.masks.real else None
 
     def _after_round(self, number: int, cohort: Tensor, traffic: Traffic) -> None:
         """Some clients receive after the round instead of before."""

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from ownview.engine.blocks import plan
 from ownview.federation.clients import Axes
-from ownview.federation.messages import Download
 from ownview.federation.preparation import Preparation
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.round import Federation
 from ownview.federation.soundness import names_read
 from ownview.federation.training import TrainingWork
 from ownview.federation.work import Work
+from ownview.messages.download import Download
 from ownview.seam.roles import visible
 from ownview.seam.training import Params
 

@@ -11,15 +11,17 @@ from torch import Tensor
 
 from ownview.base.errors import TrainingError, suggestion
 from ownview.base.randomness import bits, derive, unit
-from ownview.federation.aggregation import MeanPartial, SumPartial
-from ownview.federation.messages import Download, Upload
-from ownview.federation.options import FederationOptions, participants, participation
-from ownview.federation.protected import next_bound, without_bound
+from ownview.config.participation import participants, participation
+from ownview.federation.options import FederationOptions
 from ownview.federation.reporting import all_finite, not_finite, reporting
 from ownview.federation.terms import Terms
-from ownview.federation.transforms import Summing
-from ownview.federation.whole_steps import BOUND
+from ownview.messages.download import Download
+from ownview.messages.sums import MeanPartial, SumPartial
+from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
+from ownview.privacy.protected import next_bound, without_bound
+from ownview.privacy.transforms import Summing
+from ownview.privacy.whole_steps import BOUND
 from ownview.seam.cohorts import Seen
 from ownview.seam.mixing import Known, Mixing
 from ownview.seam.roles import HELD, PERSONAL, REPORTED

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from ownview.engine.clock import Clock
-from ownview.federation.aggregation import MeanPartial, SumPartial, require_declared
-from ownview.federation.messages import Download, Upload
 from ownview.federation.reporting import reporting
 from ownview.federation.terms import Terms
-from ownview.federation.traffic import Traffic
-from ownview.federation.whole_steps import BOUND
 from ownview.federation.work import Work
+from ownview.messages.download import Download
+from ownview.messages.sums import MeanPartial, SumPartial, require_declared
+from ownview.messages.traffic import Traffic
+from ownview.messages.upload import Upload
+from ownview.privacy.whole_steps import BOUND
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,23 +15,23 @@ from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
 from ownview.federation.clients import Clients, changed_rows
-from ownview.federation.masked import Masked
-from ownview.federation.messages import Upload
 from ownview.federation.options import FederationOptions
-from ownview.federation.post import Post
-from ownview.federation.protected import Protected, with_bound
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.soundness import names_moved, require_sound
 from ownview.federation.timelines import Timelines
 from ownview.federation.training import TrainingWork
-from ownview.federation.transforms import Sending, Transform, transforms
-from ownview.federation.whole_steps import BOUND
-from ownview.federation.words import Layout
 from ownview.federation.work import Household, Work
+from ownview.messages.codec import Codec
+from ownview.messages.layout import Layout
+from ownview.messages.upload import Upload
 from ownview.privacy.budget import budget
 from ownview.privacy.entropy import NoiseKey, require_package
+from ownview.privacy.masked import Masked
 from ownview.privacy.masks import masked_sums
 from ownview.privacy.planning import masked_cohort
+from ownview.privacy.protected import Protected, with_bound
+from ownview.privacy.transforms import Sending, Transform, transforms
+from ownview.privacy.whole_steps import BOUND
 from ownview.seam.client import Client, Reporting
 from ownview.seam.method import Federated
 from ownview.seam.protection import DISTRIBUTED
@@ -175,14 +175,14 @@ class Terms:
         return Masked(layout, sums.clip, clients, survivors, sums.masks)
 
     @cached_property
-    def post(self) -> Post:
+    def codec(self) -> Codec:
         """How messages are written."""
         steps = [part for phase in self.client.phases for step in phase.steps for part in step.parts]
         shrunk = frozenset(name for part in steps if part.shrink for name in part.names)
         tells_samples = self.weighting == "samples" or bool(self.mixed)
         words = 0 if self.masked is None else self.masked.layout.size
         reported = frozenset(name for name, param in self.client.params.items() if param.role is REPORTED)
-        return Post(
+        return Codec(
             self.client, self.world.num_items, self.mixed, tells_samples, bool(self.by_row), shrunk, words,
             self.machine.bytes_per_value, self.averaged | self.mixed | reported,
         )  # fmt: skip
@@ -207,8 +207,8 @@ class Terms:
     def sizes(self, upload: Upload) -> Tensor:
         """[B] bytes of the messages in which these clients' uploads leave; noise makes everything whole."""
         if self.transform is None or not self.transform.writes_out or not len(upload.clients):
-            return self.post.upload_sizes(self.sent(upload, 1))
-        size = self.post.upload_sizes(self.sent(upload.one(0), 1))
+            return self.codec.upload_sizes(self.sent(upload, 1))
+        size = self.codec.upload_sizes(self.sent(upload.one(0), 1))
         return size.expand(len(upload.clients))
 
     def in_parts(self, upload: Upload) -> list[Upload]:

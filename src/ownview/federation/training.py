@@ -20,9 +20,10 @@ from ownview.engine.planning import plan
 from ownview.engine.samples import Foreseen, Samples, draw_samples
 from ownview.engine.threads import in_threads
 from ownview.federation.ahead import Ahead, Attempt
-from ownview.federation.messages import Download, Upload
 from ownview.federation.soundness import names_moved
 from ownview.federation.work import Household
+from ownview.messages.download import Download
+from ownview.messages.upload import Upload
 from ownview.seam.training import Context, Params
 
 _BLOCKS_A_THREAD = 4

@@ -12,7 +12,8 @@ from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
 from ownview.federation.clients import Clients
-from ownview.federation.messages import Download, Upload
+from ownview.messages.download import Download
+from ownview.messages.upload import Upload
 from ownview.seam.client import Client
 from ownview.seam.training import World
 

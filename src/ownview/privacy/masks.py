@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.masking.cohort import FEWEST
+from ownview.privacy.masking.cohort import FEWEST
 
 MASKED = "masked"
 EXPECTED = "masked:clip=C with threshold=T, neighbours=K or masks=skipped"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 from ownview.base.errors import SettingError
-from ownview.federation.options import FederationOptions, participation, rounds_of_a_pass
+from ownview.config.participation import participation, rounds_of_a_pass
 from ownview.privacy.accountant import Sampling, noise_for
 from ownview.privacy.budget import Budget, budget
 from ownview.seam.protection import CENTRAL, DISTRIBUTED, Protection
@@ -15,7 +16,19 @@ _FIRST_CLIP = 0.1
 """Where an adaptive clip begins; it grows or shrinks by up to a tenth a round."""
 
 
-def planned(options: FederationOptions, num_clients: int, releases: Sequence[float] = ()) -> Protection | None:
+class Rounds(Protocol):
+    """What a plan depends on of the federation's options: the settings `privacy` and `clients`."""
+
+    @property
+    def privacy(self) -> str:
+        """What protects uploads."""
+
+    @property
+    def clients(self) -> str:
+        """Who takes part in a round."""
+
+
+def planned(options: Rounds, num_clients: int, releases: Sequence[float] = ()) -> Protection | None:
     """The plan for a federation of so many clients; None where no budget is asked for.
 
     Args:
@@ -45,7 +58,7 @@ def _threshold(asked: Budget, clients: float) -> int:
     return asked.masks.survivors(round(clients), str(asked)) if asked.mode == DISTRIBUTED else 1
 
 
-def _by_releases(asked: Budget, options: FederationOptions, num_clients: int, releases: Sequence[float]) -> Protection:
+def _by_releases(asked: Budget, options: Rounds, num_clients: int, releases: Sequence[float]) -> Protection:
     if asked.clip is not None or asked.adaptive:
         raise SettingError(
             f"federation setting privacy='{asked}': what a client of this method sends has norm 1 at most as it is; "
@@ -93,7 +106,7 @@ def _require_known_number(asked: Budget, clients: str) -> None:
         )
 
 
-def masked_cohort(options: FederationOptions, num_clients: int) -> int:
+def masked_cohort(options: Rounds, num_clients: int) -> int:
     """How many clients a round of masked sums has; refuses rounds that differ, which may be too few to hide among."""
     chosen = participation(options.clients)
     wanted = chosen.wanted(num_clients)
@@ -106,7 +119,7 @@ def masked_cohort(options: FederationOptions, num_clients: int) -> int:
 
 
 def accounted_rounds(
-    plan: Protection, options: FederationOptions, num_clients: int, releases: Sequence[float]
+    plan: Protection, options: Rounds, num_clients: int, releases: Sequence[float]
 ) -> tuple[int, Sampling]:
     """Rounds of a plan that count for one user, and what sampling hides of them."""
     asked = budget(options.privacy)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ownview.federation.options import FederationOptions
 from ownview.privacy.accountant import epsilon_of
 from ownview.privacy.exact_gaussian import delta_of_tails
-from ownview.privacy.planning import accounted_rounds
+from ownview.privacy.planning import Rounds, accounted_rounds
 from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL, Protection
 
 _TRUSTED = {
@@ -74,7 +73,7 @@ def summary(plan: Protection) -> dict[str, Any]:
 
 def record(
     plan: Protection,
-    options: FederationOptions,
+    options: Rounds,
     num_clients: int,
     releases: Sequence[float],
     numbers: int,

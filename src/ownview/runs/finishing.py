@@ -15,7 +15,7 @@ from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, means
 from ownview.evaluation.ranking import Ranker
 from ownview.evaluation.statistics import mean_interval
 from ownview.federation.cost import Cost, cost_of
-from ownview.federation.words import Layout
+from ownview.messages.layout import Layout
 from ownview.privacy.record import record, summary
 from ownview.runs.best_round import Best
 from ownview.runs.blending import BlendTrainer

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 
 from ownview.base.errors import SettingError
 from ownview.data.interactions import Interactions
-from ownview.masking.cohort import FEWEST, MOST
 from ownview.methods.fedease import FedEASE
 from ownview.parts.private_pairs import FEWEST_ITEMS, MOST_ITEMS, USERS_PER_ITEM
 from ownview.privacy.accountant import Sampling, noise_for
 from ownview.privacy.budget import DELTA
+from ownview.privacy.masking.cohort import FEWEST, MOST
 from ownview.runs.run import Run
 from ownview.start.suited import Selection, Suited
 

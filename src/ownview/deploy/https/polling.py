@@ -16,7 +16,7 @@ from ownview.deploy.envelope import VERSION, digest_of, refusal
 from ownview.deploy.https.app import LONGEST, NUMBER, POLL
 from ownview.deploy.https.contexts import notice_loss, place_context, tls_failure
 from ownview.deploy.transport import Answering
-from ownview.federation.limits import LONGEST_MESSAGE
+from ownview.messages.limits import LONGEST_MESSAGE
 
 Address = tuple[str, int]
 _LOOK = 0.1

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import MessageError
-from ownview.federation import wire
-from ownview.federation.expected_tables import Expected
-from ownview.federation.limits import MOST_SAMPLES
-from ownview.federation.messages import Download, Upload
+from ownview.messages import wire
+from ownview.messages.download import Download
+from ownview.messages.expected_tables import Expected
+from ownview.messages.limits import MOST_SAMPLES
+from ownview.messages.upload import Upload
 from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand
 from ownview.seam.roles import PERSONAL
 
@@ -24,7 +25,7 @@ _MOVE = "move "
 
 
 @dataclass(frozen=True)
-class Post:
+class Codec:
     """Writes and reads messages of one method.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ownview.base.errors import MessageError
-from ownview.masking.primitives import SECRET, Entropy
+from ownview.privacy.masking.primitives import SECRET, Entropy
 
 PRIME = 2**31 - 1
 LAST_PLACE = 2**30

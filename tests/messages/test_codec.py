@@ -20,8 +20,9 @@ from ownview import (
     LocalOnly,
 )
 from ownview.base.errors import MessageError
-from ownview.federation.messages import Download, Upload
 from ownview.federation.round import Federation
+from ownview.messages.download import Download
+from ownview.messages.upload import Upload
 from ownview.registry import METHODS
 from ownview.seam.method import Federated, Method
 from ownview.testing.worlds import federation, small_world
@@ -70,7 +71,7 @@ def _messages(one: Federation, number: int) -> Iterator[tuple[Download, Tensor, 
 def _accounted(one: Federation, download: Download, count: int) -> list[int]:
     """What downloads to `count` clients are weighed as."""
     receives = [True] * count if download.receives is None else download.receives.tolist()
-    return [one.terms.post.download_size(download, receives=there) for there in receives]
+    return [one.terms.codec.download_size(download, receives=there) for there in receives]
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -79,13 +80,13 @@ def test_messages_are_as_long_as_accounted(case: str, number: int) -> None:
     one = _federation(case)
     for before in range(1, number):
         one.round(before)
-    post = one.terms.post
+    codec = one.terms.codec
     written = 0
     for download, block, upload in _messages(one, number):
-        down = [len(post.write_download(download, k)) for k in range(len(block))]
+        down = [len(codec.write_download(download, k)) for k in range(len(block))]
         assert down == _accounted(one, download, len(block))
-        up = [len(post.write_upload(upload.one(k), number)) for k in range(len(upload.clients))]
-        assert up == post.upload_sizes(upload).tolist()
+        up = [len(codec.write_upload(upload.one(k), number)) for k in range(len(upload.clients))]
+        assert up == codec.upload_sizes(upload).tolist()
         written += len(up)
     silent = case in ("fedease", "fednext", "noise on sums") and number == 2  # everybody has told what it has
     shortest = 2 if case == "fedsasrec" else 1  # who has one item has nothing that follows it
@@ -102,25 +103,25 @@ def _spread(upload: Upload, num_items: int) -> dict[str, Tensor]:
 def test_what_is_read_is_what_was_written(case: str) -> None:
     one = _federation(case, torch.float64)
     one.round(1)
-    post, items = one.terms.post, one.world.num_items
+    codec, items = one.terms.codec, one.world.num_items
     for download, block, upload in _messages(one, 2):
         for k in range(len(block)):
-            _assert_same_download(one, post.read_download(post.write_download(download, k)), download, k)
+            _assert_same_download(one, codec.read_download(codec.write_download(download, k)), download, k)
         for k, client in enumerate(upload.clients.tolist()):
             sent = upload.one(k)
-            written = post.write_upload(sent, 2)
+            written = codec.write_upload(sent, 2)
             if not written:
                 assert case == "local-only"
                 continue
-            found = post.read_upload(written, client)
+            found = codec.read_upload(written, client)
             assert found.clients.tolist() == [client]
-            assert found.samples.tolist() == (sent.samples.tolist() if post.tells_samples else [0])
+            assert found.samples.tolist() == (sent.samples.tolist() if codec.tells_samples else [0])
             left, right = _spread(found, items), _spread(sent, items)
             assert set(left) == set(right)
             for name, value in right.items():
                 shaped = left[name].reshape(value.shape)
                 assert torch.allclose(shaped, value, rtol=1e-12, atol=1e-12), name
-            if post.tells_touched:
+            if codec.tells_touched:
                 assert found.items[found.touched].tolist() == sent.items[sent.touched].tolist()
 
 
@@ -155,11 +156,11 @@ def test_a_client_that_does_not_receive_gets_a_shorter_message() -> None:
 def test_a_message_of_the_other_kind_is_refused() -> None:
     one = _federation("fedmf")
     ((download, _, upload), *_) = _messages(one, 1)
-    post = one.terms.post
+    codec = one.terms.codec
     with pytest.raises(MessageError, match="a message of kind 2; expected kind 1, download"):
-        post.read_download(post.write_upload(upload.one(0), 1))
+        codec.read_download(codec.write_upload(upload.one(0), 1))
     with pytest.raises(MessageError, match="a message of kind 1; expected kind 2, upload"):
-        post.read_upload(post.write_download(download, 0), 0)
+        codec.read_upload(codec.write_download(download, 0), 0)
 
 
 # --- what a round reports ---
@@ -171,11 +172,11 @@ def test_a_round_charges_the_messages_its_clients_send(block_clients: int) -> No
     one, other = (federation(method, small_world(), dtype=torch.float32, block_clients=block_clients) for _ in range(2))
     for each in (one, other):
         each.server.shared["common"][:40] = 0
-    post = other.terms.post
+    codec = other.terms.codec
     up, down = [], []
     for download, block, upload in _messages(other, 1):
-        up += [len(post.write_upload(upload.one(k), 1)) for k in range(len(block))]
-        down += [len(post.write_download(download, k)) for k in range(len(block))]
+        up += [len(codec.write_upload(upload.one(k), 1)) for k in range(len(block))]
+        down += [len(codec.write_download(download, k)) for k in range(len(block))]
     report = one.round(1)
     assert len(set(up)) > 5
     assert report.bytes_up == round(sum(up) / len(up)) < report.bytes_dense
@@ -201,7 +202,7 @@ def test_thresholding_keeps_a_table_sparse_that_starts_empty() -> None:
 
 def test_tables_without_zeros_are_sent_by_row_and_not_looked_at() -> None:
     one = federation(FedMF(embedding_size=4), small_world(), dtype=torch.float32)
-    assert one.terms.post.shrunk == frozenset()
+    assert one.terms.codec.shrunk == frozenset()
     report = one.round(1)
     assert report.bytes_down == ENVELOPE + heading("items", 2) + 60 * 4 * 4
     assert report.bytes_dense == 12 + 60 * 4 * 4

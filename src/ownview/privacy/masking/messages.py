@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ownview.base.errors import MessageError
-from ownview.masking.primitives import CHECK, SECRET, TAG
-from ownview.masking.shamir import SHARE
+from ownview.privacy.masking.primitives import CHECK, SECRET, TAG
+from ownview.privacy.masking.shamir import SHARE
 
 VERSION = 2
 SEALED = 2 * SHARE + TAG

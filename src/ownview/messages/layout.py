@@ -15,7 +15,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from ownview.federation.messages import Upload
+from ownview.messages.upload import Upload
 from ownview.seam.client import Client, Patch, Reporting, Sent
 from ownview.seam.training import Params
 

@@ -2,7 +2,7 @@
 
 With a budget (`distributed`) every device adds a share of the noise, of variance sigma^2 / T, rounded to whole numbers
 (`privacy.rounded_noise`); without one (`masked`) there is none. Masks themselves are put on afterwards, by the exchange
-of a round (`federation.masked_round`), and change no sum.
+of a round (`privacy.masking.exchange`), and change no sum.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.base.randomness import bits, derive, unit
-from ownview.federation.aggregation import Partial
-from ownview.federation.messages import Upload
-from ownview.federation.protected import bounded, no_sums, require_planned
-from ownview.federation.transforms import Sending, Summing, Transform
-from ownview.federation.whole_steps import BOUND
-from ownview.federation.words import Layout
-from ownview.masking.cohort import COLLUDING, MOST, Cohort, cohort
-from ownview.masking.fixed_point import MODULUS, FixedPoint
-from ownview.masking.primitives import require_package
+from ownview.messages.layout import Layout
+from ownview.messages.sums import Partial
+from ownview.messages.upload import MODULUS, Upload
 from ownview.privacy.exact_gaussian import rounded_gaussian
+from ownview.privacy.masking.cohort import COLLUDING, MOST, Cohort, cohort
+from ownview.privacy.masking.fixed_point import FixedPoint
+from ownview.privacy.masking.primitives import require_package
 from ownview.privacy.masks import Masks
+from ownview.privacy.protected import bounded, no_sums, require_planned
 from ownview.privacy.rounded_noise import LEAST_STEPS, delta_of_rounding
+from ownview.privacy.transforms import Sending, Summing, Transform
+from ownview.privacy.whole_steps import BOUND
 from ownview.seam.client import Client
 from ownview.seam.protection import QUANTILE_SHARE, Protection
 from ownview.seam.server import Server

@@ -16,7 +16,7 @@ from collections.abc import Collection
 import torch
 from torch import Tensor
 
-from ownview.federation.messages import Upload
+from ownview.messages.upload import Upload
 from ownview.seam.client import Patch, Product
 
 _TAIL = math.sqrt(2 * 64 * math.log(2))

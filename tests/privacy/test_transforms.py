@@ -14,9 +14,9 @@ from ownview import (
 )
 from ownview.base.errors import SettingError
 from ownview.base.randomness import derive
-from ownview.federation.messages import Upload
-from ownview.federation.transforms import Chain, Clip, Noise, Sending, Transform, gaussian, laplace, transforms
+from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
+from ownview.privacy.transforms import Chain, Clip, Noise, Sending, Transform, gaussian, laplace, transforms
 from tests.engine.uploads import upload_of
 
 LAPLACE, GAUSSIAN = "laplace:0.3", "gaussian:clip=0.2,noise=3"

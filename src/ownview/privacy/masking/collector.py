@@ -2,7 +2,7 @@
 
 It follows the protocol. What it holds is public keys, sealed boxes until they are delivered, checks, who sent what, and
 in the end the seeds of clients whose numbers arrived and the keys of those whose did not. It adds masked numbers up as
-they come (`federation.aggregation`) and takes off `masks_left` when shares have come.
+they come (`messages.sums`) and takes off `masks_left` when shares have come.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from ownview.base.errors import MessageError, TrainingError
-from ownview.masking.cohort import Cohort, ring
-from ownview.masking.device import MASKS, place_of, seed_check, share_checks
-from ownview.masking.messages import Introduction, Keys, Left, SealedShares, Shares
-from ownview.masking.primitives import KeyPair, Words, stream
-from ownview.masking.shamir import combined
+from ownview.privacy.masking.cohort import Cohort, ring
+from ownview.privacy.masking.device import MASKS, place_of, seed_check, share_checks
+from ownview.privacy.masking.messages import Introduction, Keys, Left, SealedShares, Shares
+from ownview.privacy.masking.primitives import KeyPair, Words, stream
+from ownview.privacy.masking.shamir import combined
 
 
 class MaskingServer:

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ownview.base.errors import SettingError
-from ownview.masking.fixed_point import MODULUS, FixedPoint
+from ownview.messages.upload import MODULUS
+from ownview.privacy.masking.fixed_point import FixedPoint
 
 
 def _vectors(norm: float, size: int, seed: int, *, spiky: bool) -> tuple[Tensor, Tensor]:

@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
+from ownview.messages.upload import MODULUS
 
-MODULUS = 2**32
 _HALF = 2**31 - 1
 _TAIL = 12.0
 """Standard deviations of noise that there is room for; more has a chance below 1e-32, and would spoil one number."""

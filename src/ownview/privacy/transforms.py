@@ -12,14 +12,14 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.base.randomness import bits, derive, unit
-from ownview.federation.aggregation import Partial
-from ownview.federation.bounds import noise_norm, numbers_of, over
-from ownview.federation.messages import Upload, wide
-from ownview.federation.whole_steps import WholeSteps
+from ownview.messages.sums import Partial
+from ownview.messages.upload import Upload, wide
+from ownview.privacy.bounds import noise_norm, numbers_of, over
 from ownview.privacy.budget import EXPECTED as BUDGETS
 from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.masks import EXPECTED as MASKED_SUMS
 from ownview.privacy.masks import MASKED
+from ownview.privacy.whole_steps import WholeSteps
 from ownview.seam.client import Client
 from ownview.seam.protection import MODES
 from ownview.seam.server import RowMean, Server

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ownview.federation.messages import Upload, wide
+from ownview.messages.upload import Upload, wide
 from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.exact_gaussian import rounded_gaussian
 from ownview.seam.client import Patch, Product, Sent

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from ownview.base.errors import MessageError, SettingError, TrainingError
-from ownview.federation.masked_round import drawn_from_seed
-from ownview.masking.cohort import FEWEST, Cohort, cohort, ring
-from ownview.masking.collector import MaskingServer
-from ownview.masking.device import MaskingClient
-from ownview.masking.messages import Introduction, Keys, Left, Sealed, SealedShares, Shares
-from ownview.masking.primitives import Words, stream
+from ownview.privacy.masking.cohort import FEWEST, Cohort, cohort, ring
+from ownview.privacy.masking.collector import MaskingServer
+from ownview.privacy.masking.device import MaskingClient
+from ownview.privacy.masking.exchange import drawn_from_seed
+from ownview.privacy.masking.messages import Introduction, Keys, Left, Sealed, SealedShares, Shares
+from ownview.privacy.masking.primitives import Words, stream
 from ownview.privacy.masks import Masks
 
 COUNT = 50

@@ -19,10 +19,10 @@ from collections.abc import Mapping
 import numpy as np
 
 from ownview.base.errors import MessageError, TrainingError
-from ownview.masking.cohort import Cohort
-from ownview.masking.messages import Introduction, Keys, Left, Sealed, SealedShares, Shares
-from ownview.masking.primitives import CHECK, SECRET, Entropy, KeyPair, Words, check, opened, sealed, stream
-from ownview.masking.shamir import LAST_PLACE, SHARE, shares
+from ownview.privacy.masking.cohort import Cohort
+from ownview.privacy.masking.messages import Introduction, Keys, Left, Sealed, SealedShares, Shares
+from ownview.privacy.masking.primitives import CHECK, SECRET, Entropy, KeyPair, Words, check, opened, sealed, stream
+from ownview.privacy.masking.shamir import LAST_PLACE, SHARE, shares
 
 MASKS = b"ownview masks"
 _SHARES = b"ownview shares"

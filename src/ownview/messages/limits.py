@@ -49,7 +49,7 @@ MOST_SETTINGS = 1000
 LARGEST_MODEL = 1 << 34
 """Bytes of all values of a method that are the same for every user; a place refuses to make more of them."""
 
-# --- tables: federation.wire and federation.post ---
+# --- tables: messages.wire and messages.codec ---
 
 MOST_AXES = 8
 """Axes of a table."""

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ownview import FCF, FedEM, Federated, FederationOptions, FedFast, FedIALS, FedMF
-from ownview.federation.aggregation import MeanPartial, SumPartial
-from ownview.federation.messages import Upload
+from ownview.messages.sums import MeanPartial, SumPartial
+from ownview.messages.upload import Upload
 from ownview.seam.client import Product, Summand
 from ownview.testing.worlds import federation, small_world
 from tests.engine.uploads import upload_of

@@ -33,8 +33,8 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import MessageError
-from ownview.federation.expected_tables import Expectation, Expected
-from ownview.federation.limits import LARGEST_VALUE, MOST_AXES
+from ownview.messages.expected_tables import Expectation, Expected
+from ownview.messages.limits import LARGEST_VALUE, MOST_AXES
 from ownview.seam.client import Patch, Product
 
 MAGIC = b"OV"

@@ -1,7 +1,7 @@
 """An accounted budget at work: what a client adds to a sum is bounded, and noise is added once, by whom the mode says.
 
 Here whoever adds up adds it, or every device as much as its own upload needs. Devices that share the noise send whole
-numbers, and are masked: `federation.masked`.
+numbers, and are masked: `privacy.masked`.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError, TrainingError
-from ownview.federation.aggregation import Partial
-from ownview.federation.bounds import noise_norm, numbers_of, over
-from ownview.federation.messages import Upload
-from ownview.federation.transforms import Clip, Sending, Summing, Transform
-from ownview.federation.whole_steps import BOUND, WholeSteps
+from ownview.messages.sums import Partial
+from ownview.messages.upload import Upload
+from ownview.privacy.bounds import noise_norm, numbers_of, over
+from ownview.privacy.transforms import Clip, Sending, Summing, Transform
+from ownview.privacy.whole_steps import BOUND, WholeSteps
 from ownview.seam.client import Client, Reporting
 from ownview.seam.initial import Constant
 from ownview.seam.protection import CENTRAL, Protection
@@ -102,10 +102,11 @@ class Protected(Transform):
     def on_server(self, partial: Partial, summing: Summing) -> None:
         """The sum with noise, where who adds up adds it: of whole steps before, of numbers from then on."""
         number = require_planned(self.plan, summing.number)
-        if partial.steps is None:
+        steps = self.counted(number, summing.bound)
+        if steps is None:
             return
         for name, total in partial.sums.items():
-            found = partial.steps.noisy(name, total, summing.noise, "sum", number)
+            found = steps.noisy(name, total, summing.noise, "sum", number)
             partial.sums[name] = found.to(partial.value_type)
 
     def counted(self, number: int, bound: Tensor | None) -> WholeSteps | None:

@@ -6,23 +6,29 @@ Several machines may each add up the uploads of some clients; merged, their part
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from math import prod
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.base.zeros import unwritten_zeros
-from ownview.federation.messages import Upload, add_cells, wide
-from ownview.federation.whole_steps import WholeSteps
-from ownview.masking.fixed_point import MODULUS
+from ownview.messages.upload import MODULUS, Upload, add_cells, wide
 from ownview.seam.client import Patch, Product, Summand
 from ownview.seam.server import RowWeights
 from ownview.seam.training import Params
 
 _BAND = 256
 """Rows of a symmetric sum that are multiplied at once: enough for a fast product, few beside 1,536 of them."""
+
+
+class Rounding(Protocol):
+    """How contributions to sums become whole numbers: `privacy.whole_steps`."""
+
+    def parts(self, upload: Upload) -> Iterator[Upload]:
+        """Uploads with whole numbers in float64, some clients after the others."""
 
 
 class Partial(ABC):
@@ -38,7 +44,7 @@ class Partial(ABC):
     sums: Params
     value_type: torch.dtype
     words: Tensor | None = None
-    steps: WholeSteps | None = None
+    steps: Rounding | None = None
 
     def add(self, upload: Upload) -> None:
         """Take the uploads of some clients."""
@@ -102,7 +108,7 @@ class MeanPartial(Partial):
         weigh: RowWeights | None = None,
         tables: frozenset[str] = frozenset(),
         divisor: float | None = None,
-        steps: WholeSteps | None = None,
+        steps: Rounding | None = None,
     ) -> None:
         self.divisor, self.steps, self.value_type = divisor, steps, like.dtype
         self.shared, self.weighting, self.personal, self.by_row, self.weigh = shared, weighting, personal, by_row, weigh
@@ -181,7 +187,7 @@ class SumPartial(Partial):
         steps: how contributions become whole; None where they are added up as they arrive.
     """
 
-    def __init__(self, declared: Mapping[str, Summand], like: Tensor, steps: WholeSteps | None = None) -> None:
+    def __init__(self, declared: Mapping[str, Summand], like: Tensor, steps: Rounding | None = None) -> None:
         self.declared, self.steps, self.value_type = declared, steps, like.dtype
         self.clients = torch.zeros((), dtype=torch.long, device=like.device)
         self.sums: Params = {
@@ -208,7 +214,7 @@ class SumPartial(Partial):
         return sums | self._packed_words() | {"clients": self.clients}
 
 
-def _summed_in(steps: WholeSteps | None, like: Tensor) -> torch.dtype:
+def _summed_in(steps: Rounding | None, like: Tensor) -> torch.dtype:
     """Whole numbers are added up in float64, which is exact up to 2^53."""
     return like.dtype if steps is None else torch.float64
 

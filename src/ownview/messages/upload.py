@@ -1,7 +1,7 @@
-"""What crosses between clients and server: a download, and an upload. Neither half sees anything else of the other.
+"""What clients send to the server.
 
 One message is one client's. In a simulation those of a block of B clients stand side by side, so that nothing has to be
-written out; `federation.wire` turns one client's into bytes and back.
+written out; `messages.codec` turns one client's into bytes and back.
 """
 
 from __future__ import annotations
@@ -17,31 +17,8 @@ from torch.utils._pytree import tree_map
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.training import Params
 
-
-@dataclass(frozen=True, eq=False)
-class Download:
-    """What the server sends to B clients.
-
-    Args:
-        round: that begins, from 1.
-        values: by name, whole values that are the same for all of them, means beside personal tables included.
-            Of personal tables, what a client begins with that takes part for the first time.
-        mixtures: by the name of the personal table, what the server mixed for each client, [B, m, ...].
-        moves: by the name of the reported value, what each client has to add to its own, [B, ...].
-        receives: [B] False for clients that get no table in this round; None where all get one.
-    """
-
-    round: int
-    values: Params
-    mixtures: Params = field(default_factory=dict)
-    moves: Params = field(default_factory=dict)
-    receives: Tensor | None = None
-
-    def offered(self, name: str, count: int) -> Tensor:
-        """[B, m, ...] the whole table that the server has for each of `count` clients."""
-        if name in self.mixtures:
-            return self.mixtures[name]
-        return self.values[name].expand(count, *self.values[name].shape)
+MODULUS = 2**32
+"""Whole numbers in the place of tables are counted modulo this."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +35,7 @@ class Upload:
             [B, m, ...] themselves; changes [B, m, ...] of tables that noise has filled.
         sums: by name, summands [B, ...], or products and patches whose parts are [B, k, ...].
         shapes: of the summands' sums, by name.
-        words: [B, D] everything that a client sends as whole numbers modulo 2^32 (`federation.words`), in the place of
+        words: [B, D] everything that a client sends as whole numbers modulo 2^32 (`messages.layout`), in the place of
             all of the above; None where it is sent as it is.
     """
 

@@ -13,15 +13,13 @@ import torch
 
 from ownview.base.errors import MessageError
 from ownview.base.randomness import derive
-from ownview.federation.aggregation import Partial
-from ownview.federation.masked import Masked
-from ownview.federation.messages import Upload
-from ownview.masking.cohort import Cohort
-from ownview.masking.collector import MaskingServer
-from ownview.masking.device import MaskingClient
-from ownview.masking.fixed_point import MODULUS
-from ownview.masking.messages import Introduction, Keys, Left, SealedShares, Shares
-from ownview.masking.primitives import Entropy
+from ownview.messages.sums import Partial
+from ownview.messages.upload import MODULUS, Upload
+from ownview.privacy.masking.cohort import Cohort
+from ownview.privacy.masking.collector import MaskingServer
+from ownview.privacy.masking.device import MaskingClient
+from ownview.privacy.masking.messages import Introduction, Keys, Left, SealedShares, Shares
+from ownview.privacy.masking.primitives import Entropy
 
 SHOWN = "shares were shown for round"
 """The words by which a coordinator knows that a place is out of a round for good."""
@@ -35,14 +33,13 @@ class Exchange:
     `up` and `down` count the bytes of every client's messages about masks.
 
     Args:
-        masked: what was agreed on.
+        cohort: what was agreed on.
         number: of the round.
         seed: of the order in which clients stand on the ring.
     """
 
-    def __init__(self, masked: Masked, number: int, seed: int) -> None:
-        self.masked = masked
-        self.server = MaskingServer(number, masked.cohort, derive(seed, "ring", number))
+    def __init__(self, cohort: Cohort, number: int, seed: int) -> None:
+        self.server = MaskingServer(number, cohort, derive(seed, "ring", number))
         self.up: Counter[int] = Counter()
         self.down: Counter[int] = Counter()
 
@@ -147,15 +144,15 @@ class MaskedRound:
     """A round in one process: every client is an object of its own, and all of them exchange bytes with the server.
 
     Args:
-        masked: what was agreed on.
+        agreed: how many take part, must be left, and share masks.
         number: of the round.
         cohort: identities of its clients.
         seed: of the run, which clients' secrets follow from, so that runs repeat; no device may do so.
     """
 
-    def __init__(self, masked: Masked, number: int, cohort: Sequence[int], seed: int) -> None:
-        self.exchange = Exchange(masked, number, seed)
-        self.clients = {one: OwnMasks(one, masked.cohort, drawn_from_seed(seed, number, one)) for one in cohort}
+    def __init__(self, agreed: Cohort, number: int, cohort: Sequence[int], seed: int) -> None:
+        self.exchange = Exchange(agreed, number, seed)
+        self.clients = {one: OwnMasks(one, agreed, drawn_from_seed(seed, number, one)) for one in cohort}
         told = self.exchange.introduce(client.keys(number) for client in self.clients.values())
         self.inboxes = self.exchange.deliver(self.clients[one].shares(data) for one, data in told.items())
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ownview.base.errors import MessageError
-from ownview.masking.shamir import LAST_PLACE, PRIME, SHARE, combined, shares
+from ownview.privacy.masking.shamir import LAST_PLACE, PRIME, SHARE, combined, shares
 
 
 @given(

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ownview.base.errors import MessageError
 from ownview.federation.round import sparsity
-from ownview.federation.wire import (
+from ownview.messages.wire import (
     DOWNLOAD,
     UPLOAD,
     VERSION,

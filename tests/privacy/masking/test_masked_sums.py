@@ -15,18 +15,17 @@ from torch import Tensor
 
 from ownview import FedEASE, Federated, FederationOptions, FedMF
 from ownview.base.errors import MessageError, SettingError, TrainingError
-from ownview.federation import wire
-from ownview.federation.aggregation import MeanPartial
-from ownview.federation.masked import Masked
-from ownview.federation.masked_round import MaskedRound
-from ownview.federation.messages import Upload
 from ownview.federation.round import Federation
-from ownview.federation.transforms import Sending, Summing
-from ownview.federation.whole_steps import BOUND
-from ownview.federation.words import Layout, Part
-from ownview.masking import primitives
-from ownview.masking.fixed_point import MODULUS
+from ownview.messages import wire
+from ownview.messages.layout import Layout, Part
+from ownview.messages.sums import MeanPartial
+from ownview.messages.upload import MODULUS, Upload
+from ownview.privacy.masked import Masked
+from ownview.privacy.masking import primitives
+from ownview.privacy.masking.exchange import MaskedRound
 from ownview.privacy.masks import MaskedSums, Masks, masked_sums
+from ownview.privacy.transforms import Sending, Summing
+from ownview.privacy.whole_steps import BOUND
 from ownview.registry import METHODS
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.protection import Protection
@@ -166,7 +165,7 @@ def test_masked_sums_are_those_of_everybody_to_a_step() -> None:
     step = 1 / masked.terms.masked.coding(1, None).scale
     apart = masked.server.shared["items"] - plain.server.shared["items"]
     assert 0 < float(apart.abs().max()) <= step
-    assert not masked.terms.post.tells_samples
+    assert not masked.terms.codec.tells_samples
 
 
 def test_masked_sums_of_what_clients_report() -> None:
@@ -186,7 +185,7 @@ def _round() -> tuple[Masked, MaskedRound, MeanPartial, Tensor]:
     words = torch.randint(MODULUS, (10, 40), generator=torch.Generator().manual_seed(0))
     total = MeanPartial({"whole": torch.zeros(40)}, torch.empty(0), "uniform")
     total.words = torch.zeros(40, dtype=torch.long)
-    return masked, MaskedRound(masked, 1, range(10), 0), total, words
+    return masked, MaskedRound(masked.cohort, 1, range(10), 0), total, words
 
 
 def _words(clients: Tensor, words: Tensor) -> Upload:
@@ -224,19 +223,19 @@ def test_a_round_with_fewer_clients_than_the_threshold_trains_nobody() -> None:
 
 
 def test_uploads_of_words_are_written_as_four_bytes_each_and_read_back() -> None:
-    post = federation(FEDMF, small_world(), options=FederationOptions(privacy=SUMS)).terms.post
-    words = torch.randint(MODULUS, (1, post.words), generator=torch.Generator().manual_seed(0))
-    message = post.write_upload(_words(torch.tensor([3]), words), 1)
-    assert len(message) == int(post.upload_sizes(_words(torch.tensor([3]), words))[0])
-    assert 0 <= len(message) - 4 * post.words < 64
-    read = post.read_upload(message, 3)
+    codec = federation(FEDMF, small_world(), options=FederationOptions(privacy=SUMS)).terms.codec
+    words = torch.randint(MODULUS, (1, codec.words), generator=torch.Generator().manual_seed(0))
+    message = codec.write_upload(_words(torch.tensor([3]), words), 1)
+    assert len(message) == int(codec.upload_sizes(_words(torch.tensor([3]), words))[0])
+    assert 0 <= len(message) - 4 * codec.words < 64
+    read = codec.read_upload(message, 3)
     assert read.words is not None
     assert torch.equal(read.words, words)
-    plain = federation(FEDMF, small_world()).terms.post
+    plain = federation(FEDMF, small_world()).terms.codec
     with pytest.raises(MessageError):
         plain.read_upload(message, 3)
     wrong = wire.Message(wire.UPLOAD, 1, 0, {"items": wire.Words(torch.zeros(60, 3, dtype=torch.long))}).pack()
-    for reading in (plain, post):
+    for reading in (plain, codec):
         with pytest.raises(MessageError):
             reading.read_upload(wrong, 3)
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ownview.federation.masked_round import MaskedRound
-from ownview.federation.messages import Download, Upload
-from ownview.federation.post import Post
+from ownview.messages.codec import Codec
+from ownview.messages.download import Download
+from ownview.messages.upload import Upload
 
 
 class Traffic:
     """Weighs a round's messages, by the same rules they are written by.
 
     Args:
-        post: writes them.
+        codec: writes them.
         download: what the server has for clients, the same size for all that receive tables.
     """
 
-    def __init__(self, post: Post, download: Download) -> None:
-        self.post, self.download = post, download
+    def __init__(self, codec: Codec, download: Download) -> None:
+        self.codec, self.download = codec, download
         self.receiving = self.others = 0
         self.more_up = self.more_down = 0
         self.up: list[Tensor] = []
@@ -32,17 +32,17 @@ class Traffic:
 
     def uploaded(self, upload: Upload) -> None:
         """Weigh what clients send."""
-        self.up.append(self.post.upload_sizes(upload))
+        self.up.append(self.codec.upload_sizes(upload))
 
-    def exchanged(self, masks: MaskedRound) -> None:
-        """Weigh what was said about masks."""
-        self.more_up += masks.exchange.up.total()
-        self.more_down += masks.exchange.down.total()
+    def exchanged(self, down: int, up: int) -> None:
+        """Add bytes of messages about masks."""
+        self.more_down += down
+        self.more_up += up
 
     @property
     def mean_down(self) -> int:
         """Bytes to one client; what a client would receive where there was none."""
-        whole, less = (self.post.download_size(self.download, receives=receives) for receives in (True, False))
+        whole, less = (self.codec.download_size(self.download, receives=receives) for receives in (True, False))
         count = self.receiving + self.others
         together = self.receiving * whole + self.others * less + self.more_down
         return round(together / count) if count else whole
