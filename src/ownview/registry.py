@@ -24,9 +24,9 @@ Kind = TypeVar("Kind", bound=Model)
 
 
 def _defined(module: ModuleType, kind: type[Kind]) -> list[type[Kind]]:
-    """The classes of a kind that a module defines itself; those it imports do not count."""
+    """The classes of a kind that a module, or the package with its modules, defines; other imports do not count."""
     every = [cls for _, cls in inspect.getmembers(module, inspect.isclass) if issubclass(cls, kind)]
-    return [cls for cls in every if cls.__module__ == module.__name__]
+    return [cls for cls in every if f"{cls.__module__}.".startswith(f"{module.__name__}.")]
 
 
 def _found_in(package: str, kind: type[Kind]) -> dict[str, type[Kind]]:

@@ -14,13 +14,15 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
+from ownview.parts.adam import adam_step
 from ownview.parts.least_squares import outer_products
 from ownview.seam.client import Product, Reporting, Summand, Summands
 from ownview.seam.initial import Normal
+from ownview.seam.memory import Memory
 from ownview.seam.method import ReportingMethod
 from ownview.seam.portable import Factors, Portable, Ridge
 from ownview.seam.roles import Param, held, history, received
-from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.server import Arrived
 from ownview.seam.training import Batch, Context, Params, World
 
 
@@ -63,9 +65,13 @@ class FCF(ReportingMethod):
         return {"gradient": Summand((world.num_items, self.embedding_size), "gradient of the item table")}
 
     def reporting(self, world: World) -> Reporting:
-        """The history and the errors, partly in float64, and a few d x d matrices, at one client."""
-        working = 12 * world.num_items + 12 * self.embedding_size**2
-        return replace(super().reporting(world), prepare_download=outer_products, working=working)
+        """Products of the received item vectors are made once for all clients."""
+        return replace(super().reporting(world), prepare_download=outer_products)
+
+    def memory(self, world: World) -> Memory:
+        """History and errors, partly in float64, and a few d x d matrices at a client; products of item vectors."""
+        m, d = world.num_items, self.embedding_size
+        return Memory(12 * m + 12 * d**2, server=2 * m * d**2)
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """f_i = c_i (p_i - u . q_i) u: one error an item, times u."""
@@ -76,11 +82,10 @@ class FCF(ReportingMethod):
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
         """One step of Adam."""
         gradient = -2 * sums["gradient"] + 2 * self.regularization * values["items"]
-        steps = values["steps"] + 1
-        first = self.first_decay * values["first"] + (1 - self.first_decay) * gradient
-        second = self.second_decay * values["second"] + (1 - self.second_decay) * gradient.square()
-        root = (second / (1 - self.second_decay**steps)).sqrt() + 1e-8
-        items = values["items"] - self.learning_rate * first / (1 - self.first_decay**steps) / root
+        steps, before = values["steps"] + 1, (values["items"], values["first"], values["second"])
+        items, first, second = adam_step(
+            before, gradient, steps, self.learning_rate, self.first_decay, self.second_decay
+        )
         return {"items": items, "first": first, "second": second, "steps": steps}
 
     def scores(self, p: Params) -> Tensor:
@@ -100,7 +105,3 @@ class FCF(ReportingMethod):
         """Exactly what a client scores by."""
         a = self.confidence
         return Factors(received["items"], Ridge(seen=a, every=1.0, target=1 + a, ridge=self.regularization))
-
-    def server(self, world: World) -> Server:
-        """The products of item vectors are worked out in float64."""
-        return Server(Sums(self.combine, working=2 * world.num_items * self.embedding_size**2))

@@ -5,7 +5,7 @@ Han et al., "FedCIA: Federated Collaborative Information Aggregation for Privacy
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import torch
@@ -16,9 +16,11 @@ from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.seam.client import Product, Reporting, Summand, Summands
 from ownview.seam.initial import Normal
+from ownview.seam.memory import Memory
 from ownview.seam.method import ReportingMethod
+from ownview.seam.optimizers import Adam
 from ownview.seam.roles import Param, private, received, table
-from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.server import Arrived, Server
 from ownview.seam.training import Batch, Context, Params, World
 
 
@@ -71,22 +73,21 @@ class FedCIA(ReportingMethod):
         return {"similarities": Summand((world.num_items, world.num_items), what, symmetric=True)}
 
     def reporting(self, world: World) -> Reporting:
-        """Train, report, and fit once the mean is there; ten copies of the table, as in every training by Adam."""
-        return Reporting(
-            self.sends(world),
-            self.report,
-            negatives=self.negatives,
-            prepare_download=self._axes,
-            receives_after=True,
+        """Train, report, and fit once the mean is there."""
+        return replace(
+            super().reporting(world), negatives=self.negatives, prepare_download=self._axes, receives_after=True,
             after_round=self._fitted,
-            working=10 * world.num_items * self.embedding_size,
-        )
+        )  # fmt: skip
+
+    def memory(self, world: World) -> Memory:
+        """Ten copies of the table at one client, as in every training by Adam; five m x m matrices to find axes."""
+        m, d = world.num_items, self.embedding_size
+        advice = "raise --memory, lower embedding_size, or take data with fewer items: similarities are items by items"
+        return Memory(10 * m * d, 5 * m**2, advice)
 
     def server(self, world: World) -> Server:
-        """The mean, with the method's own noise; finding axes takes five m x m matrices in float64."""
-        noise = f"laplace:{self.noise}" if self.noise else "none"
-        advice = "raise --memory, lower embedding_size, or take data with fewer items: similarities are items by items"
-        return Server(Sums(self.combine, noise, 5 * world.num_items**2, advice))
+        """The mean, with the method's own noise."""
+        return Server(self.memory(world).sums(self.combine, f"laplace:{self.noise}" if self.noise else "none"))
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """Train at home, then send V V^T."""
@@ -124,15 +125,13 @@ class FedCIA(ReportingMethod):
 
     def _trained(self, values: Params, batch: Batch) -> Params:
         """Steps of Adam, which starts fresh in every round."""
-        first = {name: torch.zeros_like(value) for name, value in values.items()}
-        second = dict(first)
-        for step in range(1, self.local_epochs + 1):
-            gradient = torch.func.grad(self._loss)(values, batch)
-            first = {name: 0.9 * first[name] + 0.1 * gradient[name] for name in values}
-            second = {name: 0.999 * second[name] + 0.001 * gradient[name].square() for name in values}
-            rate, root = self.learning_rate / (1 - 0.9**step), (1 - 0.999**step) ** 0.5
-            values = {name: x - rate * first[name] / (second[name].sqrt() / root + 1e-8) for name, x in values.items()}
-        return values
+        rule = Adam(self.learning_rate)
+        factors = torch.tensor(rule.factors(self.local_epochs, 1), dtype=torch.float64).to(values["user"])
+        state = {name: [x, torch.zeros_like(x), torch.zeros_like(x)] for name, x in values.items()}
+        for step in range(self.local_epochs):
+            gradient = torch.func.grad(self._loss)({name: one[0] for name, one in state.items()}, batch)
+            state = {name: rule.moved(x, gradient[name], rest, factors[:, step]) for name, (x, *rest) in state.items()}
+        return {name: one[0] for name, one in state.items()}
 
     def _loss(self, values: Params, batch: Batch) -> Tensor:
         """[] mean over samples; a row that stands c times in them, y times as a positive, counts so often."""

@@ -18,10 +18,11 @@ from ownview.config.settings import setting
 from ownview.parts.least_squares import outer_products
 from ownview.seam.client import Product, Reporting, Summand, Summands
 from ownview.seam.initial import Normal
+from ownview.seam.memory import Memory
 from ownview.seam.method import ReportingMethod
 from ownview.seam.portable import Factors, Portable, Ridge
 from ownview.seam.roles import Param, held, history, received
-from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.server import Arrived
 from ownview.seam.training import Batch, Context, Params, World
 
 
@@ -69,9 +70,13 @@ class FedIALS(ReportingMethod):
         }
 
     def reporting(self, world: World) -> Reporting:
-        """The history in float64, and a few d x d matrices, at one client."""
-        working = 8 * world.num_items + 12 * self.embedding_size**2
-        return replace(super().reporting(world), prepare_download=outer_products, working=working)
+        """Products of the received item vectors are made once for all clients."""
+        return replace(super().reporting(world), prepare_download=outer_products)
+
+    def memory(self, world: World) -> Memory:
+        """The history in float64 and a few d x d matrices at a client; an equation an item in float64 at the server."""
+        m, d = world.num_items, self.embedding_size
+        return Memory(8 * m + 12 * d**2, server=2 * m * d**2)
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """Solve u, and send its part of the items' equations."""
@@ -119,10 +124,6 @@ class FedIALS(ReportingMethod):
         a, m = self.unobserved, world.num_items
         solved = Ridge(seen=1.0, every=a, target=1.0, ridge=self.regularization, count=a * m, exponent=self.exponent)
         return Factors(received["items"], solved)
-
-    def server(self, world: World) -> Server:
-        """Solving holds an equation of every item, in float64."""
-        return Server(Sums(self.combine, working=2 * world.num_items * self.embedding_size**2))
 
 
 def _upper_half(size: int, device: torch.device) -> tuple[Tensor, Tensor]:

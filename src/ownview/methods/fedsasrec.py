@@ -7,7 +7,7 @@ ICLR 2021).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -15,13 +15,14 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.parts.adam import adam_moved, memory
+from ownview.parts.adam import adam_moved, moments
 from ownview.parts.sequence import SequenceSettings, require_order
 from ownview.parts.transformer import lesson
-from ownview.seam.client import Client, Reporting, Summand, Summands
+from ownview.seam.client import Client, Summand, Summands
+from ownview.seam.memory import Memory
 from ownview.seam.method import ReportingMethod
 from ownview.seam.roles import RECEIVED, Param, chance, timeline
-from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.server import Arrived
 from ownview.seam.training import Batch, Context, Params, World
 
 _GRADIENT = "gradient."
@@ -29,7 +30,7 @@ _GRADIENT = "gradient."
 
 @dataclass(frozen=True)
 class FedSASRec(SequenceSettings, ReportingMethod):
-    """score = h . e_i, h what a causal transformer makes of the client's items in time order.
+    """score = h . e_i, h the output of a causal transformer over the client's items in time order.
 
     A client with k positions (items that come after others) sends k and g = d/dx sum of its k losses; the server moves
     x by Adam on (sum of all g) / (sum of all k): the gradient of the mean loss over the positions of a batch of these
@@ -48,9 +49,9 @@ class FedSASRec(SequenceSettings, ReportingMethod):
     )
 
     def params(self, world: World) -> dict[str, Param]:
-        """The network goes to everybody, Adam's memory to nobody."""
+        """Every client receives the network; Adam's moments stay on the server."""
         network = self.network.params(world.num_items, RECEIVED)
-        return {"line": timeline(), "luck": chance(), **network, **memory(network)}
+        return {"line": timeline(), "luck": chance(), **network, **moments(network)}
 
     def sends(self, world: World) -> dict[str, Summand]:
         """Gradients of everything that is learnt, and of how many positions."""
@@ -59,12 +60,10 @@ class FedSASRec(SequenceSettings, ReportingMethod):
             found[_GRADIENT + name] = Summand(param.shape, f"gradient of {name}")
         return found
 
-    def reporting(self, world: World) -> Reporting:
-        """Scores of all candidates at every position, attention, what blocks pass on, and gradients, at one client."""
-        candidates, length, d = self.negatives or world.num_items, self.length, self.embedding_size
-        inside = self.blocks * (4 * self.heads * length**2 + 40 * length * d)
+    def memory(self, world: World) -> Memory:
+        """The forward and backward pass and two gradients at one client; Adam's temporaries at the server."""
         learnt = sum(torch.Size(one.shape).numel() for one in self.sends(world).values())
-        return replace(super().reporting(world), working=3 * length * candidates + inside + 2 * learnt)
+        return Memory(self.network.working(self.negatives or world.num_items) + 2 * learnt, server=4 * learnt)
 
     def client(self, world: World) -> Client:
         """Only where items have an order."""
@@ -72,7 +71,7 @@ class FedSASRec(SequenceSettings, ReportingMethod):
         return super().client(world)
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
-        """The sum of gradients, or what several steps come to; all 0 where nothing comes after anything."""
+        """The summed gradient, or the scaled change of several steps; 0 for a client with fewer than two items."""
         network = self.network
         taught = lesson(p["line.rows"], p["line.mask"], self.length)
         positions = taught.real.sum()
@@ -91,7 +90,7 @@ class FedSASRec(SequenceSettings, ReportingMethod):
         return {"positions": positions, **{_GRADIENT + name: one for name, one in sent.items()}}, {}
 
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
-        """One step of Adam; none where nobody had a position."""
+        """One step of Adam; none where no client had a position."""
         positions = sums["positions"]
         if not bool(positions > 0):
             return {}
@@ -101,8 +100,3 @@ class FedSASRec(SequenceSettings, ReportingMethod):
     def scores(self, p: Params) -> Tensor:
         """[m] h . e_i after the latest item that is known."""
         return self.network.scores(p, p["line.rows"], p["line.mask"])
-
-    def server(self, world: World) -> Server:
-        """Adam works out a few values of each."""
-        learnt = sum(torch.Size(one.shape).numel() for one in self.sends(world).values())
-        return Server(Sums(self.combine, working=4 * learnt))

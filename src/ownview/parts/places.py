@@ -8,11 +8,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from ownview.seam.client import Patch
 from ownview.seam.training import Params
+
+ALL = 2**31
+"""More items than a history can have."""
 
 _FADED = 37.0
 """exp(-37) is below the rounding of double precision: what has faded so far adds nothing."""
-
 
 _CROWDED = 24
 """Items are many where there are more than one of so many rows: one product with the whole table is faster then."""
@@ -75,7 +78,7 @@ def faded(places: Places, tau: float) -> Tensor:
 
 def reach(tau: float) -> int:
     """Items that have not faded for good by exp(-k / tau)."""
-    return 2**31 if math.isinf(tau) else math.ceil(_FADED * tau) + 1
+    return ALL if math.isinf(tau) else math.ceil(_FADED * tau) + 1
 
 
 def weighed_rows(weights: Tensor, rows: Tensor, table: Tensor) -> Tensor:
@@ -95,3 +98,13 @@ def nearness(places: Places, tau: float) -> Tensor:
     """[l, l] exp(-|i - j| / tau) for items i and j places from the first; 1 for all pairs where tau is infinite."""
     place = torch.arange(len(places.mask), dtype=places.mask.dtype, device=places.mask.device)
     return torch.exp(-(place[:, None] - place).abs() / tau) * places.mask[:, None] * places.mask
+
+
+def column(places: Places, values: Tensor) -> Patch:
+    """A number [l] an item, as a patch of one column."""
+    return Patch(places.rows, places.rows.new_zeros(1), values[:, None])
+
+
+def whole_rows(places: Places, values: Tensor) -> Patch:
+    """Whole rows [l, b] of a client's items, as a patch."""
+    return Patch(places.rows, places.rows.new_zeros(0), values)

@@ -13,19 +13,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.parts.next_settings import column
-from ownview.parts.places import faded, latest, nearness, numbers_held, reach, weighed_rows
-from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
+from ownview.parts.places import ALL, column, faded, latest, nearness, numbers_held, reach, weighed_rows
+from ownview.seam.client import Patch, Summand, Summands
+from ownview.seam.form import Form
+from ownview.seam.memory import Memory
 from ownview.seam.portable import Linear, Term
 from ownview.seam.protection import Protection
 from ownview.seam.roles import Param, received, timeline
-from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.server import Arrived
 from ownview.seam.training import Batch, Context, Params, World
 
 RELEASES = (0.1, 0.9)
 """Shares of the budget, in mu^2 of Gaussian differential privacy: popularity, then nearness."""
 
-_ALL = 2**31
 _POPULARITY, _NEARNESS = 1, 2
 USERS_PER_ITEM = 5.0
 FEWEST_ITEMS, MOST_ITEMS = 100, 4096
@@ -53,26 +53,25 @@ def items_kept(world: World, plan: Protection, share: float = RELEASES[1]) -> in
 
 
 @dataclass(frozen=True)
-class PrivatePairs:
+class PrivatePairs(Form):
     """score of client u = x_u B over the K most popular items, all others behind them by popularity.
 
     B is EASE^R's of G, of which the eigenvalues v above the noise's edge e = 1.1 * 2 sigma sqrt(K / 2) are left, each
     as (v + sqrt(v^2 - e^2)) / 2. A client that has none of the K items gets them by popularity.
 
     Args:
+        world: numbers of clients and items.
+        plan: the budget.
         regularization: lambda.
         nearness: as FedEASE's.
         recency: likewise.
-        world: number of clients and items, and the budget.
-        plan: the budget.
-        share: of it that the release of nearness takes.
+        share: of the budget that the release of nearness takes.
     """
 
+    plan: Protection
     regularization: float
     nearness: float
     recency: float
-    world: World
-    plan: Protection
     share: float = RELEASES[1]
 
     @property
@@ -84,11 +83,6 @@ class PrivatePairs:
     def edge(self) -> float:
         """Eigenvalues of the sum of nearness below it are taken for noise."""
         return _MARGIN * 2 * self.plan.in_sum(_NEARNESS) * math.sqrt(self.kept / 2)
-
-    def client(self) -> Client:
-        """The client's half."""
-        work = Reporting(self.sends(), self.report, working=self._working)
-        return Client(self.params(), work, self.scores, whole_rows=True)
 
     def params(self) -> dict[str, Param]:
         """What a client has; place: of every item among the K, from 1; 0 for all others."""
@@ -109,13 +103,9 @@ class PrivatePairs:
             ),
         }
 
-    def _working(self, length: int) -> int:
-        scoring = numbers_held(min(length, reach(self.recency)), self.kept, self.kept) + 4 * self.world.num_items
-        return max(8 * length**2, scoring)
-
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """x / |x|; a round later the nearness of its items among the K, over its Frobenius norm; 0 without any."""
-        places = latest(p, "past", _ALL)
+        places = latest(p, "past", ALL)
         none = places.rows.new_zeros(0)
         nothing = Patch(none, none, places.mask.new_zeros(0, 0))
         if context.round == _POPULARITY:
@@ -150,10 +140,15 @@ class PrivatePairs:
         weights[kept[:, None], kept] = received["weights"]
         return Linear((Term(weights, self.recency),), bias=bias_of(received))
 
-    def server(self) -> Server:
+    def memory(self) -> Memory:
         """Eigenvectors stand twice while they are multiplied out, in float64."""
+
+        def client(length: int) -> int:
+            scoring = numbers_held(min(length, reach(self.recency)), self.kept, self.kept) + 4 * self.world.num_items
+            return max(8 * length**2, scoring)
+
         advice = "raise --memory, or take data with fewer users or a smaller epsilon: fewer items are kept then"
-        return Server(Sums(self.combine, working=8 * self.kept**2, advice=advice))
+        return Memory(client, 8 * self.kept**2, advice)
 
 
 def behind_by_popularity(p: Params, within: Tensor) -> Tensor:

@@ -111,6 +111,11 @@ class Transformer:
         """Of all parameters."""
         return tuple(self.params(1, RECEIVED))
 
+    def working(self, candidates: int) -> int:
+        """Numbers held by one sequence's loss and gradient: scores of all candidates, attention, activations."""
+        inside = self.blocks * (4 * self.heads * self.length**2 + 40 * self.length * self.size)
+        return 3 * self.length * candidates + inside
+
     def loss(self, p: Params, taught: Lesson, chance: Tensor, negatives: int = 0, step: int = 0) -> Tensor:
         """[] the sum over places of -log softmax(scores)[target], over all items or, with `negatives`, some drawn.
 

@@ -21,9 +21,10 @@ from torch.nn.functional import softplus
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import Settings, setting
 from ownview.seam.client import Client, Reporting, Summand, Summands, Training
+from ownview.seam.memory import Memory
 from ownview.seam.portable import Portable, Refusal
 from ownview.seam.roles import Param
-from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.server import Arrived, Server
 from ownview.seam.training import Batch, Context, Params, Phase, World
 
 
@@ -46,7 +47,7 @@ class Federated(Settings):
         """The client's half."""
 
     def notes(self, world: World) -> tuple[str, ...]:
-        """Sentences that a reader of results must know: what the method does otherwise on such data."""
+        """Warnings to print with results: what the method leaves out or replaces on such data."""
         return ()
 
     def server(self, world: World) -> Server:
@@ -132,9 +133,13 @@ class ReportingMethod(Federated):
     def scores(self, p: Params) -> Tensor:
         """[m] the client's score of every item; tables are whole."""
 
+    def memory(self, world: World) -> Memory:
+        """Numbers held by a client and by the server beyond parameters and sums."""
+        return Memory(client=4 * world.num_items)
+
     def reporting(self, world: World) -> Reporting:
         """The client's work; a method that needs more than its report adds it here."""
-        return Reporting(self.sends(world), self.report, working=4 * world.num_items)
+        return Reporting(self.sends(world), self.report, working=self.memory(world).client)
 
     def client(self, world: World) -> Client:
         """The client's half, from what is written for one client."""
@@ -142,7 +147,7 @@ class ReportingMethod(Federated):
 
     def server(self, world: World) -> Server:
         """Sums, and what follows from them."""
-        return Server(Sums(self.combine))
+        return Server(self.memory(world).sums(self.combine))
 
 
 def cross_entropy(scores: Tensor, batch: Batch) -> Tensor:

@@ -99,17 +99,17 @@ class Adam:
         return 2
 
     def factors(self, count: int, number: int) -> list[list[float]]:
-        """[2, count] rate / (1 - beta1^t) and 1 / sqrt(1 - beta2^t) for steps t = 1, 2, ..."""
+        """[2, count] rate / (1 - beta1^t) and sqrt(1 - beta2^t) for steps t = 1, 2, ..."""
         steps = range(1, count + 1)
         sizes = [self.learning_rate / (1 - self.beta1**t) for t in steps]
-        return [sizes, [1 / math.sqrt(1 - self.beta2**t) for t in steps]]
+        return [sizes, [math.sqrt(1 - self.beta2**t) for t in steps]]
 
     def moved(self, x: Tensor, grad: Tensor, memory: Sequence[Tensor], factors: Tensor) -> list[Tensor]:
         """New values and memories [B, ...], as a function of everything: for compilers. `factors` are [2, B]."""
         first = self.beta1 * memory[0] + (1 - self.beta1) * grad
-        second = self.beta2 * memory[1] + (1 - self.beta2) * grad * grad
+        second = self.beta2 * memory[1] + (1 - self.beta2) * grad.square()
         size, root = (_wide(factor, x) for factor in factors)
-        return [x - size * first / (second.sqrt() * root + self.epsilon), first, second]
+        return [x - size * first / (second.sqrt() / root + self.epsilon), first, second]
 
 
 Optimizer = Sgd | Adam

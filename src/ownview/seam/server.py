@@ -76,6 +76,10 @@ class RowMean:
     rows: ClassVar[str] = "all"
 
 
+ADVICE = "raise --memory or lower embedding_size"
+"""What to do where a server's values do not fit in memory, unless a method knows better."""
+
+
 @dataclass(frozen=True)
 class Sums:
     """Sums of what clients report, and what follows from them.
@@ -92,7 +96,7 @@ class Sums:
     combine: Combine
     noise: str = "none"
     working: int = 0
-    advice: str = "raise --memory or lower embedding_size"
+    advice: str = ADVICE
     in_place: bool = False
 
 

@@ -7,15 +7,18 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.parts.next_settings import NextForm, column
-from ownview.parts.places import Places, faded, latest, nearness
+from ownview.methods.fednext.form import NextForm
+from ownview.methods.fednext.memory import rank_memory
+from ownview.methods.fednext.portable import by_scale, through_vectors
+from ownview.parts.places import Places, column, faded, latest, nearness, whole_rows
 from ownview.parts.positive_definite import solution
 from ownview.parts.transitions import across, future, past, standardised
-from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand, Summands
+from ownview.seam.client import Patch, Product, Sent, Summand, Summands
 from ownview.seam.initial import Constant, Normal
-from ownview.seam.portable import Linear, LowRank, Term
+from ownview.seam.memory import Memory
+from ownview.seam.portable import Linear
 from ownview.seam.roles import Param, held, private, received, timeline
-from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.server import Arrived
 from ownview.seam.training import Batch, Context, Params
 
 
@@ -31,14 +34,8 @@ class RankForm(NextForm):
     After a pause a client adds up its standardised scores across sittings, likewise through V, and recent popularity.
     """
 
-    def client(self) -> Client:
-        """The client's half."""
-        return Client(
-            self._params(), Reporting(self._sends(), self.report, working=self._working), self.scores, whole_rows=True
-        )
-
-    def _params(self) -> dict[str, Param]:
-        """told: 1 once the client has sent its transitions. The server keeps sums to itself."""
+    def params(self) -> dict[str, Param]:
+        """told: 1 once the client has sent its transitions. The server keeps the sums."""
         m, k = self.world.num_items, self.given.rank
         wide = len(self.given.scales) * k
         params = {"past": timeline(), "told": private(initial=Constant(0.0))}
@@ -48,7 +45,8 @@ class RankForm(NextForm):
             params |= {"across": received(m, k), "recent": received(m), "before": held(k, k), "after": held(m, k)}
         return params
 
-    def _sends(self) -> dict[str, Summand]:
+    def sends(self) -> dict[str, Summand]:
+        """Sums for item vectors, then sums for B."""
         m, k = self.world.num_items, self.given.rank
         wide = len(self.given.scales) * k
         sends = {
@@ -65,27 +63,23 @@ class RankForm(NextForm):
             }
         return sends
 
-    def _working(self, length: int) -> int:
-        size, wide = min(length, self.given.length), len(self.given.scales) * self.given.rank
-        return 4 * size * (2 * wide + self.given.rank + size) + 4 * self.world.num_items + 4 * wide + length
-
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
-        """While vectors are found, what lies near each item; then the client's transitions, unless told before."""
+        """While vectors are found, what lies near each item; then the client's transitions, or 0 if sent before."""
         places = latest(p, "past", self.given.length)
         vectors = p["vectors"][places.rows] * places.mask[:, None]
         sent = self._nothing(vectors)
         if context.round <= self.given.iterations:
             spread = nearness(places, self.given.nearness) @ vectors
-            return sent | {"counts": column(places, places.mask), "spread": _rows(places, spread)}, {}
+            return sent | {"counts": column(places, places.mask), "spread": whole_rows(places, spread)}, {}
         new = 1 - p["told"]
-        sent |= self._transitions(places, vectors, self.given.weight(places) * new)
+        sent |= self._transitions(places, vectors, self.weight(places) * new)
         if self.clock:
             parted = across(places, self.given.pause, self.given.sittings)
             before = parted.before @ vectors
             sent |= {
                 "before": Product(before * new, before),
-                "after": _rows(places, parted.after.T @ before * new),
-                "recent": column(places, self.given.recently(p, places) * new),
+                "after": whole_rows(places, parted.after.T @ before * new),
+                "recent": column(places, self.recently(p, places) * new),
             }
         return sent, {"told": torch.ones_like(p["told"])}
 
@@ -94,13 +88,13 @@ class RankForm(NextForm):
         # Row t is about place t, which must hold an item: before the first there is no past, and padding is no item.
         pasts = torch.cat([past(size, tau, weight) @ vectors for tau in self.given.scales], dim=1)
         follows = (future(size, self.given.horizon, weight).T @ pasts) * places.mask[:, None]
-        return {"pasts": Product(pasts * weight, pasts), "follows": _rows(places, follows * weight)}
+        return {"pasts": Product(pasts * weight, pasts), "follows": whole_rows(places, follows * weight)}
 
     def _nothing(self, like: Tensor) -> dict[str, Sent]:
         """Every summand of a client that has nothing to send."""
         none = torch.zeros(0, dtype=torch.long, device=like.device)
         empty: dict[str, Sent] = {}
-        for name, one in self._sends().items():
+        for name, one in self.sends().items():
             factor = like.new_zeros(0, one.shape[-1])
             empty[name] = Product(factor, factor) if one.symmetric else Patch(none, none, like.new_zeros(0, 0))
         return empty
@@ -110,7 +104,7 @@ class RankForm(NextForm):
         if arrived.round <= self.given.iterations:
             return {"vectors": self._vectors(sums, last=arrived.round == self.given.iterations)}
         new = {name: values[name] + sums[name] for name in sums if name not in ("counts", "spread")}
-        new["next"] = _ridge(new["pasts"], new["follows"], self.given.regularization)
+        new["next"] = _ridge(new["pasts"], new["follows"], self.given.ridge)
         if self.clock:
             new["across"] = _ridge(new["before"], new["after"], self.given.across_regularization)
         return new
@@ -131,31 +125,19 @@ class RankForm(NextForm):
             return within
         parted = across(places, given.pause, given.sittings).now
         away = standardised(p["across"] @ (parted @ vectors)) + given.recent_weight * standardised(p["recent"])
-        return torch.where(given.has_paused(p, places), away, within)
+        return torch.where(self.has_paused(p, places), away, within)
 
     def portable(self, received: Params) -> Linear:
         """One term a scale, through the item vectors."""
-        given, parts = self.given, torch.split(received["next"], self.given.rank, dim=1)
-        terms = (
-            Term(LowRank(received["vectors"], part.T), tau, given.length)
-            for part, tau in zip(parts, given.scales, strict=True)
-        )
-        return Linear(tuple(terms), left_out=self.left_out)
+        return by_scale(self, through_vectors(received["vectors"], received["next"]))
 
-    def server(self) -> Server:
-        """Solving holds the sums once more, transposed."""
-        wide = len(self.given.scales) * self.given.rank
-        advice = "raise --memory, or take a lower rank or fewer scales"
-        return Server(Sums(self.combine, working=2 * wide * (self.world.num_items + wide), advice=advice))
-
-
-def _rows(places: Places, values: Tensor) -> Patch:
-    """Whole rows [l, b] of the client's items."""
-    return Patch(places.rows, places.rows.new_zeros(0), values)
+    def memory(self) -> Memory:
+        """Items by rank for every scale."""
+        return rank_memory(self)
 
 
 def _ridge(before: Tensor, after: Tensor, regularization: float) -> Tensor:
-    """[m, b] ((A + lambda d I)^-1 C^T)^T; d is 1 where nobody has sent anything."""
+    """[m, b] ((A + lambda d I)^-1 C^T)^T; d is 1 where no client has sent anything."""
     ridged = (before + before.T) / 2
     mean = ridged.diagonal().mean()
     ridged.diagonal().add_(torch.where(mean > 0, mean, 1.0) * regularization)

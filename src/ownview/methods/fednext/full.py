@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from ownview.parts.next_settings import NextForm, column
-from ownview.parts.places import Places, faded, latest, nearness, numbers_held, reach, weighed_rows
+from ownview.methods.fednext.form import NextForm
+from ownview.methods.fednext.memory import full_memory
+from ownview.methods.fednext.portable import by_scale
+from ownview.parts.places import Places, column, faded, latest, nearness, reach, weighed_rows
 from ownview.parts.positive_definite import ease_weights, solution
 from ownview.parts.transitions import across, future, past, standardised
-from ownview.seam.client import Client, Patch, Reporting, Summand, Summands
+from ownview.seam.client import Patch, Summand, Summands
 from ownview.seam.initial import Constant
-from ownview.seam.portable import Linear, Term
+from ownview.seam.memory import Memory
+from ownview.seam.portable import Linear
 from ownview.seam.roles import Param, held, private, received, timeline
-from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.server import Arrived
 from ownview.seam.training import Batch, Context, Params
 
 
@@ -28,13 +32,10 @@ class FullForm(NextForm):
     standardised scores: across, EASE^R, and recent popularity.
     """
 
-    def client(self) -> Client:
-        """The client's half; B serves predictions alone, so clients receive it after the round."""
-        work = Reporting(self._sends(), self.report, receives_after=True, working=self._working)
-        return Client(self._params(), work, self.scores, whole_rows=True)
+    receives_after: ClassVar[bool] = True
 
-    def _params(self) -> dict[str, Param]:
-        """told: 1 once the client has sent. The server keeps sums to itself."""
+    def params(self) -> dict[str, Param]:
+        """told: 1 once the client has sent. The server keeps the sums."""
         m, wide = self.world.num_items, len(self.given.scales) * self.world.num_items
         params = {"past": timeline(), "told": private(initial=Constant(0.0)), "next": received(wide, m)}
         params |= {"pasts": held(wide, wide), "follows": held(wide, m)}
@@ -43,7 +44,8 @@ class FullForm(NextForm):
             params |= {"before": held(m, m), "after": held(m, m), "pairs": held(m, m)}
         return params
 
-    def _sends(self) -> dict[str, Summand]:
+    def sends(self) -> dict[str, Summand]:
+        """Cells of its own items in every sum."""
         m, wide = self.world.num_items, len(self.given.scales) * self.world.num_items
         sends = {
             "pasts": Summand((wide, wide), "pairs of its items in its pasts, once", symmetric=True),
@@ -58,20 +60,15 @@ class FullForm(NextForm):
             }
         return sends
 
-    def _working(self, length: int) -> int:
-        size, count, m = min(length, self.given.length), len(self.given.scales), self.world.num_items
-        at_home = numbers_held(count * size, count * m, m) + 2 * numbers_held(size, m, m)
-        return max(6 * (count * size) ** 2 + 12 * size**2, at_home) + length
-
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
-        """The client's cells of all sums, unless it has told them before."""
+        """The client's cells of all sums, or 0 if it has sent them before."""
         given = self.given
         places, new = latest(p, "past", given.length), 1 - p["told"]
         size, mask = len(places.rows), places.mask
         scaled = torch.cat([past(size, tau, mask) for tau in given.scales], dim=1)
         rows = torch.cat([places.rows + k * self.world.num_items for k in range(len(given.scales))])
         here = mask.repeat(len(given.scales))
-        weight = given.weight(places) * new
+        weight = self.weight(places) * new
         sent: dict[str, Patch] = {
             "pasts": Patch(rows, rows, (scaled.T @ scaled) * here[:, None] * (here * weight)),
             "follows": Patch(
@@ -84,7 +81,7 @@ class FullForm(NextForm):
                 "before": Patch(places.rows, places.rows, parted.before.T @ parted.before * new),
                 "after": Patch(places.rows, places.rows, parted.before.T @ parted.after * new),
                 "pairs": Patch(places.rows, places.rows, nearness(places, torch.inf) * new),
-                "recent": column(places, given.recently(p, places) * new),
+                "recent": column(places, self.recently(p, places) * new),
             }
         return sent, {"told": torch.ones_like(p["told"])}
 
@@ -93,7 +90,7 @@ class FullForm(NextForm):
         given = self.given
         new = {name: values[name] + sums[name] for name in sums if name != "pairs"}
         # Solved by column; scores read rows, which must then lie in one piece.
-        new["next"] = _ridge(new["pasts"], new["follows"], len(given.scales), given.regularization).contiguous()
+        new["next"] = _ridge(new["pasts"], new["follows"], len(given.scales), given.ridge).contiguous()
         if self.clock:
             new["pairs"] = values["pairs"] + sums["pairs"]
             new["across"] = _ridge(new["before"], new["after"], 1, given.across_regularization).contiguous()
@@ -113,25 +110,19 @@ class FullForm(NextForm):
         away = standardised(weighed_rows(parted, places.rows, p["across"]))
         away = away + standardised(weighed_rows(places.mask, places.rows, p["ease"]))
         away = away + given.recent_weight * standardised(p["recent"])
-        return torch.where(given.has_paused(p, places), away, within)
+        return torch.where(self.has_paused(p, places), away, within)
 
     def portable(self, received: Params) -> Linear:
         """One term a scale."""
-        parts = torch.split(received["next"], self.world.num_items)
-        terms = (Term(part, tau, self.given.length) for part, tau in zip(parts, self.given.scales, strict=True))
-        return Linear(tuple(terms), left_out=self.left_out)
+        return by_scale(self, torch.split(received["next"], self.world.num_items))
 
-    def server(self) -> Server:
-        """Solving holds the sums with their ridge and the factor."""
-        m, count = self.world.num_items, len(self.given.scales)
-        advice = "raise --memory, take fewer scales, or give a rank: the full form is items by items for two scales"
-        return Server(
-            Sums(self.combine, working=(2 * count**2 + count + (8 if self.clock else 0)) * m**2, advice=advice)
-        )
+    def memory(self) -> Memory:
+        """Items by items for every two scales."""
+        return full_memory(self)
 
 
 def _ridge(before: Tensor, after: Tensor, scales: int, regularization: float) -> Tensor:
-    """(A + lambda D)^-1 C; D is 1 where nobody has sent anything. Halves are averaged: noise is not symmetric."""
+    """(A + lambda D)^-1 C; D is 1 where no client has sent anything. Halves are averaged: noise is not symmetric."""
     ridged = (before + before.T) / 2
     means = ridged.diagonal().reshape(scales, -1).mean(1)
     ridge = torch.where(means > 0, means, 1.0) * regularization

@@ -1,7 +1,7 @@
 """FedNext under an accounted budget: three releases of sums, each of which a client moves by 1 at most.
 
-Popularity and nearness of the K most popular items as in `private_pairs`; item vectors are what rises above the noise
-of the second. The third sums transitions in those vectors, from pasts to items.
+Popularity and nearness of the K most popular items as in `parts.private_pairs`; item vectors are eigenvectors of the
+second above its noise. The third sums transitions in those vectors, from pasts to items.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.parts.next_settings import NextForm
+from ownview.methods.fednext.form import NextForm
+from ownview.methods.fednext.memory import private_memory
+from ownview.methods.fednext.portable import by_scale, through_vectors
 from ownview.parts.places import Places, faded, latest
 from ownview.parts.positive_definite import solution
 from ownview.parts.private_pairs import PrivatePairs, behind_by_popularity, bias_of, kept_items, kept_places
 from ownview.parts.transitions import future, past
-from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand, Summands
-from ownview.seam.portable import Linear, LowRank, Term
+from ownview.seam.client import Patch, Product, Sent, Summand, Summands
+from ownview.seam.memory import Memory
+from ownview.seam.portable import Linear
 from ownview.seam.protection import Protection
 from ownview.seam.roles import Param, held, received
-from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.server import Arrived
 from ownview.seam.training import Batch, Context, Params
 
 RELEASES = (0.1, 0.45, 0.45)
@@ -38,8 +41,8 @@ class PrivateNext(NextForm):
     them. A client sends its A and C over their norm together. Within sittings and across them count the same.
 
     Args:
+        world: numbers of clients and items.
         given: the settings; the rank is r.
-        world: number of clients and items.
         plan: the budget.
     """
 
@@ -48,7 +51,7 @@ class PrivateNext(NextForm):
     @property
     def pairs(self) -> PrivatePairs:
         """What the first two releases are about."""
-        return PrivatePairs(1.0, self.given.nearness, 1.0, self.world, self.plan, RELEASES[1])
+        return PrivatePairs(self.world, self.plan, 1.0, self.given.nearness, 1.0, RELEASES[1])
 
     @property
     def rank(self) -> int:
@@ -60,13 +63,8 @@ class PrivateNext(NextForm):
         """S r."""
         return len(self.given.scales) * self.rank
 
-    def client(self) -> Client:
-        """The client's half."""
-        return Client(
-            self._params(), Reporting(self._sends(), self.report, working=self._working), self.scores, whole_rows=True
-        )
-
-    def _params(self) -> dict[str, Param]:
+    def params(self) -> dict[str, Param]:
+        """found: 1 for every item vector above the noise's edge."""
         kept = self.pairs.kept
         own = {name: param for name, param in self.pairs.params().items() if name != "weights"}
         return {
@@ -76,16 +74,13 @@ class PrivateNext(NextForm):
             "found": held(self.rank),
         }
 
-    def _sends(self) -> dict[str, Summand]:
+    def sends(self) -> dict[str, Summand]:
+        """Popularity, nearness and transitions, one release each."""
         return {
             **self.pairs.sends(),
             "pasts": Summand((self.wide, self.wide), "products of its pasts in item vectors, once", symmetric=True),
             "follows": Summand((self.pairs.kept, self.wide), "pasts in item vectors before its items, once"),
         }
-
-    def _working(self, length: int) -> int:
-        size = min(length, self.given.length)
-        return 8 * size * (2 * self.wide + self.rank + size) + 4 * self.world.num_items + 4 * self.wide
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """Popularity, nearness, and then transitions."""
@@ -122,7 +117,7 @@ class PrivateNext(NextForm):
         real = values["found"].repeat(len(self.given.scales))
         pasts, follows = sums["pasts"] * real[:, None] * real, sums["follows"] * real
         mean = pasts.diagonal().sum() / real.sum().clamp(min=1)
-        pasts.diagonal().add_(torch.where(mean > 0, mean, 1.0) * self.given.regularization)
+        pasts.diagonal().add_(torch.where(mean > 0, mean, 1.0) * self.given.ridge)
         return {"next": solution(pasts.double(), follows.T.double()).T.contiguous()}
 
     def _vectors(self, gram: Tensor) -> Params:
@@ -145,16 +140,8 @@ class PrivateNext(NextForm):
         m, kept = self.world.num_items, kept_items(received)
         vectors, weights = received["vectors"].new_zeros(m, self.rank), received["next"].new_zeros(m, self.wide)
         vectors[kept], weights[kept] = received["vectors"], received["next"]
-        terms = (
-            Term(LowRank(vectors, part.T), tau, self.given.length)
-            for part, tau in zip(torch.split(weights, self.rank, dim=1), self.given.scales, strict=True)
-        )
-        return Linear(tuple(terms), bias=bias_of(received))
+        return by_scale(self, through_vectors(vectors, weights), bias_of(received))
 
-    def server(self) -> Server:
-        """Eigenvectors stand twice while they are chosen from."""
-        kept = self.pairs.kept
-        working = 8 * kept**2 + 4 * self.wide * (self.wide + kept)
-        return Server(
-            Sums(self.combine, working=working, advice="raise --memory, or take a lower rank or fewer scales")
-        )
+    def memory(self) -> Memory:
+        """The kept items by each other, and by rank for every scale."""
+        return private_memory(self, self.rank, self.pairs.kept)

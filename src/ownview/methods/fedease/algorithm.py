@@ -1,0 +1,67 @@
+"""FedEASE's algorithm: EASE^R from a sum over clients, exact in one round.
+
+Steck, "Embarrassingly Shallow Autoencoders for Sparse Data", WWW 2019. The model needs of the data only the Gram matrix
+X^T X, whose entry (i, j) counts the users that have both items: a sum of one small matrix per user. Here a pair may
+count the less the further apart a user had the two, and a user's items the less the longer ago they were: the order of
+a history is used at home and stays there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ownview.methods.fedease.settings import EaseSettings
+from ownview.parts.places import ALL, faded, latest, nearness, reach, weighed_rows
+from ownview.parts.positive_definite import ease_weights, symmetrised
+from ownview.seam.client import Patch, Summand, Summands
+from ownview.seam.initial import Constant
+from ownview.seam.method import ReportingMethod
+from ownview.seam.roles import Param, held, private, received, timeline
+from ownview.seam.server import Arrived
+from ownview.seam.training import Batch, Context, Params, World
+
+
+@dataclass(frozen=True)
+class SummedPairs(EaseSettings, ReportingMethod):
+    """score of client u = x_u B, with P = (G + lambda I)^-1, B = I - P / diag(P), G = sum_u K_u.
+
+    K_u [m, m] has exp(-|a - b| / nearness) for the items at places a and b of the client's history, else 0; x_u has
+    exp(-k / recency) for its k-th latest item, k from 0. Places count different items; a repeated one has its latest.
+    With both infinite K_u = x_u^T x_u, x_u in {0, 1}^m, and the model is EASE^R.
+
+    A client sends its pairs once. Where it takes part again it adds nothing, so that with partial participation G is
+    the sum over all clients that have taken part so far.
+    """
+
+    def params(self, world: World) -> dict[str, Param]:
+        """told: 1 once the client has sent. The server keeps G; every client receives B."""
+        m = world.num_items
+        return {
+            "past": timeline(),
+            "told": private(initial=Constant(0.0)),
+            "weights": received(m, m),
+            "gram": held(m, m),
+        }
+
+    def sends(self, world: World) -> dict[str, Summand]:
+        """K_u, m x m."""
+        return {"pairs": Summand((world.num_items, world.num_items), "pairs of its items, once", symmetric=True)}
+
+    def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
+        """K_u, or 0 if the client has sent it before."""
+        places = latest(p, "past", ALL)
+        pairs = nearness(places, self.nearness) * (1 - p["told"])
+        return {"pairs": Patch(places.rows, places.rows, pairs)}, {"told": torch.ones_like(p["told"])}
+
+    def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
+        """Add the sum to G, in place, and solve for B; the sum's two halves are averaged, as noise is not symmetric."""
+        gram = symmetrised(sums["pairs"]).add_(values["gram"])
+        return {"gram": gram, "weights": ease_weights(gram, self.regularization)}
+
+    def scores(self, p: Params) -> Tensor:
+        """[m] x_u B, from the rows of B of the client's items."""
+        places = latest(p, "past", reach(self.recency))
+        return weighed_rows(faded(places, self.recency), places.rows, p["weights"])

@@ -1,0 +1,75 @@
+"""FedNext: a ridge regression from what a client had to what it took next, from sums over clients.
+
+Histories are used in time order at home; what leaves is a sum over the client's own positions. Inside a sitting the
+last items say nearly everything; after a pause the whole history does, with what returning clients take and what is
+new. A client that is asked knows which of the two it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ownview.base.errors import SettingError
+from ownview.methods.fednext.form import NextForm
+from ownview.methods.fednext.full import FullForm
+from ownview.methods.fednext.private import RELEASES, PrivateNext
+from ownview.methods.fednext.rank import RankForm
+from ownview.methods.fednext.settings import NextSettings
+from ownview.seam.client import Client
+from ownview.seam.method import Federated
+from ownview.seam.portable import Portable
+from ownview.seam.server import Server
+from ownview.seam.training import Params, World
+
+
+@dataclass(frozen=True)
+class FedNext(NextSettings, Federated):
+    """score = sum_k x_k B_k within a sitting, x_k the past at scale k; see `FullForm` and `RankForm`."""
+
+    name: ClassVar[str] = "fednext"
+    title: ClassVar[str] = "FedNext"
+    summary: ClassVar[str] = "what comes next from decayed pasts, within sittings and across: a closed form of sums"
+    paper: ClassVar[str] = "this project; after SLIST (Choi et al., WWW 2021)"
+    releases: ClassVar[tuple[float, ...]] = RELEASES
+
+    @property
+    def enough(self) -> int:  # type: ignore[override]  # how many depends on a setting here
+        """One round of sums; in the rank form one more than item vectors take."""
+        return self.iterations + 1 if self.rank else 1
+
+    def client(self, world: World) -> Client:
+        """The client's half."""
+        return self._form(world).client()
+
+    def server(self, world: World) -> Server:
+        """Sums, and what follows from them."""
+        return self._form(world).server()
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """A client's scores within a sitting."""
+        return self._form(world).portable(received)
+
+    def notes(self, world: World) -> tuple[str, ...]:
+        """Sittings are left out where the data has no times, and under a budget."""
+        if world.protection is not None:
+            return ("fednext under a budget: the most popular items count, and sittings are not told apart",)
+        if world.order != "rows":
+            return ()
+        return ("fednext: the data has an order and no times; nothing is known of sittings, all is one",)
+
+    def _form(self, world: World) -> NextForm:
+        if world.order == "none":
+            raise SettingError(
+                "fednext needs items in time order, and this data has no times and no declared order; expected either, "
+                "or fedease"
+            )
+        if not self.scales:
+            raise SettingError("FedNext setting scales=(): expected at least one number above 0")
+        if self.rank > world.num_items:
+            raise SettingError(f"FedNext setting rank={self.rank}: expected at most {world.num_items}, one an item")
+        if world.protection is None:
+            return RankForm(world, self) if self.rank else FullForm(world, self)
+        if not self.rank:
+            raise SettingError("FedNext setting rank=0: under a budget it has a rank form alone; expected rank=64, say")
+        return PrivateNext(world, self, world.protection)
