@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from benchmarks import next_rank
@@ -15,6 +16,7 @@ from benchmarks.floor import bytes_of_a_round
 from benchmarks.measuring import RESEARCH, Case, Measured, measured
 from benchmarks.methods import PAGES, RESULTS, WORLD, about, cases, everything, kept
 from benchmarks.rendering import in_short, rendered
+from benchmarks.shop import orders
 from benchmarks.worlds import crowd, in_sittings, of_clients
 
 from ownview.data.splits import leave_one_out
@@ -144,3 +146,16 @@ def test_growth_is_a_line_through_the_smallest_and_the_largest_world_of_as_many_
 def test_a_world_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="expected"):
         next_rank.world(text)
+
+
+def test_a_shop_has_the_size_that_was_asked_for_baskets_and_a_long_tail() -> None:
+    made = orders(700, 300, 6_000)
+    assert len(made.customer) == len(made.product) == len(made.time) == 6_000
+    assert (len(np.unique(made.customer)), len(np.unique(made.product))) == (700, 300)
+    sold = np.sort(np.bincount(made.product))
+    assert sold[-30:].sum() > 3 * sold[:150].sum()
+    baskets = np.unique(np.stack([made.customer, made.time]), axis=1).shape[1]
+    assert 0.2 * 6_000 < baskets < 0.5 * 6_000
+    assert all((np.diff(made.time[made.customer == one]) >= 0).all() for one in range(20))
+    again = orders(700, 300, 6_000)
+    assert all(np.array_equal(getattr(made, name), getattr(again, name)) for name in ("customer", "product", "time"))

@@ -24,7 +24,7 @@ from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import HONEST, PAPER, Protocol
-from ownview.evaluation.ranking import NONE, Ranker, rankers, sample_candidates
+from ownview.evaluation.ranking import NONE, Ranker, _best, rankers, sample_candidates
 
 CPU = torch.device("cpu")
 FEW = Protocol(name="few", candidates=5)
@@ -342,3 +342,38 @@ def test_the_best_are_those_of_a_full_sort_and_ties_go_to_the_lower_position(
         assert found[user].tolist() == wanted + [NONE] * (k - len(wanted))
         assert values[user, : len(wanted)].tolist() == [float(scores[user, item]) for item in wanted]
         assert np.isneginf(values[user, len(wanted) :]).all()
+
+
+@pytest.mark.parametrize("steps", [2, 40, 10**6])
+@pytest.mark.parametrize("items", [641, 672, 1_500])
+def test_the_best_of_many_items_are_those_of_a_stable_sort(items: int, steps: int) -> None:
+    draw = torch.Generator().manual_seed(items + steps)
+    scores = torch.randint(steps, (50, items), generator=draw).float()
+    scores[7, 5:] = -torch.inf
+    scores[8] = 0.0
+    values, places = _best(scores, 10)
+    wanted = scores.sort(dim=1, descending=True, stable=True)
+    assert torch.equal(values, wanted.values[:, :10])
+    assert torch.equal(places, wanted.indices[:, :10])
+
+
+def test_candidates_are_counted_where_hidden_items_repeat_and_one_is_the_answer() -> None:
+    data = world(6, 40, 3)
+    split = HONEST.prepare(data, None)
+    ranker = rankers(HONEST, split, 0, CPU, 10**6)[1]
+    lists = [[*ranker.hidden.of(user).tolist()] * 2 + ranker.question.answers(user) for user in range(split.num_users)]
+    owners = [user for user, every in enumerate(lists) for _ in every]
+    hidden = Ragged.from_pairs(np.array(owners), np.array([one for every in lists for one in every]), split.num_users)
+    table = Table(torch.rand(split.num_users, split.num_items, generator=torch.Generator().manual_seed(0)))
+    plain, repeated = ranker.rank(table), replace(ranker, hidden=hidden).rank(table)
+    assert np.array_equal(plain.candidates, repeated.candidates)
+
+
+def test_some_users_are_asked_what_they_are_asked_among_all() -> None:
+    ranker = rankers(HONEST, HONEST.prepare(world(30, 20, 1), None), 0, CPU, 10**6)[1]
+    few = ranker.some(7, 0)
+    assert len(few.users) == 7
+    assert ranker.some(None, 0) is ranker
+    assert ranker.some(1_000, 0) is ranker
+    places = torch.isin(ranker.users, few.users).nonzero()[:, 0]
+    assert torch.equal(few.relevant.values, ranker.of(places).relevant.values)

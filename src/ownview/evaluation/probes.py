@@ -48,20 +48,28 @@ def audit(
     rounds: int = ROUNDS,
     seed: int = 0,
     most_users: int = MOST_USERS,
+    most_ranked: int | None = None,
     done: Callable[[str], None] = lambda what: None,
 ) -> list[Finding]:
-    """All probes of a protocol on data that it has split; the arguments are those of `leak_probe`.
+    """All probes of a protocol on data that it has split; the other arguments are those of `leak_probe`.
 
-    `done` is told `STEPS` times what has been looked at.
+    Args:
+        split: the data as the protocol splits it.
+        protocol: that is probed.
+        rounds: of the leak probe.
+        seed: of all draws.
+        most_users: that the leak probe asks at most.
+        most_ranked: that all other probes ask at most; None for all users.
+        done: called `STEPS` times, with the name of the group of probes that has ended.
     """
     _, test = rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)
     steps: dict[str, Callable[[], list[Finding]]] = {
         "leak": lambda: [leak_probe(split, protocol, rounds=rounds, seed=seed, most_users=most_users, ranker=test)],
         "held-out pairs": lambda: [duplicate_probe(split), answers_probe(split)],
         "times": lambda: [time_probe(split)],
-        "questions of time": lambda: list(time_probes(split, protocol, test, seed)),
+        "questions of time": lambda: time_probes(split, protocol, test, seed, most_ranked),
         "selection": lambda: [selection_mark(protocol)],
-        "ranking": lambda: list(sanity_probes(test, seed)),
+        "ranking": lambda: sanity_probes(test.some(most_ranked, seed), seed),
     }
     found = []
     for name, look in steps.items():
@@ -106,7 +114,7 @@ def leak_probe(
     if not len(asked):
         sentence = f"no user leaves {_NEGATIVES} items to draw negatives from, so none can give anything away"
         return Finding("leak", False, sentence, {"told_by": "the data"})
-    some = _some_users(test.of(asked.to(test.device)) if without else test, most_users, seed)
+    some = (test.of(asked.to(test.device)) if without else test).some(most_users, seed)
     sampler = NegativeSampler(excluded.only(enough), split.num_items, _NEGATIVES, split.data.users)
     standing = some.rank(_NegativeCounts(split, sampler, rounds, seed))
     hits = hit_rate(standing, 10)
@@ -186,15 +194,6 @@ def time_probe(split: Split) -> Finding:
         f"for {tied:.1%} of the users several interactions share the latest timestamp, and a tie rule chose among them"
     )
     return Finding("time", tied > 0.5, sentence, {"share": tied})
-
-
-def _some_users(ranker: Ranker, most: int, seed: int) -> Ranker:
-    """The questions of so many users at most."""
-    if len(ranker.users) <= most:
-        return ranker
-    drawn = np.random.default_rng(derive(seed, "probed users")).choice(len(ranker.users), most, replace=False)
-    chosen = torch.from_numpy(np.sort(drawn)).to(ranker.device)
-    return ranker.of(chosen)
 
 
 class _NegativeCounts:

@@ -42,15 +42,15 @@ _FEWEST = 30
 _SURE = 0.01
 
 
-def time_probes(split: Split, protocol: Protocol, ranker: Ranker, seed: int) -> list[Finding]:
-    """Those that the data allows; `ranker` asks the split's test."""
+def time_probes(split: Split, protocol: Protocol, ranker: Ranker, seed: int, most: int | None = None) -> list[Finding]:
+    """Those that the data allows; `ranker` asks the split's test, `most` says how many users at most (None: all)."""
     if split.order != "times" or split.test.when is None:
         return []
     found = [sitting_probe(split)]
     if protocol.split == "leave-one-out":
-        found += [tie_probe(split, protocol, seed), future_probe(split, ranker)]
+        found += [tie_probe(split, protocol, seed, most), future_probe(split, ranker)]
     if protocol.split == "next-sitting" and protocol.relevant == "first":
-        found.append(first_probe(split, ranker, protocol.pause_days))
+        found.append(first_probe(split, ranker.some(most, seed), protocol.pause_days))
     return found
 
 
@@ -92,7 +92,7 @@ def sitting_probe(split: Split) -> Finding:
     )
 
 
-def tie_probe(split: Split, protocol: Protocol, seed: int) -> Finding:
+def tie_probe(split: Split, protocol: Protocol, seed: int, most: int | None = None) -> Finding:
     """What the file's order within equal times is worth: the last item's successors, ties by rows and by lot.
 
     It fires where the protocol keeps the file's order and that is worth a tenth of the hits.
@@ -101,7 +101,7 @@ def tie_probe(split: Split, protocol: Protocol, seed: int) -> Finding:
     for ties in ("rows", "hash"):
         other = replace(protocol, name="tie probe", split_ties=ties, candidates=0, same_candidates=False)
         again = SPLITS[protocol.split](other, split.data)
-        ranker = rankers(other, again, seed, torch.device("cpu"), _SCORE_BYTES)[1]
+        ranker = rankers(other, again, seed, torch.device("cpu"), _SCORE_BYTES)[1].some(most, seed)
         hits[ties] = float(_hits(Markov(), again, ranker).mean())
     gain = hits["rows"] - hits["hash"]
     fires = protocol.split_ties == "rows" and gain > 0.1 * hits["hash"]

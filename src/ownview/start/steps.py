@@ -15,7 +15,7 @@ from ownview.data.interactions import Interactions
 from ownview.data.splits import Split
 from ownview.engine.machine import free_memory
 from ownview.evaluation.findings import Finding
-from ownview.evaluation.probes import audit
+from ownview.evaluation.probes import MOST_USERS, audit
 from ownview.evaluation.protocol import Protocol
 from ownview.federation.options import FederationOptions
 from ownview.pages.page import Page, page
@@ -43,6 +43,12 @@ from ownview.start.verdict import Verdict, judge
 _CHOSEN_BY = "NDCG@10"
 _COMPARED = 0.8
 """Share of the time that comparing and fitting may be planned to take: the rest is reading, auditing and writing."""
+
+_PROBED, _FEWEST_PROBED = 2 * 10**7, 200
+"""Scores or draws that a probe of the audit makes, and people whom it asks at least."""
+
+_DRAWS = 400
+"""Of the leak probe for each training row: four negatives in a hundred rounds."""
 
 _HELD = 0.5
 """Share of the free memory that a method may be planned to hold."""
@@ -112,8 +118,12 @@ class Steps:
         return cls(folder, data, question, selection, memory, minutes, people=people)
 
     def audit(self, done: Callable[[str], None]) -> list[Finding]:
-        """What the question gives away on this data."""
-        self.findings = audit(self.split, self.question.protocol, done=done)
+        """What the question gives away on this data, by so many people that it takes seconds."""
+        split = self.split
+        # A person costs a row of scores, or as many draws as training makes for it.
+        each = max(split.num_items, _DRAWS * len(split.train.values) // split.num_users)
+        most = min(max(_PROBED // each, _FEWEST_PROBED), MOST_USERS)
+        self.findings = audit(split, self.question.protocol, most_users=most, most_ranked=most, done=done)
         return self.findings
 
     def tasks(self) -> list[Task]:
