@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ownview.config.presets.loading import preset
-from ownview.evaluation.protocol import HONEST, NEW_USERS, Protocol
+from ownview.evaluation.named_protocols import HONEST, NEW_USERS
+from ownview.evaluation.protocol import Protocol
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run, resume, run

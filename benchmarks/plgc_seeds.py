@@ -20,7 +20,7 @@ from ownview.evaluation.metrics import means
 from ownview.federation.round import Federation
 from ownview.runs.experiment import Experiment
 from ownview.runs.setup import ExperimentSetup
-from ownview.runs.trainers import Trainer
+from ownview.runs.trainer import Trainer
 
 SETTINGS = {
     "embedding_size": 32, "batch_size": 2048, "optimizer": "sgd", "learning_rate": 0.1, "local_epochs": 1,

@@ -13,7 +13,8 @@ from ownview.base.amounts import counted
 from ownview.base.files import write_json, write_text
 from ownview.base.version import __version__
 from ownview.evaluation.findings import Finding, by_rule, fired
-from ownview.evaluation.protocol import HONEST, Protocol
+from ownview.evaluation.named_protocols import HONEST
+from ownview.evaluation.protocol import Protocol
 from ownview.runs.folder import RunFolder
 from ownview.runs.table import OverSeeds, grouped, table_lines
 from reproduction.papers import CITATIONS

@@ -17,7 +17,8 @@ from ownview.base.errors import SettingError, suggestion
 from ownview.config.layers import Layer, check, parse_toml, require_known
 from ownview.data.catalog import catalog, min_interactions
 from ownview.evaluation.groups import ActivityRange
-from ownview.evaluation.protocol import HONEST, Protocol, custom
+from ownview.evaluation.named_protocols import HONEST, custom
+from ownview.evaluation.protocol import Protocol
 from ownview.studies.grid import Row
 
 CITATIONS = {

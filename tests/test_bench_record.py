@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.results import _still, outdated, read_all
 from ownview.studies.bench.suite import load_suite, part_of, plan

@@ -18,9 +18,11 @@ from ownview.data.negatives import NegativeSampler
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.metrics import hit_rate
-from ownview.evaluation.protocol import HONEST, PAPER, Protocol
+from ownview.evaluation.named_protocols import HONEST, PAPER
+from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import rankers
-from ownview.runs.trainers import Trainer, trainer
+from ownview.runs.trainer import Trainer
+from ownview.runs.trainers import trainer
 from ownview.testing import block_world, federation, small_world
 from tests.engine.golden import POSITIVES, dot, error, golden_split
 from tests.questions import about

@@ -13,7 +13,7 @@ from examples.biased_mf import BiasedMF
 from examples.pairwise_mf import PairwiseMF
 
 import ownview as ov
-from ownview.evaluation.protocol import protocol
+from ownview.evaluation.named_protocols import protocol
 from ownview.testing import CHECKS
 from tests.apart import PATIENCE
 

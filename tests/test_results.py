@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ownview.cli.render import FIGURE_PAGES
-from ownview.evaluation.protocol import pooled
+from ownview.evaluation.named_protocols import pooled
 from ownview.studies.bench.page import page, with_tables
 from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.results import outdated, read_all, tables, write_document

@@ -14,7 +14,7 @@ from statistics import stdev
 
 from ownview.base.errors import SettingError
 from ownview.data.catalog import find
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.studies.grid import Planned
 from reproduction.ledger.reckoning import work
 from reproduction.ledger.record import Entry

@@ -28,8 +28,8 @@ from ownview.data import Interactions as Interactions
 from ownview.data import load as load
 from ownview.data import read as read
 from ownview.data.persons import Newcomer as Newcomer
-from ownview.evaluation.protocol import HONEST as HONEST
-from ownview.evaluation.protocol import PAPER as PAPER
+from ownview.evaluation.named_protocols import HONEST as HONEST
+from ownview.evaluation.named_protocols import PAPER as PAPER
 from ownview.evaluation.protocol import Protocol as Protocol
 from ownview.federation.options import FederationOptions as FederationOptions
 from ownview.methods.colr import CoLR as CoLR

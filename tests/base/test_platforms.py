@@ -10,8 +10,8 @@ import pytest
 
 from ownview.base import platforms
 from ownview.base.errors import OutputError
+from ownview.base.lock import at_work, sole_worker
 from ownview.data.storage import cache_dir
-from ownview.runs.lock import at_work, sole_worker
 
 
 @pytest.fixture(params=["folders are locked", "files are locked"])

@@ -16,7 +16,7 @@ from ownview.baselines.central import OneShot
 from ownview.baselines.packages import training_matrix
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.federation.options import FederationOptions
 from ownview.runs.trainers import trainer
 from ownview.testing.worlds import block_world, small_world

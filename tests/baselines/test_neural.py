@@ -20,7 +20,7 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
-from ownview.evaluation.protocol import HONEST, PAPER
+from ownview.evaluation.named_protocols import HONEST, PAPER
 from ownview.federation.options import FederationOptions
 from ownview.runs.trainers import EpochTrainer, trainer
 from ownview.testing.worlds import block_world, small_world

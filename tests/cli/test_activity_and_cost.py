@@ -18,7 +18,7 @@ from tests.outcome import Outcome
 from ownview import FedMF
 from ownview.base.amounts import readable
 from ownview.data.catalog import load
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.testing.worlds import federation
 
 QUICK = ("--rounds", "2", "--set", "embedding_size=4", "--set", "local_epochs=1")

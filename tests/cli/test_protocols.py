@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.outcome import Outcome
 
-from ownview.evaluation.protocol import PROTOCOLS
+from ownview.evaluation.named_protocols import PROTOCOLS
 
 DAY = 86_400
 

@@ -16,8 +16,8 @@ from tests.apart import PATIENCE, Apart
 from tests.outcome import Outcome
 from tests.reproduction.worlds import store_world
 
+from ownview.base.lock import at_work, sole_worker
 from ownview.cli.watch import Followed, curve
-from ownview.runs.lock import at_work, sole_worker
 
 STARTED: list[Apart] = []
 """None of them outlives its test."""
@@ -122,7 +122,7 @@ def test_bad_folders(ownview: Callable[..., Outcome]) -> None:
 
 
 def test_a_folder_has_one_worker_at_a_time(ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ownview.runs.lock._PATIENCE", 0.1)
+    monkeypatch.setattr("ownview.base.lock._PATIENCE", 0.1)
     assert ownview(*RUN, "--rounds", "2", "--out", "mine").code == 0
     assert not at_work(Path("mine"))
     with sole_worker(Path("mine")):

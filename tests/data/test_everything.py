@@ -12,7 +12,8 @@ from tests.shop import USERS, shop
 
 from ownview.base.errors import SettingError
 from ownview.data import Interactions
-from ownview.evaluation.protocol import HONEST, NEXT_SITTING, PAPER, Protocol, on_everything, protocol
+from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING, PAPER, on_everything, protocol
+from ownview.evaluation.protocol import Protocol
 
 DAY = 86_400
 

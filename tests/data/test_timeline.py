@@ -19,7 +19,8 @@ from ownview.data.ragged import Ragged
 from ownview.data.split_files import from_files
 from ownview.data.splits import Split, leave_one_out
 from ownview.data.timeline import hash_of_pairs
-from ownview.evaluation.protocol import PROTOCOLS, Protocol
+from ownview.evaluation.named_protocols import PROTOCOLS
+from ownview.evaluation.protocol import Protocol
 
 Row = tuple[str, str, int]
 Told = tuple[list[str], list[int] | None]

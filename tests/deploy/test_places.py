@@ -21,7 +21,7 @@ from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
 from ownview.evaluation.metrics import means
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.ranking import rankers
 from ownview.federation.scoring import scorer_of
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes, write_ratings

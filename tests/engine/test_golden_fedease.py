@@ -13,7 +13,7 @@ from ownview import FedEASE, FederationOptions
 from ownview.data.catalog import load
 from ownview.data.splits import Split
 from ownview.evaluation.metrics import means
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.ranking import rankers
 from ownview.federation.scoring import scorer_of
 from ownview.testing.worlds import federation as small_federation

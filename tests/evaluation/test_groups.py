@@ -15,7 +15,7 @@ from ownview.data import Interactions
 from ownview.data.catalog import min_interactions
 from ownview.evaluation.groups import ActivityRange, by_activity, quarters, summary
 from ownview.evaluation.metrics import Standing, means, per_user
-from ownview.evaluation.protocol import HONEST, PAPER
+from ownview.evaluation.named_protocols import HONEST, PAPER
 from ownview.runs.experiment import Experiment
 
 ACTIVITIES = st.lists(st.integers(3, 40), min_size=1, max_size=60).map(np.array)

@@ -27,7 +27,8 @@ from ownview.evaluation.metrics import (
     per_user,
     reciprocal_rank,
 )
-from ownview.evaluation.protocol import HONEST, Protocol
+from ownview.evaluation.named_protocols import HONEST
+from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker, rankers
 
 CPU = torch.device("cpu")

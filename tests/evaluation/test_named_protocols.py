@@ -11,7 +11,7 @@ from tests.questions import single
 from ownview.base.errors import OwnviewError, SettingError
 from ownview.data import Interactions
 from ownview.data.causal_splits import moment_at
-from ownview.evaluation.protocol import (
+from ownview.evaluation.named_protocols import (  # fmt: skip
     CUTS,
     HONEST,
     HONEST_TIME,
@@ -19,11 +19,11 @@ from ownview.evaluation.protocol import (
     NEXT_SITTING,
     PROTOCOLS,
     SEQUENTIAL,
-    Protocol,
     at_cut,
     custom,
     protocol,
-)  # fmt: skip
+)
+from ownview.evaluation.protocol import Protocol  # fmt: skip
 
 
 def differs(one: Protocol) -> dict[str, object]:

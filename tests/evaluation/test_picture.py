@@ -7,8 +7,8 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
+from ownview.evaluation.named_protocols import HONEST, HONEST_TIME, NEXT_SITTING, PROTOCOLS, SEQUENTIAL
 from ownview.evaluation.picture import example, kinds_of_rows, picture
-from ownview.evaluation.protocol import HONEST, HONEST_TIME, NEXT_SITTING, PROTOCOLS, SEQUENTIAL
 
 
 @pytest.mark.parametrize("name", list(PROTOCOLS))

@@ -19,8 +19,9 @@ from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.evaluation.findings import selection_mark
+from ownview.evaluation.named_protocols import HONEST, PAPER, custom
 from ownview.evaluation.probes import _NegativeCounts, answers_probe, audit, duplicate_probe, leak_probe, time_probe
-from ownview.evaluation.protocol import HONEST, PAPER, Protocol, custom
+from ownview.evaluation.protocol import Protocol
 
 
 def _data(users: int = 150, items: int = 220, each: int = 20, *, times: str = "real") -> Interactions:

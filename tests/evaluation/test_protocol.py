@@ -14,7 +14,8 @@ from tests.questions import single
 
 from ownview.base.errors import DataError, OwnviewError, SettingError, UnknownNameError
 from ownview.data import Interactions
-from ownview.evaluation.protocol import HONEST, PAPER, PROTOCOLS, Protocol, custom, protocol
+from ownview.evaluation.named_protocols import HONEST, PAPER, PROTOCOLS, custom, protocol
+from ownview.evaluation.protocol import Protocol
 
 SHARED = {
     "min_interactions": 0,

@@ -23,7 +23,8 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.evaluation.metrics import means
-from ownview.evaluation.protocol import HONEST, PAPER, Protocol
+from ownview.evaluation.named_protocols import HONEST, PAPER
+from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import NONE, Ranker, _best, rankers, sample_candidates
 
 CPU = torch.device("cpu")

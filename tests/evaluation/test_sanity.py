@@ -11,7 +11,8 @@ from torch import Tensor
 
 from ownview.data import Interactions
 from ownview.evaluation.metrics import Standing
-from ownview.evaluation.protocol import HONEST, PAPER, Protocol, custom
+from ownview.evaluation.named_protocols import HONEST, PAPER, custom
+from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker, Scorer, rankers
 from ownview.evaluation.sanity import constant_probe, random_probe, sanity_probes, shuffle_probe
 

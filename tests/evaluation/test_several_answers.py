@@ -19,7 +19,7 @@ from ownview.data import Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
 from ownview.evaluation.metrics import Standing, area_under_curve, hit_rate, ndcg, per_user, recall, reciprocal_rank
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.ranking import Ranker, rankers
 
 CUTOFFS = (1, 2, 3, 5, 10)

@@ -9,7 +9,8 @@ import torch
 
 from ownview.data.interactions import Interactions
 from ownview.evaluation.findings import Finding
-from ownview.evaluation.protocol import HONEST, NEXT_SITTING, SEQUENTIAL, Protocol
+from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING, SEQUENTIAL
+from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import rankers
 from ownview.evaluation.time_probes import time_probes
 

@@ -12,7 +12,7 @@ from ownview.attacks.suite import from_one_upload, single_uploads
 from ownview.attacks.view import Scene, victims, watch
 from ownview.data import Interactions
 from ownview.engine.machine import Machine
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.federation.options import FederationOptions
 from ownview.registry import METHODS
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ownview.evaluation.protocol import NEXT_SITTING
+from ownview.evaluation.named_protocols import NEXT_SITTING
 from ownview.report.gather import gather
 from ownview.report.reading import find_runs
 from ownview.runs.run import open_run

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ownview.data.sittings import DAY
-from ownview.evaluation.protocol import HONEST, NEXT_SITTING, PAPER, Protocol, at_cut
+from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING, PAPER, at_cut
+from ownview.evaluation.protocol import Protocol
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
 

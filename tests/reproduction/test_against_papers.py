@@ -9,7 +9,7 @@ from reproduction.against_papers import against_papers
 from reproduction.papers import figures, settings_of
 from reproduction.plan import experiment
 
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.report.reading import SeenRun, Variant
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder

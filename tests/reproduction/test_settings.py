@@ -13,7 +13,7 @@ from reproduction.plan import experiment, missing
 from ownview.base.errors import SettingError
 from ownview.data import Interactions
 from ownview.data.catalog import catalog, min_interactions
-from ownview.evaluation.protocol import HONEST, PAPER
+from ownview.evaluation.named_protocols import HONEST, PAPER
 
 COUNTED_OTHERWISE = {("PFedCLR", "lastfm-2k-tags"): 1269, ("FedEM", "lastfm-2k-tags"): 1269}
 """Where a paper's figures are of other users than it counts; test_users_behind_figures.py shows of which."""

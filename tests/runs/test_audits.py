@@ -18,8 +18,9 @@ from ownview.cli.main import entry
 from ownview.data.splits import Split
 from ownview.evaluation.comparison import Mark
 from ownview.evaluation.findings import Finding, by_rule
+from ownview.evaluation.named_protocols import PAPER, custom
 from ownview.evaluation.probes import audit
-from ownview.evaluation.protocol import PAPER, Protocol, custom
+from ownview.evaluation.protocol import Protocol
 from ownview.runs import audits
 from ownview.runs.audits import findings_of
 from ownview.runs.run import Run, open_run

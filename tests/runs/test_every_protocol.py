@@ -10,7 +10,8 @@ import pytest
 from ownview.base.errors import SettingError, UnknownNameError
 from ownview.data import Interactions
 from ownview.evaluation.metrics import HEADLINE
-from ownview.evaluation.protocol import NEW_USERS, NEXT_SITTING, PROTOCOLS, Protocol, at_cut
+from ownview.evaluation.named_protocols import NEW_USERS, NEXT_SITTING, PROTOCOLS, at_cut
+from ownview.evaluation.protocol import Protocol
 from ownview.registry import BASELINES, METHODS, PLUGINS
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, run

@@ -16,7 +16,7 @@ import ownview as ov
 from ownview.base.errors import OutputError, SettingError
 from ownview.data import Interactions
 from ownview.engine.machine import Machine
-from ownview.evaluation.protocol import HONEST, NEXT_SITTING, on_everything
+from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING, on_everything
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.registry import build

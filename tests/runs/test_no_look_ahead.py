@@ -22,10 +22,11 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.federation.options import FederationOptions
 from ownview.registry import Model
-from ownview.runs.trainers import Trainer, trainer
+from ownview.runs.trainer import Trainer
+from ownview.runs.trainers import trainer
 
 Row = tuple[str, str, int]
 MOMENT, LATER, PAUSE = 100, 130, 5

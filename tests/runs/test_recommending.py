@@ -15,7 +15,7 @@ import ownview as ov
 from ownview.base.errors import SettingError, UnknownNameError
 from ownview.config.settings import Value
 from ownview.data import Interactions
-from ownview.evaluation.protocol import NEXT_SITTING, on_everything
+from ownview.evaluation.named_protocols import NEXT_SITTING, on_everything
 from ownview.registry import build
 from ownview.runs.frames import write_frame
 from ownview.runs.recommending import Recommender

@@ -17,10 +17,11 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.engine.machine import machine
-from ownview.evaluation.protocol import HONEST, NEXT_SITTING
+from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING
 from ownview.federation.options import FederationOptions
 from ownview.registry import build
-from ownview.runs.trainers import Trainer, trainer
+from ownview.runs.trainer import Trainer
+from ownview.runs.trainers import trainer
 
 
 def _sittings() -> Interactions:

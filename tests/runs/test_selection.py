@@ -15,7 +15,8 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from ownview.base.errors import SettingError
-from ownview.evaluation.protocol import Protocol, protocol
+from ownview.evaluation.named_protocols import protocol
+from ownview.evaluation.protocol import Protocol
 from ownview.report.reading import read_run
 from ownview.report.results import curve
 from ownview.runs import training

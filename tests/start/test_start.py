@@ -18,7 +18,7 @@ from ownview.base.amounts import readable
 from ownview.base.errors import OwnviewError
 from ownview.base.expected import TerminatedError
 from ownview.data.interactions import Interactions
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.runs.folder import RunFolder
 from ownview.runs.training import InterruptedRunError
 from ownview.start.going_on import same_command_goes_on

@@ -21,7 +21,7 @@ from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.columns import parse_columns
-from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.runs.attacking import Attacked, attack_experiment
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder

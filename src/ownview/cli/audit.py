@@ -13,8 +13,8 @@ from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.data.catalog import load, min_interactions
 from ownview.data.columns import parse_columns
+from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.probes import STEPS, audit
-from ownview.evaluation.protocol import protocol as protocol_by_name
 
 
 def command(

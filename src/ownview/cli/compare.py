@@ -17,7 +17,7 @@ from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_files, names_files_in_values
 from ownview.data.columns import parse_columns
-from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.runs.audits import findings_of
 from ownview.runs.batch import MOST_SEEDS, Task, run_all
 from ownview.runs.experiment import Experiment

@@ -13,7 +13,7 @@ import typer
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.cli.trusting import names_files_in_values
-from ownview.evaluation.protocol import PROTOCOLS
+from ownview.evaluation.named_protocols import PROTOCOLS
 from ownview.registry import PLUGINS, find_model
 from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
 

@@ -13,10 +13,10 @@ from ownview.cli.options import AsJson, Columns, DataDir, print_json
 from ownview.cli.terminal import Console
 from ownview.data.catalog import load, min_interactions
 from ownview.data.columns import parse_columns
-from ownview.evaluation.protocol import HONEST, on_everything
-from ownview.releases.charging import world_of
+from ownview.evaluation.named_protocols import HONEST, on_everything
 from ownview.releases.entries import Entry
 from ownview.releases.release_ledger import Ledger, Standing
+from ownview.runs.charging import world_of
 
 app = typer.Typer(help="What was released under budgets, of how many people, and what is left; totals.")
 

@@ -10,8 +10,8 @@ import typer
 
 from ownview.base.errors import OutputError
 from ownview.base.files import write_text
+from ownview.evaluation.named_protocols import PROTOCOLS
 from ownview.evaluation.picture import picture
-from ownview.evaluation.protocol import PROTOCOLS
 from ownview.studies.bench.anchors import read_anchors, with_anchors
 from ownview.studies.bench.figures import Records, with_figures
 from ownview.studies.bench.loose_figures import require_no_loose_figures

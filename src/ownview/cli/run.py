@@ -23,7 +23,7 @@ from ownview.config.presets.loading import preset
 from ownview.data.columns import parse_columns
 from ownview.engine.machine import Workers
 from ownview.evaluation.metrics import HEADLINE
-from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.federation.options import FederationOptions
 from ownview.registry import BASELINES
 from ownview.runs.experiment import Experiment

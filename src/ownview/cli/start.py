@@ -32,8 +32,8 @@ from ownview.cli.work import working
 from ownview.data.columns import named
 from ownview.data.matching import ItemNames
 from ownview.data.readers import name_of
+from ownview.evaluation.named_protocols import protocol as protocol_named
 from ownview.evaluation.probes import STEPS
-from ownview.evaluation.protocol import protocol as protocol_named
 from ownview.runs.in_words import SIMULATED
 from ownview.start.folder import StartFolder
 

@@ -15,10 +15,10 @@ from rich.live import Live
 from rich.text import Text
 
 from ownview.base.errors import OutputError
+from ownview.base.lock import at_work
 from ownview.cli.terminal import Console
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.folder import RunFolder, no_such_run
-from ownview.runs.lock import at_work
 from ownview.runs.run import experiment_of
 
 _BRAILLE = 0x2800

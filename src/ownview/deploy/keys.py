@@ -16,7 +16,7 @@ from typing import Any
 
 from ownview.base.errors import DataError, MessageError, UnknownNameError
 from ownview.base.files import make_folder, write_json
-from ownview.runs.lock import sole_worker
+from ownview.base.lock import sole_worker
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from types import FrameType
 
 from ownview.base.errors import DataError
 from ownview.base.files import write_text
-from ownview.runs.lock import at_work, sole_worker
+from ownview.base.lock import at_work, sole_worker
 
 _FILE = "process"
 _PATIENCE = 60.0

@@ -17,8 +17,7 @@ from ownview.data.interactions import Interactions
 from ownview.data.questions import Question
 from ownview.data.sittings import DAY
 from ownview.data.splits import Split
-from ownview.evaluation.protocol import Protocol
-from ownview.evaluation.splitting import CAUSAL
+from ownview.evaluation.protocol import CAUSAL, Protocol
 
 _SITTINGS = (
     ((1, 4), (12, 3), (45, 3)),

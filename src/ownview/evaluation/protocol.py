@@ -1,18 +1,32 @@
-"""How results are measured: named protocols, and custom ones that differ from them in what they say."""
+"""How results are measured: everything between interactions and a number, and the split that it names."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar
 
-from ownview.base.errors import DataError, SettingError, UnknownNameError
-from ownview.config.layers import parse_toml, toml_text
+from ownview.base.errors import DataError, SettingError
 from ownview.config.settings import Settings, setting
+from ownview.data.causal_splits import global_time, moment_at, next_sitting
+from ownview.data.everything import everything
 from ownview.data.interactions import Interactions
+from ownview.data.newcomers import held_out_users
 from ownview.data.ragged import Ragged
-from ownview.data.splits import FEWEST, Split
-from ownview.evaluation.splitting import CAUSAL, EVERYTHING, SPLITS
+from ownview.data.sittings import DAY
+from ownview.data.split_files import from_files
+from ownview.data.splits import FEWEST, Split, leave_one_out
+
+EVERYTHING = "everything"
+"""The split that holds nothing out; what trains on it cannot be measured."""
+
+CAUSAL = frozenset({"global-time", "next-sitting"})
+"""Splits at a moment in time."""
+
+_LATER = {"validation_until": 0.0, "hides": "earlier"}
+"""Settings that came when runs had been recorded, and what these had."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +42,7 @@ class Protocol(Settings):
     split: str = setting(
         "leave-one-out",
         "what trains and what is asked, see docs/evaluation.md",
-        choices=tuple(SPLITS),
+        choices=("leave-one-out", "global-time", "next-sitting", "new-users", "files", EVERYTHING),
     )
     split_ties: str = setting(
         "hash", "which of equally timed rows is the latest: by seeded hash, the first in the file, or the last (rows)",
@@ -200,133 +214,65 @@ class Protocol(Settings):
         return split.known_items() if self.negatives_avoid == "known" else split.training_items()
 
 
-HONEST = Protocol()
-"""The default. A client cannot know its future, all items are ranked, and test is looked at once.
-
-At test a client knows what trained it and not its validation item, so the item after the next one is asked for; the
-validation item is no candidate, although the client does not know it. `knows` and `hides` have it otherwise.
-"""
-
-PAPER = Protocol(
-    name="paper",
-    repeats="keep",
-    split_ties="file",
-    untimed="appearance",
-    negatives_avoid="known",
-    candidates=99,
-    candidates_avoid="known",
-    ties="last",
-)
-"""What the publications do, leak and all: held-out items never serve as training negatives."""
-
-CUTS = (0.5, 0.6, 0.7, 0.8, 0.9)
-"""Where suites cut for `next-sitting`; their tests are pooled. Validation lies before all of them: whatever comes after
-the first cut may be asked by one of the tests."""
-
-_VALIDATION = 0.1
-"""Share of the rows between the cut for validation and the end of what validation may see."""
-
-NEXT_SITTING = Protocol(
-    name="next-sitting",
-    split="next-sitting",
-    validation_from=round(CUTS[0] - _VALIDATION, 6),
-    validation_until=CUTS[0],
-    test_from=0.8,
-)
-"""What people take when they come back: a cut in time, nobody's later interactions trained on."""
-
-HONEST_TIME = Protocol(name="honest-time", split="global-time")
-"""One cut in time for everybody: train before it, ask for the first item of a later time."""
-
-SEQUENTIAL = Protocol(
-    name="sequential",
-    min_item_interactions=5,
-    min_interactions=5,
-    split_ties="rows",
-    untimed="rows",
-    knows="training and validation",
-)
-"""What central sequential papers ask: the next item in the source's own order, with validation known at test."""
-
-NEW_USERS = Protocol(name="new-users", split="new-users")
-"""Users who never took part, asked with their history alone."""
-
-_LATER = {"validation_until": 0.0, "hides": "earlier"}
-"""Settings that came when runs had been recorded, and what these had."""
-
-_DATA_SETTINGS = (
-    *("min_interactions", "min_item_interactions", "repeats", "split_ties", "untimed", "split_seed", "pause_days"),
-    "negatives_avoid",
-)
-"""What a protocol says of the data itself, whatever it asks."""
-
-
-def on_everything(base: Protocol = HONEST) -> Protocol:
-    """Nothing held out, and the data as `base` has it.
-
-    Where `base` asks what people take when they come back, clients are asked at the end of the data.
-    """
-    later = "later" if base.split == NEXT_SITTING.split else "last item"
-    kept = {name: getattr(base, name) for name in _DATA_SETTINGS}
-    return Protocol(name=EVERYTHING, split=EVERYTHING, selection="last", moment=later, **kept)
-
-
-PROTOCOLS = {one.name: one for one in (HONEST, PAPER, NEXT_SITTING, HONEST_TIME, SEQUENTIAL, NEW_USERS)}
-
-
-def pooled(name: str) -> str:
-    """What tables call a protocol: cuts of one protocol stand in one column."""
-    return name.partition("@")[0] if name.partition("@")[0] in PROTOCOLS else name
-
-
-def at_cut(share: float) -> Protocol:
-    """`next-sitting` at another cut, named so.
-
-    Settings are chosen before the first of `CUTS`, or before the cut itself where that is earlier: no test of a table
-    that pools these cuts asks what validation has asked.
-    """
-    if share == NEXT_SITTING.test_from:
-        return NEXT_SITTING
-    name = f"{NEXT_SITTING.name}@{share:g}"
-    if not 0.1 < share < 1:
-        raise SettingError(f"protocol {name}: expected a cut between 0.1 and 1, such as next-sitting@0.6")
-    until = min(share, CUTS[0])
-    before = round(until - _VALIDATION, 6)
-    return replace(NEXT_SITTING, name=name, validation_from=before, validation_until=until, test_from=share)
-
-
-def protocol(name: str) -> Protocol:
-    """A protocol by name, `next-sitting@SHARE`, or from a TOML file: `base = "honest"` and the settings that differ."""
-    if name in PROTOCOLS:
-        return PROTOCOLS[name]
-    base, at, share = name.partition("@")
-    if at and base == NEXT_SITTING.name:
-        try:
-            return at_cut(float(share))
-        except ValueError:
-            raise SettingError(f"protocol {name}: expected a share behind the @, such as next-sitting@0.6") from None
-    if not name.endswith(".toml"):
-        raise UnknownNameError("protocol", name, [*PROTOCOLS, "a .toml file"])
-    found = custom(parse_toml(toml_text(Path(name), "protocol"), name), Path(name).stem)
-    if not found.measured:
-        raise SettingError(f"{name}: split=everything holds nothing out and measures nothing; use: ownview fit")
-    return found
-
-
-def custom(values: dict[str, Any], name: str) -> Protocol:
-    """A protocol from its base (a named one) and the settings that differ; it never carries a named protocol's name."""
-    values = dict(values)
-    base = str(values.pop("base", "honest"))
-    if base not in PROTOCOLS:
-        raise UnknownNameError("base of a protocol", base, PROTOCOLS)
-    values.setdefault("name", name)
-    merged = Protocol.of({**PROTOCOLS[base].values(), **values})
-    if merged.name in PROTOCOLS and merged != PROTOCOLS[merged.name]:
-        raise SettingError(f"protocol name {merged.name!r} is taken; a changed protocol needs a name of its own")
-    return merged
-
-
 def _note_dropped(notes: list[str], before: Interactions, after: Interactions, why: str) -> None:
     dropped = before.num_users - after.num_users
     if dropped:
         notes.append(f"{dropped} of {before.num_users} users {why} dropped")
+
+
+def _latest_item(protocol: Protocol, data: Interactions) -> Split:
+    return leave_one_out(
+        data, ties=protocol.split_ties, untimed=protocol.untimed, seed=protocol.split_seed,
+        knows_validation=protocol.knows_validation, moment=protocol.moment, hides=protocol.hides,
+    )  # fmt: skip
+
+
+def _global_time(protocol: Protocol, data: Interactions) -> Split:
+    first, second = (moment_at(data, share, protocol.name) for share in (protocol.validation_from, protocol.test_from))
+    return global_time(
+        data, first=first, second=second, ties=protocol.split_ties, seed=protocol.split_seed,
+        knows_validation=protocol.knows_validation,
+    )  # fmt: skip
+
+
+def _next_sitting(protocol: Protocol, data: Interactions) -> Split:
+    """The split at the later cut, with that at the earlier one to choose by, which sees nothing from its end on."""
+    shares = protocol.validation_from, protocol.validation_until or protocol.test_from, protocol.test_from
+    first, end, second = (moment_at(data, share, protocol.name) for share in shares)
+    assert data.timestamp is not None
+    cut = partial(
+        next_sitting, pause=round(protocol.pause_days * DAY), fewest=protocol.fewest_before,
+        relevant=protocol.relevant, ties=protocol.split_ties, seed=protocol.split_seed,
+    )  # fmt: skip
+    earlier = cut(data.select(data.timestamp < end), moment=first)
+    validation = replace(earlier.test, earlier=True)
+    return replace(cut(data, moment=second), validation=validation, earlier=replace(earlier, test=validation))
+
+
+def _new_users(protocol: Protocol, data: Interactions) -> Split:
+    return held_out_users(
+        data, share=protocol.newcomers, fold=protocol.fold, ties=protocol.split_ties, untimed=protocol.untimed,
+        seed=protocol.split_seed, knows_validation=protocol.knows_validation, moment=protocol.moment,
+    )  # fmt: skip
+
+
+def _files(protocol: Protocol, data: Interactions) -> Split:
+    return from_files(Path(protocol.split_folder), data, ties=protocol.split_ties, seed=protocol.split_seed)
+
+
+def _everything(protocol: Protocol, data: Interactions) -> Split:
+    pause = round(protocol.pause_days * DAY) if protocol.moment == "later" else None
+    return everything(
+        data, ties=protocol.split_ties, untimed=protocol.untimed, seed=protocol.split_seed, pause=pause
+    )  # fmt: skip
+
+
+SPLITS: dict[str, Callable[[Protocol, Interactions], Split]] = {
+    "leave-one-out": _latest_item,
+    "global-time": _global_time,
+    "next-sitting": _next_sitting,
+    "new-users": _new_users,
+    "files": _files,
+    EVERYTHING: _everything,
+}
+"""By the value of the protocol setting `split`."""

@@ -22,10 +22,9 @@ from ownview.data.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.metrics import hit_rate, ndcg
-from ownview.evaluation.protocol import Protocol
+from ownview.evaluation.protocol import SPLITS, Protocol
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.evaluation.sign_flips import p_between
-from ownview.evaluation.splitting import SPLITS
 
 _HOUR = 3600
 _MOSTLY = 0.5

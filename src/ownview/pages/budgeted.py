@@ -13,7 +13,7 @@ from ownview.base.errors import SettingError
 from ownview.data.interactions import Interactions
 from ownview.federation.round import Federation
 from ownview.privacy.budget import Budget, budget
-from ownview.releases.charging import charge_publication
+from ownview.runs.charging import charge_publication
 from ownview.runs.run import Run
 
 _NOT_COVERED = "figures on held-out interactions are not covered by the budget, and stay in the run's folder"

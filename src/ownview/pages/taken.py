@@ -22,7 +22,7 @@ from ownview.registry import Model
 from ownview.runs.in_words import SIMULATED
 from ownview.runs.run import Run
 from ownview.runs.setup import ExperimentSetup
-from ownview.runs.trainers import Trainer
+from ownview.runs.trainer import Trainer
 from ownview.seam.client import Reporting
 from ownview.seam.portable import Factors, Linear, Refusal
 

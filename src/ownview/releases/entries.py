@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ownview.base.json_shapes import Maybe, misfit
 from ownview.base.json_text import parse_json
 from ownview.privacy.accountant import Sampling
-from ownview.runs.shapes import Maybe, misfit
 
 _MECHANISM = {
     "mode": str, "epsilon": float, "delta": float, "noise": [[float]], "rate": float, "cohort": int, "population": int,

@@ -28,11 +28,11 @@ import numpy.typing as npt
 
 from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import make_folder, write_secret, write_text
+from ownview.base.lock import sole_worker
 from ownview.base.platforms import data_home
 from ownview.releases.entries import Entry, Mechanism, entry_of
 from ownview.releases.people import People, hashed, read_people, write_people
 from ownview.releases.spending import NOTHING, Spent, spent
-from ownview.runs.lock import sole_worker
 
 ENVIRONMENT = "OWNVIEW_LEDGER"
 FORMAT = 1

@@ -11,8 +11,9 @@ from typing import Any
 from ownview.base.errors import OutputError
 from ownview.base.offline_page import offline_page
 from ownview.base.version import __version__
+from ownview.evaluation.named_protocols import PROTOCOLS, pooled
 from ownview.evaluation.picture import picture
-from ownview.evaluation.protocol import PROTOCOLS, Protocol, pooled
+from ownview.evaluation.protocol import Protocol
 from ownview.report.attacks import exposed
 from ownview.report.by_user import chance, distribution, first_of_cuts, groups
 from ownview.report.pictures import MOST_TSNE, has_tsne, layouts, merging, spectra, trajectories, watched_runs, weights

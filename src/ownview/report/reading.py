@@ -18,7 +18,8 @@ from torch import Tensor
 
 from ownview.base.errors import OutputError
 from ownview.evaluation.findings import Finding
-from ownview.evaluation.protocol import Protocol, pooled
+from ownview.evaluation.named_protocols import pooled
+from ownview.evaluation.protocol import Protocol
 from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import no_such_run

@@ -10,8 +10,9 @@ from pathlib import Path
 from ownview.base.errors import SettingError
 from ownview.base.trust import named_by_user
 from ownview.data.interactions import Interactions
-from ownview.evaluation.protocol import HONEST, Protocol
-from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.evaluation.named_protocols import HONEST
+from ownview.evaluation.named_protocols import protocol as protocol_by_name
+from ownview.evaluation.protocol import Protocol
 from ownview.federation.options import FederationOptions
 from ownview.registry import Model, build
 from ownview.runs.experiment import Experiment, describe_model

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -16,10 +16,8 @@ from ownview.data.questions import Question
 from ownview.evaluation.ranking import Ranker, Scorer
 from ownview.federation.round import RoundReport
 from ownview.parts.transitions import standardised
+from ownview.runs.trainer import Trainer
 from ownview.seam.portable import Portable, Refusal
-
-if TYPE_CHECKING:
-    from ownview.runs.trainers import Trainer
 
 _WEIGHTS = "weights"
 

@@ -17,7 +17,8 @@ from ownview.config.search import Space
 from ownview.config.settings import Settings, Value, declared, kinds_of, plain
 from ownview.data.storage import find
 from ownview.evaluation.groups import ActivityRange
-from ownview.evaluation.protocol import HONEST, Protocol, custom, protocol
+from ownview.evaluation.named_protocols import HONEST, custom, protocol
+from ownview.evaluation.protocol import Protocol
 from ownview.federation.options import FederationOptions
 from ownview.privacy.budget import budget
 from ownview.registry import BASELINES, Model, build, enough_rounds, find_model, find_plugin

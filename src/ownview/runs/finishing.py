@@ -23,7 +23,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.fitted import NO_TEST_FIGURE, settings_from
 from ownview.runs.folder import RunFolder
 from ownview.runs.recommended import recommended
-from ownview.runs.trainers import Trainer
+from ownview.runs.trainer import Trainer
 from ownview.runs.tried import as_result, tried
 from ownview.runs.watching import Watch
 from ownview.seam.protection import Protection

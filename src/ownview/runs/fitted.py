@@ -10,7 +10,7 @@ from typing import Any
 from ownview.base.errors import OwnviewError, SettingError
 from ownview.blends.blend import Blend
 from ownview.evaluation.metrics import HEADLINE
-from ownview.evaluation.protocol import on_everything
+from ownview.evaluation.named_protocols import on_everything
 from ownview.privacy.budget import budget
 from ownview.registry import Model, enough_rounds
 from ownview.runs.blended_runs import on_everything_like

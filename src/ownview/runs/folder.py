@@ -40,11 +40,12 @@ from ownview.base.files import (
     write_whole,
     writing,
 )  # fmt: skip
+from ownview.base.json_shapes import misfit
 from ownview.base.json_text import parse_json
 from ownview.config.layers import parse_toml
 from ownview.evaluation.metrics import HEADLINE
 from ownview.privacy.entropy import NoiseKey
-from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, WATCHED, is_round, misfit, result_shape
+from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, WATCHED, is_round, result_shape
 from ownview.runs.tensor_files import read_tensors, write_tensors
 
 _FILES = (

@@ -20,7 +20,7 @@ from ownview.registry import Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.setup import ExperimentSetup
-from ownview.runs.trainers import Trainer
+from ownview.runs.trainer import Trainer
 from ownview.runs.training import restore
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ownview.base.errors import OutputError, SettingError, UnwrittenError
+from ownview.base.lock import sole_worker
 from ownview.baselines.central import Central
 from ownview.config.differences import differences
 from ownview.data.interactions import Interactions
@@ -20,18 +21,17 @@ from ownview.evaluation.groups import ActivityRange
 from ownview.privacy.budget import budget
 from ownview.privacy.entropy import NoiseKey
 from ownview.registry import Model
-from ownview.releases.charging import charge_fit
+from ownview.runs.charging import charge_fit
 from ownview.runs.experiment import Experiment
 from ownview.runs.finishing import Finishing
 from ownview.runs.folder import RunFolder
 from ownview.runs.frames import frame_of_lists, frame_of_rounds
 from ownview.runs.in_words import as_html, in_words
-from ownview.runs.lock import sole_worker
 from ownview.runs.loggers import Logger
 from ownview.runs.recommending import Recommendation, Recommender
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.sources import require_unchanged
-from ownview.runs.trainers import Trainer
+from ownview.runs.trainer import Trainer
 from ownview.runs.training import Training
 from ownview.runs.watching import Watch
 

@@ -18,7 +18,8 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.provenance import provenance
 from ownview.runs.sources import METHOD, method_fingerprint
-from ownview.runs.trainers import Trainer, trainer
+from ownview.runs.trainer import Trainer
+from ownview.runs.trainers import trainer
 
 
 def load_data(experiment: Experiment, data_dir: Path | None = None) -> Interactions:

@@ -17,7 +17,8 @@ import numpy as np
 from ownview.evaluation.comparison import NOT_ABOVE, SIGNS, Cell, Mark, UserValues, compare_columns
 from ownview.evaluation.findings import Finding, fired
 from ownview.evaluation.metrics import HEADLINE
-from ownview.evaluation.protocol import Protocol, pooled
+from ownview.evaluation.named_protocols import pooled
+from ownview.evaluation.protocol import Protocol
 from ownview.registry import BASELINES
 from ownview.runs.audits import findings_of
 from ownview.runs.experiment import Experiment

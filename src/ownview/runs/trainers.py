@@ -1,4 +1,4 @@
-"""One face for everything that can be trained in rounds, scored, saved and restored."""
+"""Trainers of federated methods, central models and blends, and which of them a model needs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol as Interface
 
 import torch
 from torch import Tensor
@@ -33,35 +32,10 @@ from ownview.privacy.record import headline, unaccounted
 from ownview.registry import Model, enough_rounds, parts_of
 from ownview.runs.blending import BlendTrainer
 from ownview.runs.folder import RunFolder
+from ownview.runs.trainer import Trainer
 from ownview.seam.method import Federated
 from ownview.seam.portable import Portable, overruled
 from ownview.seam.training import Params
-
-
-class Trainer(Interface):
-    """A model at work."""
-
-    @property
-    def federation(self) -> Federation | None:
-        """Clients and server, where it has any."""
-
-    def round(self, number: int) -> RoundReport:
-        """Train one round."""
-
-    def asked(self, question: Question) -> Scorer:
-        """Scores given what is known when the question is asked; for as long as the model does not train."""
-
-    def notes(self) -> tuple[str, ...]:
-        """What a reader of the result must know of the model."""
-
-    def portable(self) -> Portable:
-        """What the model's scores come to on a device that has nothing but the model."""
-
-    def pack(self) -> dict[str, Tensor]:
-        """Everything needed to go on, and to predict."""
-
-    def unpack(self, packed: Mapping[str, Tensor]) -> None:
-        """Restore what `pack` returned."""
 
 
 def trainer(

@@ -22,7 +22,7 @@ from ownview.runs.folder import RunFolder
 from ownview.runs.loggers import Logger
 from ownview.runs.provenance import peak_memory
 from ownview.runs.signals import CutOffError, Signals
-from ownview.runs.trainers import Trainer
+from ownview.runs.trainer import Trainer
 from ownview.runs.watching import Watch
 
 _CHECKPOINT_SHARE = 0.05

@@ -10,6 +10,7 @@ from typing import Any
 
 from ownview.base.errors import DataError, OutputError
 from ownview.base.files import drop_unfinished, make_folder, write_json
+from ownview.base.json_shapes import misfit
 from ownview.base.json_text import parse_json
 from ownview.data.catalog import catalog
 from ownview.data.download import sha256_of
@@ -18,7 +19,6 @@ from ownview.data.interactions import Interactions
 from ownview.data.readers import ReadingOptions, name_of, read
 from ownview.data.source_text import require_source
 from ownview.data.storage import INTERACTIONS, ITEMS, store
-from ownview.runs.shapes import misfit
 from ownview.start.suited import Selection
 
 _FORMAT = 2

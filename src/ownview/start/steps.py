@@ -11,6 +11,7 @@ from typing import Any
 
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.files import write_json, write_text, writing
+from ownview.base.lock import sole_worker
 from ownview.data.interactions import Interactions
 from ownview.data.splits import Split
 from ownview.engine.machine import free_memory
@@ -29,7 +30,6 @@ from ownview.runs.exposure import exposures
 from ownview.runs.fitted import fit_like, fit_of
 from ownview.runs.folder import RunFolder
 from ownview.runs.frames import write_frame
-from ownview.runs.lock import sole_worker
 from ownview.runs.run import OnRound, Run, experiment_of, open_run, resume, run
 from ownview.runs.table import Comparison
 from ownview.start.costs import Speed

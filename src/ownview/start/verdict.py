@@ -8,7 +8,7 @@ from typing import Any
 
 from ownview.base.amounts import counted, readable
 from ownview.evaluation.comparison import Mark
-from ownview.evaluation.protocol import NEXT_SITTING
+from ownview.evaluation.named_protocols import NEXT_SITTING
 from ownview.runs.run import Run
 from ownview.runs.table import Comparison
 from ownview.start.question import Question

@@ -19,13 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.files import make_folder
+from ownview.base.lock import sole_worker
 from ownview.config.layers import Layer, check, merged, require_known
 from ownview.config.presets.loading import preset
 from ownview.registry import MODELS, PLUGINS
 from ownview.runs.batch import OnFailure, OnFinished, Task, Told, run_each
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
-from ownview.runs.lock import sole_worker
 from ownview.runs.sources import sources
 
 

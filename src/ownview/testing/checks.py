@@ -15,12 +15,13 @@ from torch import Tensor
 from ownview.baselines.central import Central, OneShot
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
-from ownview.evaluation.protocol import HONEST
+from ownview.evaluation.named_protocols import HONEST
 from ownview.federation.options import FederationOptions
 from ownview.federation.round import Federation
 from ownview.registry import MODELS, Model
 from ownview.runs.experiment import Experiment, describe_model
-from ownview.runs.trainers import FederatedTrainer, Trainer, trainer
+from ownview.runs.trainer import Trainer
+from ownview.runs.trainers import FederatedTrainer, trainer
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.roles import PERSONAL

@@ -14,17 +14,18 @@ from typing import Any
 
 from ownview.base.errors import OutputError
 from ownview.base.files import drop_unfinished, make_folder, write_text
+from ownview.base.json_shapes import TableOf, misfit
 from ownview.base.json_text import parse_json
 from ownview.evaluation.comparison import Cell, Mark
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.metrics import HEADLINE
-from ownview.evaluation.protocol import PROTOCOLS, Protocol, pooled
-from ownview.evaluation.protocol import protocol as protocol_by_name
+from ownview.evaluation.named_protocols import PROTOCOLS, pooled
+from ownview.evaluation.named_protocols import protocol as protocol_by_name
+from ownview.evaluation.protocol import Protocol
 from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
-from ownview.runs.shapes import TableOf, misfit
 from ownview.runs.table import (
     LEGEND,
     LEGEND_BEFORE,

@@ -16,11 +16,11 @@ from typing import Any
 
 from ownview.base.errors import OutputError, TrainingError
 from ownview.base.files import make_folder, write_json, write_text, writing
+from ownview.base.json_shapes import Maybe, OrNull, TableOf, misfit
 from ownview.base.json_text import parse_json
+from ownview.base.lock import sole_worker
 from ownview.config.differences import differences
 from ownview.runs.experiment import Experiment
-from ownview.runs.lock import sole_worker
-from ownview.runs.shapes import Maybe, OrNull, TableOf, misfit
 
 COMPLETE, PRUNED, FAILED = "complete", "pruned", "failed"
 _TRIAL = {
