@@ -169,7 +169,7 @@ def test_a_blend_is_trained_on_everything_with_the_weights_it_was_measured_with(
     found = measured.folder.read_tensors("model")[0]["weights"]
     fitted = run(fit_like(tmp_path / "blend"), data=world, out=tmp_path / "model")
     assert torch.equal(fitted.folder.read_tensors("model")[0]["weights"], found)
-    assert fitted.result["settings_from"]["run"] == str(tmp_path / "blend")
+    assert (fitted.folder.path / fitted.result["settings_from"]["run"]).resolve() == tmp_path / "blend"
     assert fitted.result["notes"][-1].startswith("blend: weights of the 3 parts, of another run:")
 
     parts = []

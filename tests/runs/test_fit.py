@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,11 @@ from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment
 from ownview.runs.fitted import fit_like, fit_of
 from ownview.runs.folder import RunFolder
+from ownview.runs.histories import HISTORIES
 from ownview.runs.run import Run, resume, run
+from ownview.runs.tensor_files import read_tensors, write_tensors
 from ownview.runs.training import InterruptedRunError
+from ownview.runs.versions import LIVING, in_use, publish, version
 
 SMALL = {"embedding_size": 4, "local_epochs": 1}
 
@@ -75,13 +79,14 @@ def test_like_a_run_it_takes_what_that_was_and_the_round_it_chose(data: Interact
     assert (fitted.experiment.seed, fitted.experiment.method) == (2, "fedmf")
     assert fitted.result["rounds"] == fitted.result["chosen_round"] == len(fitted.rounds) == chosen
     told = fitted.result["settings_from"]
-    assert told["run"] == str(measured.folder.path.resolve())
+    assert (fitted.folder.path / told["run"]).resolve() == measured.folder.path.resolve()
+    assert not Path(told["run"]).is_absolute()
     assert (told["protocol"], told["chosen_round"], told["rounds"]) == ("honest", chosen, 4)
     assert told["test"] == {name: measured.metrics[name] for name in ("HR@10", "NDCG@10")}
     same = ov.fit(build("fedmf", SMALL), data, rounds=chosen, seed=2)
     assert same.recommend_many().equals(fitted.recommend_many())
     assert "settings_from" not in same.result
-    assert str(measured.folder.path.resolve()) in fitted._repr_html_()
+    assert told["run"] in fitted._repr_html_()
 
 
 def test_like_keeps_plugins_federation_and_what_the_protocol_says_of_the_data(data: Interactions) -> None:
@@ -148,7 +153,7 @@ def test_settings_are_told_by_folder_alone_once_the_run_is_gone(data: Interactio
     origin = ov.run("popularity", data, out=tmp_path / "origin")
     asked = fit_like(origin.folder.path)
     (tmp_path / "origin" / "result.json").unlink()
-    assert run(asked, data=data).result["settings_from"] == {"run": str(tmp_path / "origin")}
+    assert run(asked, data=data, out=tmp_path / "model").result["settings_from"] == {"run": "../origin"}
 
 
 def test_a_private_model_that_is_fitted_makes_all_of_its_releases(data: Interactions, tmp_path: Path) -> None:
@@ -169,3 +174,51 @@ def test_a_private_model_that_is_fitted_makes_all_of_its_releases(data: Interact
         other.round(number)
     weights = fitted.folder.read_tensors("model")[0]["shared.weights"]
     assert torch.equal(weights, other.server.shared["weights"])
+
+
+def test_a_model_moves_with_its_data_and_names_no_place_of_this_machine(data: Interactions, tmp_path: Path) -> None:
+    file = tmp_path / "here" / "shop.csv"
+    file.parent.mkdir()
+    pairs = zip(data.users[data.user], data.items[data.item], strict=True)
+    file.write_text("user,item\n" + "".join(f"{user},{item}\n" for user, item in pairs))
+    made = ov.fit("fedease", str(file), out=tmp_path / "here" / "model")
+    expected = made.recommend_many()
+    file.unlink()
+    moved = (tmp_path / "here").rename(tmp_path / "there") / "model"
+    assert ov.open_run(moved).recommend_many().equals(expected)
+    for one in moved.iterdir():
+        assert str(tmp_path).encode() not in one.read_bytes(), one.name
+
+
+def test_a_copy_of_the_data_that_does_not_hold_together_is_refused(data: Interactions, tmp_path: Path) -> None:
+    model = ov.fit("popularity", data, out=tmp_path / "model").folder.path
+    tensors, about, _ = read_tensors(model / HISTORIES)
+    for name, value in (("item", tensors["item"] + ITEMS), ("offsets", tensors["offsets"][1:])):
+        write_tensors(model / HISTORIES, {**tensors, name: value}, about, {})
+        with pytest.raises(OutputError, match=r"histories\.safetensors: is damaged"):
+            ov.open_run(model)
+
+
+def test_a_version_is_put_in_use_whole_and_the_others_go(data: Interactions, tmp_path: Path) -> None:
+    model = ov.fit("popularity", data, out=tmp_path / "model").folder.path
+    before = ov.open_run(model)
+    expected = before.recommend_many()
+
+    def fill(place: Path) -> None:
+        for one in in_use(model).iterdir():
+            if one.name not in LIVING:
+                shutil.copy(one, place)
+
+    assert version(model) == "v000000"
+    publish(model, fill)
+    publish(model, fill)
+    assert version(model) == "v000002"
+    assert sorted(one.name for one in model.iterdir()) == ["current", "versions"]
+    assert [one.name for one in (model / "versions").iterdir()] == ["v000002"]
+    assert ov.open_run(model).recommend_many().equals(expected)
+    with pytest.raises(RuntimeError, match="no"):
+        publish(model, lambda place: (_ for _ in ()).throw(RuntimeError("no")))
+    assert version(model) == "v000002"
+    (model / "current").write_text("../../etc\n")
+    with pytest.raises(OutputError, match="current: is damaged"):
+        ov.open_run(model)

@@ -180,7 +180,7 @@ write_whole(pathlib.Path(sys.argv[1]), half)
 def test_finished_folder_holds_what_its_documentation_lists(method: str, world: Path, tmp_path: Path) -> None:
     run(experiment_of(method, world), out=tmp_path / "run")
     documented = set(re.findall(r"^([a-z]+\.[a-z]+)  ", folder_module.__doc__ or "", re.MULTILINE))
-    gone = {"checkpoint.safetensors", "audit.json", "attack.json", "privacy.json", "noise.key"}
+    gone = {"checkpoint.safetensors", "histories.safetensors", "audit.json", "attack.json", "privacy.json", "noise.key"}
     gone |= {"cost.json"} if method == "popularity" else set()
     assert {path.name for path in (tmp_path / "run").iterdir()} == documented - gone
     assert documented > {"result.json", "rounds.jsonl", "users.csv", "cost.json"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -192,9 +193,20 @@ class Experiment:
         del values["device"]
         return values
 
-    def to_toml(self) -> str:
-        """As TOML."""
-        return tomli_w.dumps(self.to_dict())
+    def to_toml(self, folder: Path | None = None) -> str:
+        """As TOML; for a folder, with paths that stay true where it is moved with what lies beside it.
+
+        What is trained on everything has its own copy of the data, so that a name is enough.
+        """
+        values = self.to_dict()
+        if folder is not None:
+            data, beside = Path(self.data), folder.resolve().parent.parent
+            if not self.protocol.measured:
+                values["data"] = self.data_label()
+            elif data.is_absolute() and beside in data.parents and beside != beside.parent:
+                values["data"] = os.path.relpath(data, folder.resolve())
+            values |= {"like": os.path.relpath(self.like, folder.resolve())} if self.like else {}
+        return tomli_w.dumps(values)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], source: str = "experiment") -> Experiment:
@@ -204,7 +216,10 @@ class Experiment:
     @classmethod
     def from_toml(cls, text: str, source: str = "experiment") -> Experiment:
         """From TOML text; `source` names it in errors. A Python file that it names has to be trusted before it runs."""
-        return cls.from_dict(parse_toml(text, source), source)
+        values, path = parse_toml(text, source), Path(source)
+        if path.name == "experiment.toml" and str(values.get("data", "")).startswith(os.pardir):
+            values["data"] = str((path.parent / values["data"]).resolve())  # as `to_toml` wrote it for this folder
+        return cls.from_dict(values, source)
 
     @classmethod
     def load(cls, path: Path) -> Experiment:

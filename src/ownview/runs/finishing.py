@@ -79,7 +79,7 @@ class Finishing:
             told = record(self._plan, one.options, one.world.num_clients, releases, numbers, masks)
             noise = folder.read_noise_key()
             folder.write_privacy(told if noise is None else {**told, "release": noise.name})
-        figures = self._fitted() if standing is None else self._figures(best, standing, lists)
+        figures = self._fitted(folder) if standing is None else self._figures(best, standing, lists)
         folder.write_result(self._result(best, figures, folder, cost))
         folder.drop_tensors("checkpoint")
         folder.drop_noise_key()
@@ -142,10 +142,13 @@ class Finishing:
             "tied_users": standing.tied_share,
         }
 
-    def _fitted(self) -> dict[str, Any]:
+    def _fitted(self, folder: RunFolder) -> dict[str, Any]:
         """What stands in place of figures where everything was trained on."""
         like = self.experiment.like
-        return {"no_test_figure": NO_TEST_FIGURE, **({"settings_from": settings_from(like)} if like else {})}
+        return {
+            "no_test_figure": NO_TEST_FIGURE,
+            **({"settings_from": settings_from(like, folder.path)} if like else {}),
+        }
 
     def _result(self, best: Best, figures: dict[str, Any], folder: RunFolder, cost: Cost | None) -> dict[str, Any]:
         protocol = self.experiment.protocol

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -61,7 +62,7 @@ def fit_like(
     run = Experiment.from_toml(folder.read_experiment(), str(path / "experiment.toml"))
     result = folder.read_result()
     if "no_test_figure" in result:
-        origin = f": {run.like}" if run.like else ""
+        origin = f": {(path / run.like).resolve()}" if run.like else ""
         raise SettingError(
             f"{path}: is itself trained on everything and chose no round; name the run it is like{origin}"
         )
@@ -88,11 +89,16 @@ def _under(run: Experiment, privacy: str, rounds: int | None, model: Model) -> t
     return run, rounds if enough is None else enough
 
 
-def settings_from(path: str) -> dict[str, Any]:
-    """What to say of the run that settings come from; its folder alone where that can no longer be read."""
-    told: dict[str, Any] = {"run": path}
+def settings_from(like: str, model: Path) -> dict[str, Any]:
+    """What to say of the run that settings come from; its folder alone where that can no longer be read.
+
+    Args:
+        like: the run's folder, from the model's.
+        model: folder.
+    """
+    told: dict[str, Any] = {"run": os.path.relpath(model / like, model)}
     try:
-        result = RunFolder.open(Path(path)).read_result()
+        result = RunFolder.open(model / like).read_result()
         words = {name: result[name] for name in ("protocol", "chosen_on", "chosen_round", "rounds")}
         return told | words | {"test": {name: result["test"][name] for name in HEADLINE}}
     except (OwnviewError, KeyError):

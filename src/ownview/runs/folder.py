@@ -8,6 +8,7 @@ noise.key                what secret noise is drawn from, for its owner's eyes a
 model.safetensors        the state of the chosen round
 users.csv                test values of every user
 recommended.safetensors  ten items for every user, popularity of items; some users with history and titles
+histories.safetensors    a copy of the data; of models that were trained on everything
 audit.json               what probes found about the data under the protocol; written by comparisons
 attack.json              what one upload gives away to the server; of comparisons and starts, federated methods only
 cost.json                what a client and the server hold, send and need; federated methods only
@@ -47,11 +48,13 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.privacy.entropy import NoiseKey
 from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, WATCHED, is_round, result_shape
 from ownview.runs.tensor_files import read_tensors, write_tensors
+from ownview.runs.versions import in_use
 
 _FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
     *("attack.json", "privacy.json", "noise.key"),
     *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
+    "histories.safetensors",
 )
 _SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED, "watched": WATCHED}
 """Of descriptions of tensors."""
@@ -86,7 +89,8 @@ class RunFolder:
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
-        """An existing run's folder."""
+        """An existing run's folder; of a model with versions, that of the version in use."""
+        path = in_use(path)
         if not is_file(path / "experiment.toml") and not path.exists():
             raise no_such_run(path)
         if not is_file(path / "experiment.toml"):

@@ -26,6 +26,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.finishing import Finishing
 from ownview.runs.folder import RunFolder
 from ownview.runs.frames import frame_of_lists, frame_of_rounds
+from ownview.runs.histories import read_histories, write_histories
 from ownview.runs.in_words import as_html, in_words
 from ownview.runs.loggers import Logger
 from ownview.runs.recommending import Recommendation, Recommender
@@ -33,6 +34,7 @@ from ownview.runs.setup import ExperimentSetup
 from ownview.runs.sources import require_unchanged
 from ownview.runs.trainer import Trainer
 from ownview.runs.training import Training
+from ownview.runs.versions import reading
 from ownview.runs.watching import Watch
 
 if TYPE_CHECKING:
@@ -161,8 +163,7 @@ def run(
         except BaseException:
             folder.drop_if_not_begun()
             raise
-        folder.write_experiment(work.experiment.to_toml())
-        folder.write_provenance(setup.provenance(work.experiment))
+        work.begin(folder)
         if work.hides:
             folder.write_noise_key(noise)
         return work.finish(work.training(folder, on_round, loggers))
@@ -201,7 +202,9 @@ def resume(
             f"{path}: this run has {name}={here!r}, not {value!r}; "
             "resume without that setting, or start a new run with another --out"
         )
+    path = folder.path
     with sole_worker(path):
+        data = read_histories(path) if data is None else data
         if folder.finished:
             if "method" in (asked or {}):  # a result is asked for, and not merely this folder
                 require_unchanged(folder, experiment)
@@ -230,10 +233,13 @@ def experiment_of(folder: RunFolder) -> Experiment:
 
 
 def open_run(path: str | Path, data: Interactions | None = None) -> Run:
-    """A finished run from its folder; `data` where it was made in Python."""
-    folder = RunFolder.open(Path(path))
-    experiment = experiment_of(folder)
-    return Run(folder, experiment, folder.read_result(), data)
+    """A finished run from its folder; `data` where it was made in Python and the folder has no copy."""
+    return reading(Path(path), lambda place: _opened(RunFolder.open(place), data))
+
+
+def _opened(folder: RunFolder, data: Interactions | None) -> Run:
+    data = read_histories(folder.path) if data is None else data
+    return Run(folder, experiment_of(folder), folder.read_result(), data)
 
 
 @dataclass(frozen=True, eq=False)
@@ -274,6 +280,13 @@ class _Work:
         rounds = experiment.rounds_of(model)
         written = replace(experiment.resolved(model), device=str(setup.machine.device), rounds=rounds)
         return cls(written, model, data, setup, at_work, _watch(at_work, experiment))
+
+    def begin(self, folder: RunFolder) -> None:
+        """Write what decides the result; a model to be used keeps its data, and no path that another machine lacks."""
+        if not self.experiment.protocol.measured:
+            write_histories(folder.path, self.setup.data)
+        folder.write_experiment(self.experiment.to_toml(folder.path))
+        folder.write_provenance(self.setup.provenance(self.experiment))
 
     @property
     def hides(self) -> bool:

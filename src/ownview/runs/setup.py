@@ -40,11 +40,13 @@ class ExperimentSetup:
         machine: where training takes place.
         split: of the data.
         rankers: of validation and of test.
+        data: as it was read, before the protocol filtered it.
     """
 
     machine: Machine
     split: Split
     rankers: tuple[Ranker, Ranker]
+    data: Interactions
 
     @classmethod
     def of(
@@ -58,9 +60,10 @@ class ExperimentSetup:
     ) -> ExperimentSetup:
         """Set up what an experiment asks for; `data` where it was made in Python."""
         place = machine(experiment.device, memory, experiment.engine, workers)
-        split = split_data(experiment, load_data(experiment, data_dir) if data is None else data)
+        data = load_data(experiment, data_dir) if data is None else data
+        split = split_data(experiment, data)
         asked = rankers(experiment.protocol, split, experiment.seed, place.device, place.block_bytes)
-        return cls(place, split, asked)
+        return cls(place, split, asked, data)
 
     def trainer(
         self, experiment: Experiment, model: Model, beside: Path = Path(), noise: NoiseKey | None = None

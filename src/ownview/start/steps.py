@@ -200,7 +200,8 @@ class Steps:
         if not RunFolder(self.folder.model).begun:
             return None
         there = experiment_of(RunFolder.open(self.folder.model))
-        return None if there.identity() == _fitted(best).identity() else there.label()
+        named = [one.identity() | {"data": one.data_label()} for one in (there, _fitted(best))]
+        return None if named[0] == named[1] else there.label()
 
     def fit(self, best: Run, on_round: OnRound) -> Run:
         """The best method trained on everything; goes on where it was stopped. Another model gives way to it."""
