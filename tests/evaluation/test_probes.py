@@ -168,7 +168,7 @@ def test_audit_on_the_command_line(ownview: Callable[..., Outcome]) -> None:
     found = json.loads(done.out)
     assert {finding["probe"]: finding["fires"] for finding in found["findings"]} == {
         "leak": True, "duplicates": False, "answers": False, "time": False, "selection": False,
-        "sanity-random": False, "sanity-constant": False, "sanity-shuffle": False,
+        "new-items": False, "sanity-random": False, "sanity-constant": False, "sanity-shuffle": False,
     }  # fmt: skip
 
 

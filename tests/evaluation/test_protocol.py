@@ -34,6 +34,10 @@ SHARED = {
     "knows": "training",
     "hides": "earlier",
     "moment": "last item",
+    "new_by": "draw",
+    "new_share": 1 / 7,
+    "new_file": "",
+    "among": "new",
     "same_candidates": False,
     "selection": "validation",
     "cutoffs": (5, 10, 20),
@@ -83,7 +87,10 @@ def test_paper_is_what_is_documented() -> None:
 
 
 def test_named_protocols_are_found_by_name_and_honest_is_the_default() -> None:
-    assert set(PROTOCOLS) == {"honest", "paper", "next-sitting", "honest-time", "sequential", "new-users"}
+    assert set(PROTOCOLS) == {
+        *("honest", "paper", "next-sitting", "honest-time", "sequential", "new-users"),
+        *("new-items", "new-items-among-all"),
+    }
     assert protocol("honest") == HONEST == Protocol()
     assert protocol("paper") == PAPER
 
@@ -164,7 +171,7 @@ def test_a_file_that_changes_nothing_may_keep_the_name(tmp_path: Path, name: str
         ('ties = "lst"', r"ties='lst': expected one of expected, last; did you mean 'last'\?"),
         (
             'split = "random"',
-            r"split='random': expected one of leave-one-out, global-time, next-sitting, new-users, files",
+            r"split='random': expected one of leave-one-out, global-time, next-sitting, new-users, new-items, files",
         ),
         ("cutoffs = [0, 10]", r"cutoffs=\(0, 10\): expected whole numbers separated by commas at least 1"),
         ("cutoffs = [5]", r"cutoffs=\(5,\): expected 10 among them"),

@@ -55,6 +55,8 @@ class Central(Settings):
     """Whether it scores from what is known of a user, so that it can be asked about users it never saw."""
     sends_nothing: ClassVar[bool] = False
     """Whether it is made of what is public about items, so that a device can do it alone."""
+    speaks_of_new: ClassVar[bool] = False
+    """Whether it scores items itself that nobody has taken yet; for all others text carries scores to them."""
     yardstick: ClassVar[bool] = False
     """Whether it counts and learns nothing of taste: what is not above it has not shown anything."""
 

@@ -33,6 +33,7 @@ class Text(OneShot):
     paper: ClassVar[str] = "none: a control"
     by_history: ClassVar[bool] = True
     sends_nothing: ClassVar[bool] = True
+    speaks_of_new: ClassVar[bool] = True
 
     recency: float = setting(
         2.0,

@@ -169,22 +169,29 @@ class Interactions:
         first_row = np.full(self.num_items, np.iinfo(np.int64).max)
         np.minimum.at(first_row, self.item, self.row)
         users = np.argsort(np.minimum.reduceat(self.row, self.offsets[:-1]), kind="stable")
-        items = np.argsort(first_row, kind="stable")
         rows = np.concatenate([np.arange(self.offsets[u], self.offsets[u + 1]) for u in users.tolist()])
-        place = np.empty(self.num_items, dtype=np.int64)
-        place[items] = np.arange(self.num_items)
+        renumbered = self.with_items_in(np.argsort(first_row, kind="stable"))
         return replace(
-            self,
+            renumbered,
             users=self.users[users],
-            items=self.items[items],
             offsets=np.concatenate([[0], np.cumsum(self.counts[users])]).astype(np.int64),
-            item=place[self.item[rows]],
+            item=renumbered.item[rows],
             row=self.row[rows],
             rating=None if self.rating is None else self.rating[rows],
             timestamp=None if self.timestamp is None else self.timestamp[rows],
-            titles=None if self.titles is None else tuple(self.titles[i] for i in items.tolist()),
-            about=None if self.about is None else self.about.select(items.tolist()),
             _user_position={},
+        )
+
+    def with_items_in(self, order: IntArray) -> Interactions:
+        """The same rows, items numbered anew: `order` [m] has the old position of each."""
+        place = np.empty(self.num_items, dtype=np.int64)
+        place[order] = np.arange(self.num_items)
+        return replace(
+            self,
+            items=self.items[order],
+            item=place[self.item],
+            titles=None if self.titles is None else tuple(self.titles[i] for i in order.tolist()),
+            about=None if self.about is None else self.about.select(order.tolist()),
         )
 
     def with_items_of_at_least(self, interactions: int) -> Interactions:

@@ -26,6 +26,7 @@ class Question:
         open: whether nothing is right: everybody is asked for a list, and nobody can measure it.
         earlier: whether it is for the model of `Split.earlier`, which trained on less: its positions are of that split,
             and the model that is tested may have trained on the answers.
+        among: [c] positions of the only items that are candidates; None where all are that are not hidden.
     """
 
     relevant: Ragged
@@ -36,6 +37,7 @@ class Question:
     strangers: IdArray | None = None
     open: bool = False
     earlier: bool = False
+    among: IntArray | None = None
 
     @property
     def users(self) -> IntArray:

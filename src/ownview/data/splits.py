@@ -38,6 +38,7 @@ class Split:
         notes: sentences a reader of the results must know (what was dropped, collapsed or guessed).
         earlier: where validation asks a model of its own, that was trained on less: the split of that model. Its `test`
             is `validation` then.
+        num_new: items that nobody trains on because they are new; they are the last of the catalogue.
     """
 
     data: Interactions
@@ -48,6 +49,7 @@ class Split:
     order: str = "times"
     notes: tuple[str, ...] = ()
     earlier: Split | None = None
+    num_new: int = 0
 
     @property
     def num_users(self) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ownview.evaluation.protocol import Protocol
 
-VERSION = 6
+VERSION = 7
 """Of the probes. Raised whenever one of them would find something else; findings kept from older ones are made anew."""
 
 

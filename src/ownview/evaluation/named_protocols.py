@@ -8,7 +8,7 @@ from typing import Any
 
 from ownview.base.errors import SettingError, UnknownNameError
 from ownview.config.layers import parse_toml, toml_text
-from ownview.evaluation.protocol import EVERYTHING, Protocol
+from ownview.evaluation.protocol import EVERYTHING, NEW_ITEMS_SPLIT, Protocol
 
 HONEST = Protocol()
 """The default. A client cannot know its future, all items are ranked, and test is looked at once.
@@ -61,6 +61,12 @@ SEQUENTIAL = Protocol(
 NEW_USERS = Protocol(name="new-users", split="new-users")
 """Users who never took part, asked with their history alone."""
 
+NEW_ITEMS = Protocol(name=NEW_ITEMS_SPLIT, split=NEW_ITEMS_SPLIT)
+"""Items that nobody has taken when the model is made, ranked among each other."""
+
+NEW_AMONG_ALL = replace(NEW_ITEMS, name="new-items-among-all", among="all")
+"""The same items, ranked among all that a user does not have."""
+
 _DATA_SETTINGS = (
     *("min_interactions", "min_item_interactions", "repeats", "split_ties", "untimed", "split_seed", "pause_days"),
     "negatives_avoid",
@@ -78,7 +84,9 @@ def on_everything(base: Protocol = HONEST) -> Protocol:
     return Protocol(name=EVERYTHING, split=EVERYTHING, selection="last", moment=later, **kept)
 
 
-PROTOCOLS = {one.name: one for one in (HONEST, PAPER, NEXT_SITTING, HONEST_TIME, SEQUENTIAL, NEW_USERS)}
+PROTOCOLS = {
+    one.name: one for one in (HONEST, PAPER, NEXT_SITTING, HONEST_TIME, SEQUENTIAL, NEW_USERS, NEW_ITEMS, NEW_AMONG_ALL)
+}
 
 
 def pooled(name: str) -> str:

@@ -36,6 +36,9 @@ _CLEARLY = 3.0
 _SAME_SHARE, _SAME_USERS = 0.1, 10
 """Share of the users that are asked, and how many, who must have one answer in common before that is worth a word."""
 
+_NEW_SHARE = 0.05
+"""Share of the answers that nobody trains on, from which on a table must say so."""
+
 
 STEPS = 6
 """Of an audit: groups of probes, each told when it is done."""
@@ -65,7 +68,7 @@ def audit(
     _, test = rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)
     steps: dict[str, Callable[[], list[Finding]]] = {
         "leak": lambda: [leak_probe(split, protocol, rounds=rounds, seed=seed, most_users=most_users, ranker=test)],
-        "held-out pairs": lambda: [duplicate_probe(split), answers_probe(split)],
+        "held-out pairs": lambda: [duplicate_probe(split), answers_probe(split), new_items_probe(split)],
         "times": lambda: [time_probe(split)],
         "questions of time": lambda: time_probes(split, protocol, test, seed, most_ranked),
         "selection": lambda: [selection_mark(protocol)],
@@ -105,6 +108,11 @@ def leak_probe(
     """
     if split.test.strangers is not None:
         sentence = "nothing of the users that are asked is trained on, so no negative of theirs can give anything away"
+        return Finding("leak", False, sentence, {"told_by": "the split"})
+    if split.num_new:
+        sentence = (
+            "new items are nobody's negatives, and all of them alike: which are drawn tells them apart in nothing"
+        )
         return Finding("leak", False, sentence, {"told_by": "the split"})
     test = ranker or rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)[1]
     excluded = protocol.training_exclusions(split)
@@ -175,6 +183,21 @@ def answers_probe(split: Split) -> Finding:
         else f"no item is the answer for more than {share:.1%} of the users that are asked"
     )
     return Finding("answers", fires, sentence, {"share": share, "users": most})
+
+
+def new_items_probe(split: Split) -> Finding:
+    """Share of the right answers that nobody trains on: no model finds them but by what is known of items."""
+    right = split.test.relevant.values
+    taken = torch.zeros(len(split.items_of(split.test)), dtype=torch.bool)
+    taken[split.train.values] = True
+    share = float((~taken[right]).double().mean()) if len(right) else 0.0
+    fires = share > _NEW_SHARE and not split.num_new
+    sentence = f"{share:.1%} of the answers are items that nobody trains on"
+    if fires:
+        sentence += (
+            "; a model that knows items by their ids alone cannot find them (--protocol new-items asks for such)"
+        )
+    return Finding("new-items", fires, sentence, {"share": share})
 
 
 def time_probe(split: Split) -> Finding:

@@ -13,6 +13,7 @@ from ownview.config.settings import Settings, setting
 from ownview.data.causal_splits import global_time, moment_at, next_sitting
 from ownview.data.everything import everything
 from ownview.data.interactions import Interactions
+from ownview.data.new_items import drawn_items, late_items, listed_items, never_drawn
 from ownview.data.newcomers import held_out_users
 from ownview.data.ragged import Ragged
 from ownview.data.sittings import DAY
@@ -25,7 +26,12 @@ EVERYTHING = "everything"
 CAUSAL = frozenset({"global-time", "next-sitting"})
 """Splits at a moment in time."""
 
-_LATER = {"validation_until": 0.0, "hides": "earlier"}
+NEW_ITEMS_SPLIT = "new-items"
+"""The split whose answers are items that nobody trains on."""
+
+_LATER = {
+    "validation_until": 0.0, "hides": "earlier", "new_by": "draw", "new_share": 1 / 7, "new_file": "", "among": "new",
+}  # fmt: skip
 """Settings that came when runs had been recorded, and what these had."""
 
 
@@ -42,7 +48,7 @@ class Protocol(Settings):
     split: str = setting(
         "leave-one-out",
         "what trains and what is asked, see docs/evaluation.md",
-        choices=("leave-one-out", "global-time", "next-sitting", "new-users", "files", EVERYTHING),
+        choices=("leave-one-out", "global-time", "next-sitting", "new-users", NEW_ITEMS_SPLIT, "files", EVERYTHING),
     )
     split_ties: str = setting(
         "hash", "which of equally timed rows is the latest: by seeded hash, the first in the file, or the last (rows)",
@@ -65,6 +71,15 @@ class Protocol(Settings):
     )
     newcomers: float = setting(0.2, "new-users: share of the users that never takes part", above=0, high=0.5)
     fold: int = setting(0, "new-users: which users those are, from 0", low=0)
+    new_by: str = setting(
+        "draw",
+        "new-items: which items are new, a share of them drawn, those that first appear after a cut in time, or those "
+        "of a file",
+        choices=("draw", "time", "file"),
+    )  # fmt: skip
+    new_share: float = setting(1 / 7, "new-items: share of the items that is drawn", above=0, high=0.5)
+    new_file: str = setting("", "new-items: file with columns item and part, which is validation or test")
+    among: str = setting("new", "new-items: what new items are ranked among, each other or all", choices=("new", "all"))
     split_folder: str = setting("", "files: folder with train, validation and test files")
     knows: str = setting(
         "training", "what a client knows of its own when test is asked",
@@ -102,7 +117,9 @@ class Protocol(Settings):
     @property
     def ranked_among(self) -> str:
         """What the held-out item is ranked among, in words; itself counts."""
-        return f"{self.candidates + 1} items" if self.candidates else "all items"
+        if self.candidates:
+            return f"{self.candidates + 1} items"
+        return "new items" if self.split == NEW_ITEMS_SPLIT and self.among == "new" else "all items"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,7 +145,11 @@ class Protocol(Settings):
                 "protocol setting split=everything: nothing is held out to choose a round or to rank by; expected "
                 "selection=last and candidates=0"
             )
-        if self.candidates and self.split in (*CAUSAL, "new-users"):
+        if self.split == NEW_ITEMS_SPLIT and (self.new_by == "file") != bool(self.new_file):
+            raise SettingError(
+                f"protocol setting new_file={self.new_file!r}: expected a file with new_by=file, and none without"
+            )
+        if self.candidates and self.split in (*CAUSAL, "new-users", NEW_ITEMS_SPLIT):
             raise SettingError(
                 f"protocol setting candidates={self.candidates}: split {self.split} ranks all items; expected 0"
             )
@@ -211,7 +232,8 @@ class Protocol(Settings):
 
     def training_exclusions(self, split: Split) -> Ragged:
         """What is never drawn as a training negative."""
-        return split.known_items() if self.negatives_avoid == "known" else split.training_items()
+        lists = split.known_items() if self.negatives_avoid == "known" else split.training_items()
+        return never_drawn(lists, split.num_items, split.num_new)
 
 
 def _note_dropped(notes: list[str], before: Interactions, after: Interactions, why: str) -> None:
@@ -256,6 +278,18 @@ def _new_users(protocol: Protocol, data: Interactions) -> Split:
     )  # fmt: skip
 
 
+def _new_items(protocol: Protocol, data: Interactions) -> Split:
+    among_new, ties, seed = protocol.among == "new", protocol.split_ties, protocol.split_seed
+    if protocol.new_by == "time":
+        shares = protocol.validation_from, protocol.test_from
+        first, second = (moment_at(data, share, protocol.name) for share in shares)
+        return late_items(data, first=first, second=second, ties=ties, seed=seed, among_new=among_new)
+    rest: Any = {"ties": ties, "untimed": protocol.untimed, "seed": seed, "among_new": among_new}
+    if protocol.new_by == "file":
+        return listed_items(data, Path(protocol.new_file), **rest)
+    return drawn_items(data, share=protocol.new_share, **rest)
+
+
 def _files(protocol: Protocol, data: Interactions) -> Split:
     return from_files(Path(protocol.split_folder), data, ties=protocol.split_ties, seed=protocol.split_seed)
 
@@ -272,6 +306,7 @@ SPLITS: dict[str, Callable[[Protocol, Interactions], Split]] = {
     "global-time": _global_time,
     "next-sitting": _next_sitting,
     "new-users": _new_users,
+    NEW_ITEMS_SPLIT: _new_items,
     "files": _files,
     EVERYTHING: _everything,
 }

@@ -46,6 +46,7 @@ class Ranker:
         ids: [n] of all users, for errors.
         device: where scores are made.
         block: users at once.
+        others: [m] True for items that are nobody's candidates; None where there are none.
     """
 
     question: Question
@@ -58,6 +59,7 @@ class Ranker:
     ids: IdArray
     device: torch.device
     block: int
+    others: Tensor | None = None
 
     def rank(self, scorer: Scorer) -> Standing:
         """Where the right answers stand."""
@@ -164,10 +166,12 @@ class Ranker:
         row = torch.arange(len(users), device=self.device)[:, None].expand_as(items)
         shown = self._require_numbers(scores, users).clone()
         shown[row[real], items[real]] = -torch.inf
-        return shown
+        return shown if self.others is None else shown.masked_fill_(self.others, -torch.inf)
 
     def _candidates(self, shown: Tensor, users: Tensor) -> Tensor:
         """[B] items that are ranked: all but the different hidden ones that are still at minus infinity."""
+        if self.others is not None:
+            return torch.isfinite(shown).sum(1)
         items, real = self.hidden.padded(users)
         items = torch.where(real, items, -1).sort(dim=1).values
         again = torch.nn.functional.pad(items[:, 1:] == items[:, :-1], (1, 0))
@@ -209,6 +213,10 @@ def rankers(protocol: Protocol, split: Split, seed: int, device: torch.device, m
             sampled = sample_candidates(derive(seed, purpose), users, held_out, pool, here, protocol.candidates)
         lengths = question.relevant.lengths[torch.from_numpy(users)]
         offsets = torch.cat([lengths.new_zeros(1), torch.cumsum(lengths, 0)])
+        others = None
+        if question.among is not None:
+            others = torch.ones(here.num_items, dtype=torch.bool, device=device)
+            others[torch.from_numpy(question.among).to(device)] = False
         made.append(
             Ranker(
                 question,
@@ -221,6 +229,7 @@ def rankers(protocol: Protocol, split: Split, seed: int, device: torch.device, m
                 here.users_of(question),
                 device,
                 max(1, min(4096, memory // (here.num_items * 64))),
+                others,
             )
         )
     return made[0], made[1]

@@ -31,6 +31,7 @@ from ownview.privacy.planning import warnings_of
 from ownview.privacy.record import headline, unaccounted
 from ownview.registry import Model, enough_rounds, parts_of
 from ownview.runs.blending import BlendTrainer
+from ownview.runs.carrying import CarryingTrainer, carrier_of
 from ownview.runs.folder import RunFolder
 from ownview.runs.trainer import Trainer
 from ownview.seam.method import Federated
@@ -95,6 +96,21 @@ def _part_run(path: Path, protocol: Protocol) -> RunFolder:
 
 
 def _trainer(
+    model: Federated | Central,
+    split: Split,
+    protocol: Protocol,
+    options: FederationOptions,
+    seed: int,
+    machine: Machine,
+    noise: NoiseKey,
+) -> Trainer:
+    made = _at_work(model, split, protocol, options, seed, machine, noise)
+    if not split.num_new or model.speaks_of_new:
+        return made
+    return CarryingTrainer(made, carrier_of(split, machine))
+
+
+def _at_work(
     model: Federated | Central,
     split: Split,
     protocol: Protocol,

@@ -36,6 +36,8 @@ class Federated(Settings):
     summary: ClassVar[str]
     paper: ClassVar[str]
     federated: ClassVar[bool] = True
+    speaks_of_new: ClassVar[bool] = False
+    """Whether clients score items themselves that nobody has taken yet; for all others text carries scores to them."""
     enough: ClassVar[int | None] = None
     """Rounds after which nothing changes any more if everybody takes part; None where every round matters."""
     releases: ClassVar[tuple[float, ...]] = ()

@@ -33,6 +33,11 @@ class Plugin(Federated):
             )
         self.check(self.inner)
 
+    @property
+    def speaks_of_new(self) -> bool:  # type: ignore[override]  # as the method does that it is around
+        """Whether clients score items themselves that nobody has taken yet."""
+        return self.wrapped.speaks_of_new
+
     @classmethod
     def around(cls, inner: Federated, values: Mapping[str, Any]) -> Self:
         """The plug-in around `inner`, with settings of its own by name."""
