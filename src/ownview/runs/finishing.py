@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ownview.data.interactions import IntArray
+from ownview.data.interactions import FloatArray, IntArray
 from ownview.data.splits import Split
 from ownview.evaluation.groups import ActivityRange, by_activity
 from ownview.evaluation.groups import summary as summary_of_group
-from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, means, per_user
+from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, per_user
 from ownview.evaluation.ranking import Ranker
 from ownview.evaluation.statistics import mean_interval
 from ownview.federation.cost import Cost, cost_of
@@ -62,8 +62,9 @@ class Finishing:
         else:
             standing, lists = None, self.ranker.top(scorer, _LISTED)
         folder.write_tensors("model", best.packed, {"round": best.round})
+        values = {} if standing is None else per_user(standing, self.experiment.protocol.cutoffs)
         if standing is not None:
-            folder.write_users(self._users(standing))
+            folder.write_users(self._users(standing, values))
         watched = () if self.watch is None else self.watch.positions
         folder.write_tensors("recommended", *recommended(self.split, self.ranker.question, lists, watched))
         if self.watch is not None:
@@ -79,7 +80,7 @@ class Finishing:
             told = record(self._plan, one.options, one.world.num_clients, releases, numbers, masks)
             noise = folder.read_noise_key()
             folder.write_privacy(told if noise is None else {**told, "release": noise.name})
-        figures = self._fitted(folder) if standing is None else self._figures(best, standing, lists)
+        figures = self._fitted(folder) if standing is None else self._figures(best, standing, values, lists)
         folder.write_result(self._result(best, figures, folder, cost))
         folder.drop_tensors("checkpoint")
         folder.drop_noise_key()
@@ -90,7 +91,7 @@ class Finishing:
         federation = self.trainer.federation
         return None if federation is None else federation.world.protection
 
-    def _users(self, standing: Standing) -> dict[str, list[Any]]:
+    def _users(self, standing: Standing, values: dict[str, FloatArray]) -> dict[str, list[Any]]:
         question = self.ranker.question
         items = self.split.items_of(question)
         columns: dict[str, list[Any]] = {
@@ -101,7 +102,6 @@ class Finishing:
             "tied": _joined(standing.tied.tolist(), standing),
             "candidates": standing.candidates.tolist(),
         }
-        values = per_user(standing, self.experiment.protocol.cutoffs)
         return columns | {name: np.round(column, 12).tolist() for name, column in values.items()}
 
     def _cost(self, best: Best, folder: RunFolder) -> Cost | None:
@@ -115,28 +115,28 @@ class Finishing:
         lists = self.split.train if question.strangers is None else question.known.items
         return np.asarray(lists.lengths.numpy()[users])
 
-    def _by_activity(self, standing: Standing) -> dict[str, Any]:
+    def _by_activity(self, standing: Standing, values: dict[str, FloatArray]) -> dict[str, Any]:
         strangers = self.ranker.question.strangers is not None
         interactions = self._interactions(standing.users) if strangers else self.split.data.counts[standing.users]
-        values = per_user(standing, self.experiment.protocol.cutoffs)
         found: dict[str, Any] = {"groups": by_activity(interactions, values)}
         if self.experiment.inactive:
             asked = ActivityRange.parse(self.experiment.inactive)
             found["inactive"] = summary_of_group(f"inactive {asked}", asked.members(interactions), interactions, values)
         return found
 
-    def _figures(self, best: Best, standing: Standing, lists: IntArray) -> dict[str, Any]:
+    def _figures(
+        self, best: Best, standing: Standing, values: dict[str, FloatArray], lists: IntArray
+    ) -> dict[str, Any]:
         """What was measured, on test and where the round was chosen."""
         protocol = self.experiment.protocol
-        values = per_user(standing, protocol.cutoffs)
         return {
             "test": {
-                **means(standing, protocol.cutoffs),
+                **{name: float(column.mean()) for name, column in values.items()},
                 "coverage@10": coverage(lists, self.split.num_items),
                 "Gini@10": gini(lists, self.split.num_items),
             },
             "interval_95": {name: mean_interval(values[name]) for name in HEADLINE},
-            **self._by_activity(standing),
+            **self._by_activity(standing, values),
             "validation" if protocol.selection != "test" else "test_at_choice": best.metrics,
             "users_ranked": len(standing.users),
             "tied_users": standing.tied_share,
