@@ -6,6 +6,9 @@ from ownview.cli.program import Command, Program
 
 COMMANDS = {
     "run": Command("reproduce", "Run what a published table needs and put its figures beside those reached here."),
+    "results": Command(
+        "render_results", "Put recorded results into a page of their own, and between the markers of other files."
+    ),
     "render": Command("render_ledger", "Put the ledger and the attacks on uploads into their pages and pictures."),
     "report": Command(
         "report_with_papers", "Make the page of `ownview report` with published figures beside the runs."

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ownview.cli.render import put_into_pages, read_page
 from ownview.studies.bench.results import LEDGER, UPLOADS, document_text, read_all
+from reproduction.commands.render_results import put_into_pages, read_page
 from reproduction.ledger.lines import Line, lines, unseen_lines
 from reproduction.ledger.noise_page import noise_lines, with_noise_tables
 from reproduction.ledger.page import page

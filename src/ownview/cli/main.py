@@ -24,9 +24,6 @@ COMMANDS = {
     "bench": Command(
         "bench", "Run a suite of methods, datasets, protocols and seeds, and put everything into one table."
     ),
-    "render-results": Command(
-        "render", "Put recorded results into a page of their own, and between the markers of other files."
-    ),
     "audit": Command(
         "audit",
         "Probe a protocol on some data: leaks, repeated pairs, time, selection, and whether its ranking is sane.",
@@ -61,6 +58,7 @@ COMMANDS = {
     "data": Command("data", "Datasets: ls, describe, fetch, import."),
 }
 MOVED = {
+    "render-results": "render-results is now: python -m reproduction results, in a clone of the repository",
     "reproduce": "reproduce is now: python -m reproduction run, in a clone of the repository; see docs/reproduce.md",
 }
 """Commands of earlier versions, and what took their place."""

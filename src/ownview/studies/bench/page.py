@@ -1,23 +1,12 @@
-"""The results of suites as Markdown: a page of all of them, and tables between markers in files written by hand.
-
-<!-- results:papers/ml-100k -->
-(the table of ml-100k in results/papers.json; without the dataset, all of them)
-<!-- end of results -->
-"""
+"""The results of suites as a page in Markdown."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ownview.base.errors import OutputError, suggestion
 from ownview.runs.table import Comparison, pooling, table_lines
 from ownview.studies.bench.results import Document, Entry, tables
-
-_BLOCK = re.compile(
-    r"(<!-- results:(?P<suite>[\w.-]+)(?:/(?P<data>[\w.-]+))? -->\n).*?(<!-- end of results -->)", re.DOTALL
-)
 
 _VERSIONS = {"Ownview": "ownview", "revision": "revision", "Python": "python"}
 """By title, names in a run's provenance."""
@@ -28,9 +17,8 @@ def page(documents: Iterable[Document]) -> str:
     lines = [
         "# Results",
         "",
-        "Made by `ownview render-results` from what `ownview bench SUITE --record results` has written; change neither "
-        "by hand. Test at the chosen round, mean over seeds; in brackets the 95 % interval over users of their means "
-        "over seeds.",
+        "Made from what `ownview bench SUITE` has written; change neither by hand. Test at the chosen round, mean over "
+        "seeds; in brackets the 95 % interval over users of their means over seeds.",
     ]
     for one in documents:
         lines += ["", *section(one)]
@@ -46,7 +34,7 @@ def section(values: Document) -> list[str]:
         besides = f" {without} more were tried and came to nothing, for the reasons below." if without else ""
         lines += ["", f"Recorded so far: {len(values['runs'])} of {values['asked_for']} runs of the suite.{besides}"]
     for table in tables(values):
-        lines += ["", f"### {table.data}", "", *markdown_table(table), "", *_warnings(table)]
+        lines += ["", f"### {table.data}", "", *markdown_table(table), "", *warnings_of(table)]
         runs = [one for one in values["runs"] if one["data"] == table.data]
         lines += [f"- {note}" for note in (*_notes(runs), *pooling(table.cells), table.settings, table.legend)]
     return lines + [f"- {told}" for told in failed(values)]
@@ -84,40 +72,7 @@ def markdown_table(table: Comparison) -> list[str]:
     return table_lines(["method", *heads], rows)
 
 
-def with_tables(text: str, documents: Mapping[str, Document], source: str) -> str:
-    """The text with the tables of the suites that its markers name; `source` names it in errors."""
-
-    def block(found: re.Match[str]) -> str:
-        name = found["suite"]
-        if name not in documents:
-            raise OutputError(f"{source}: results:{name}: no such results{suggestion(name, documents)}")
-        chosen = [table for table in tables(documents[name]) if found["data"] in (None, table.data)]
-        if not chosen:
-            known = [table.data for table in tables(documents[name])]
-            raise OutputError(
-                f"{source}: results:{name}/{found['data']}: no such data in it{suggestion(found['data'], known)}"
-            )
-        return f"{found[1]}{_short(documents[name], chosen)}\n{found[4]}"
-
-    made, number = _BLOCK.subn(block, text)
-    if not number:
-        raise OutputError(
-            f"{source}: expected lines <!-- results:SUITE --> (or results:SUITE/DATA) and <!-- end of results -->"
-        )
-    return made
-
-
-def _short(values: Document, chosen: Sequence[Comparison]) -> str:
-    lines: list[str] = []
-    for table in chosen:
-        runs = [one for one in values["runs"] if one["data"] == table.data]
-        lines += [f"{table.data}: test, {_rounds(runs)}, {_seeds(runs)}, 95 % interval over users:", ""]
-        told = (*pooling(table.cells), table.settings, table.legend)
-        lines += [*markdown_table(table), "", *_warnings(table), *(f"- {one}" for one in told), ""]
-    return "\n".join(["", *lines])
-
-
-def _warnings(table: Comparison) -> list[str]:
+def warnings_of(table: Comparison) -> list[str]:
     """What must be known to read the figures of a protocol; probed on this data, or told by the protocol's settings."""
     return [f"- **`{name}`**: {found.sentence}" for name in table.ranked for found in table.warnings(name)]
 
@@ -130,7 +85,7 @@ def _notes(runs: Sequence[dict[str, Any]]) -> list[str]:
     packages = [one.get("packages", {}) for one in known]
     notes = dict.fromkeys(f"`{one['protocol']}`: {note}" for one in runs for note in one["notes"])
     return [
-        f"{_rounds(runs)}, {_seeds(runs)}; round chosen on {', '.join(chosen)}",
+        f"{rounds_of(runs)}, {seeds_of(runs)}; round chosen on {', '.join(chosen)}",
         f"data fingerprint {_every(str(one.get('data', {}).get('fingerprint'))[:12] for one in known)}",
         ", ".join(
             [
@@ -149,12 +104,14 @@ def _machine(values: Mapping[str, Any]) -> str:
     return kind if device == "cpu" else f"{device} ({kind})"
 
 
-def _rounds(runs: Sequence[dict[str, Any]]) -> str:
+def rounds_of(runs: Sequence[dict[str, Any]]) -> str:
+    """How many rounds the runs trained, in words."""
     trained = sorted({one["rounds"] for one in runs if one["rounds"] > 1})
     return f"{' or '.join(map(str, trained))} rounds" if trained else "1 round"
 
 
-def _seeds(runs: Sequence[dict[str, Any]]) -> str:
+def seeds_of(runs: Sequence[dict[str, Any]]) -> str:
+    """Their seeds, in words."""
     seeds = sorted({one["seed"] for one in runs})
     return f"seed {seeds[0]}" if len(seeds) == 1 else f"seeds {', '.join(map(str, seeds))}"
 

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reproduction.commands.render_results import FIGURE_PAGES
+from reproduction.pages.anchors import Anchor, read_anchors, with_anchors
+from reproduction.pages.figures import Records, with_figures
+from reproduction.pages.loose_figures import loose_figures
 
 from ownview.base.errors import OutputError
-from ownview.cli.render import FIGURE_PAGES
-from ownview.studies.bench.anchors import Anchor, read_anchors, with_anchors
-from ownview.studies.bench.figures import Records, with_figures
-from ownview.studies.bench.loose_figures import loose_figures
 from ownview.studies.bench.results import read_all
 from tests.outcome import Outcome
 
-ROOT = Path(__file__).resolve().parents[1]
+ROOT = Path(__file__).resolve().parents[3]
 PLACES = {"ours": (0.3, 0.157, "best"), "theirs": (0.29, 0.15, "not told apart"), "counts": (0.1, 0.02, "worse")}
 
 
@@ -113,12 +113,12 @@ def records() -> Records:
 def test_the_committed_pages_say_what_the_records_say(name: str, records: Records) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     made = with_anchors(text, read_anchors(ROOT / "results" / "anchors.json"), records, name)
-    assert with_figures(made, records, name) == text, "run: ownview render-results"
+    assert with_figures(made, records, name) == text, "run: python -m reproduction results"
     assert list(loose_figures(text)) == []
 
 
 def test_a_figure_changed_by_hand_is_noticed_and_one_without_a_record_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ownview: Callable[..., Outcome]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reproduction: Callable[..., Outcome]
 ) -> None:
     shutil.copytree(
         ROOT / "results", tmp_path / "results", ignore=shutil.ignore_patterns("ledger.json", "uploads.json")
@@ -131,11 +131,14 @@ def test_a_figure_changed_by_hand_is_noticed_and_one_without_a_record_refused(
     spoilt, number = re.subn(r"\*\*\.\d+\*\*<!-- best: ", "**.999**<!-- best: ", before, count=1)
     assert number == 1
     readme.write_text(spoilt, encoding="utf-8")
-    assert "README.md: not what results says; run: ownview render-results" in ownview("render-results", "--check").err
-    assert ownview("render-results").code == 0
+    assert (
+        "README.md: not what results says; run: python -m reproduction results"
+        in reproduction("results", "--check").err
+    )
+    assert reproduction("results").code == 0
     assert readme.read_text(encoding="utf-8") == before
     readme.write_text(before + "\n\nFedMine has .987.\n", encoding="utf-8")
-    refused = ownview("render-results", "--check")
+    refused = reproduction("results", "--check")
     assert refused.code == 2
     assert ": .987: nothing says where it comes from" in refused.err
 

@@ -1,4 +1,4 @@
-"""`ownview render-results`: committed results into the pages that show them."""
+"""`python -m reproduction results`: committed results into the pages that show them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from ownview.base.errors import OutputError
 from ownview.base.files import write_text
 from ownview.evaluation.named_protocols import PROTOCOLS
 from ownview.evaluation.picture import picture
-from ownview.studies.bench.anchors import read_anchors, with_anchors
-from ownview.studies.bench.figures import Records, with_figures
-from ownview.studies.bench.loose_figures import require_no_loose_figures
-from ownview.studies.bench.page import page, with_tables
+from ownview.studies.bench.page import page
 from ownview.studies.bench.results import ANCHORS, read_all
+from reproduction.pages.anchors import read_anchors, with_anchors
+from reproduction.pages.figures import Records, with_figures
+from reproduction.pages.loose_figures import require_no_loose_figures
+from reproduction.pages.result_tables import with_tables
 
 FIGURE_PAGES = ("README.md", "docs/choose.md", "docs/published.md", "docs/evaluation.md", "docs/methods/sasrec.md")
 """Pages in which every figure has a record or a command behind it."""
@@ -52,7 +53,7 @@ def command(
         made[path] = with_figures(text, known, str(path))
         require_no_loose_figures(made[path], str(path))
     made |= {pictures / f"{name}.svg": picture(one) for name, one in PROTOCOLS.items()}
-    changed = put_into_pages(made, f"not what {results} says; run: ownview render-results", check=check)
+    changed = put_into_pages(made, f"not what {results} says; run: python -m reproduction results", check=check)
     typer.echo(f"{changed} of {len(made)} files changed")
 
 

@@ -8,17 +8,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from reproduction.commands.render_results import FIGURE_PAGES
+from reproduction.pages.result_tables import with_tables
 
-from ownview.cli.render import FIGURE_PAGES
 from ownview.evaluation.named_protocols import pooled
-from ownview.studies.bench.page import page, with_tables
+from ownview.studies.bench.page import page
 from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.results import outdated, read_all, tables, write_document
 from ownview.studies.bench.suite import load_suite, plan
 from tests.outcome import Outcome
 
-ROOT = Path(__file__).resolve().parents[1]
-STALE = "not what results says; run: ownview render-results"
+ROOT = Path(__file__).resolve().parents[3]
+STALE = "not what results says; run: python -m reproduction results"
 MACHINE = {"system", "processor", "cpu", "cores", "device"}
 """What records tell of a machine, beside the engine, which older ones do not name."""
 
@@ -37,7 +38,7 @@ def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_committed_pages_are_in_step_with_the_committed_results() -> None:
     documents = read_all(ROOT / "results")
-    advice = "run: ownview render-results"
+    advice = "run: python -m reproduction results"
     assert (ROOT / "docs" / "results.md").read_text(encoding="utf-8") == page(documents.values()), advice
     published = (ROOT / "docs" / "published.md").read_text(encoding="utf-8")
     assert with_tables(published, documents, "docs/published.md") == published, advice
@@ -91,27 +92,27 @@ def test_every_figure_of_the_page_is_in_the_results(copy: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["docs/published.md", "docs/results.md"])
-def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, ownview: Callable[..., Outcome]) -> None:
-    assert ownview("render-results", "--check").code == 0
+def test_a_figure_changed_by_hand_is_noticed(name: str, copy: Path, reproduction: Callable[..., Outcome]) -> None:
+    assert reproduction("results", "--check").code == 0
     path = copy / name
     before = path.read_text(encoding="utf-8")
     found = read_all(copy / "results")["quick"]
     figure = str(next(iter(tables(found)[0].cells.values())))
     assert figure in before
     path.write_text(before.replace(figure, figure.replace("0.", "9.", 1)), encoding="utf-8")
-    outcome = ownview("render-results", "--check")
-    assert (outcome.code, outcome.err) == (2, f"ownview: {name}: {STALE}\n")
+    outcome = reproduction("results", "--check")
+    assert (outcome.code, outcome.err) == (2, f"reproduction: {name}: {STALE}\n")
     assert path.read_text(encoding="utf-8") != before, "--check changes nothing"
-    assert ownview("render-results").out == "1 of 12 files changed\n"
+    assert reproduction("results").out == "1 of 12 files changed\n"
     assert path.read_text(encoding="utf-8") == before
 
 
-def test_results_changed_by_hand_are_noticed(copy: Path, ownview: Callable[..., Outcome]) -> None:
+def test_results_changed_by_hand_are_noticed(copy: Path, reproduction: Callable[..., Outcome]) -> None:
     found = read_all(copy / "results")["quick"]
     found["runs"][0]["test"]["HR@10"] += 0.1
     write_document(copy / "results" / "quick.json", found)
     assert json.loads((copy / "results" / "quick.json").read_text()) == found
-    assert ownview("render-results", "--check").err == f"ownview: docs/results.md, docs/published.md: {STALE}\n"
+    assert reproduction("results", "--check").err == f"reproduction: docs/results.md, docs/published.md: {STALE}\n"
 
 
 def test_marks_and_warnings_stand_beside_the_figures(copy: Path) -> None:
@@ -160,25 +161,23 @@ def test_tables_say_how_many_settings_were_tried(copy: Path) -> None:
     assert "validation values" not in tables(found)[0].settings
 
 
-def test_one_dataset_of_a_suite_can_be_shown(copy: Path, ownview: Callable[..., Outcome]) -> None:
+def test_one_dataset_of_a_suite_can_be_shown(copy: Path, reproduction: Callable[..., Outcome]) -> None:
     place = copy / "one.md"
     place.write_text("<!-- results:papers/ml-100k -->\n<!-- end of results -->\n")
-    assert ownview("render-results", "--into", "one.md").code == 0
+    assert reproduction("results", "--into", "one.md").code == 0
     text = place.read_text(encoding="utf-8")
     assert "ml-100k: test, " in text
     assert "filmtrust" not in text
 
 
-def test_what_cannot_be_rendered_is_said(copy: Path, ownview: Callable[..., Outcome]) -> None:
+def test_what_cannot_be_rendered_is_said(copy: Path, reproduction: Callable[..., Outcome]) -> None:
     (copy / "none").mkdir()
-    assert (
-        "none: no results; make some with: ownview bench SUITE --record none" in ownview("render-results", "none").err
-    )
+    assert "none: no results; make some with: ownview bench SUITE --record none" in reproduction("results", "none").err
     (copy / "plain.md").write_text("nothing\n")
-    assert "plain.md: expected lines <!-- results:SUITE -->" in ownview("render-results", "--into", "plain.md").err
+    assert "plain.md: expected lines <!-- results:SUITE -->" in reproduction("results", "--into", "plain.md").err
     (copy / "plain.md").write_text("<!-- results:quik -->\n<!-- end of results -->\n")
-    assert "did you mean 'quick'?" in ownview("render-results", "--into", "plain.md").err
+    assert "did you mean 'quick'?" in reproduction("results", "--into", "plain.md").err
     (copy / "plain.md").write_text("<!-- results:quick/goodbook -->\n<!-- end of results -->\n")
-    assert "did you mean 'goodbooks'?" in ownview("render-results", "--into", "plain.md").err
+    assert "did you mean 'goodbooks'?" in reproduction("results", "--into", "plain.md").err
     (copy / "results" / "quick.json").write_text('{"format": 7}')
-    assert "quick.json: format 7, expected 2" in ownview("render-results").err
+    assert "quick.json: format 7, expected 2" in reproduction("results").err

@@ -19,8 +19,8 @@ from ownview.base.errors import OutputError
 from ownview.evaluation.comparison import Cell
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.table import table_lines
-from ownview.studies.bench.figures import Records, on_page
 from ownview.studies.bench.results import ANCHORS
+from reproduction.pages.figures import Records, on_page
 
 _FORMAT = 1
 _DIGITS = 4
