@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from ownview.deploy.https.app import App
 from ownview.deploy.https.bounded_log import BoundedLog
 from ownview.deploy.https.contexts import place_context
 from ownview.deploy.https.limits import Limits
+from ownview.deploy.https.pace import Pace
 from ownview.deploy.https.polling import Line
 from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.keys import KnownKeys
@@ -164,6 +166,30 @@ def test_a_certificate_has_one_connection_and_a_place_few_messages(
     last.close()
     for one in made:
         one.close()
+
+
+def test_handshakes_begin_at_a_steady_pace_however_many_come() -> None:
+    clock = [0.0]
+    pace = Pace(10, lambda: clock[0])
+    begun = 0
+    while clock[0] < 60:  # the next one is always there
+        clock[0] += max(pace.wait(), 1e-4)
+        begun += 1
+    assert 600 <= begun <= 600 + 11, "sixty seconds, and those of the second before"
+    clock[0] += 1000
+    assert [pace.wait() for _ in range(12)] == pytest.approx([0.0] * 10 + [0.1, 0.2])
+
+
+def test_a_flood_of_handshakes_is_taken_at_that_pace_and_a_place_gets_in(certificates: tuple[Path, KnownKeys]) -> None:
+    line = HttpsTransport(("127.0.0.1", 0), *certificates, limits=Limits(handshakes=20, handshake=0.2))
+    started = time.monotonic()
+    for _ in range(60):
+        assert not without_certificate(line.address, 0)
+    assert time.monotonic() - started > 40 / 20 - 0.1, "the first twenty come at once"
+    running = Running(Echo(), line.address, certificates[0], "north")
+    wait_for(lambda: list(line.places()) == ["north"])
+    running.end()
+    line.close()
 
 
 def test_the_log_says_how_much_it_leaves_out() -> None:

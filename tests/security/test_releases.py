@@ -47,8 +47,8 @@ def _people(first: int, last: int) -> list[str]:
     return [f"u{number}" for number in range(first, last)]
 
 
-def _file(path: Path, users: list[str]) -> Path:
-    rows = [f"{user},i{(place * 5 + step) % 12},{step}" for place, user in enumerate(users) for step in range(6)]
+def _file(path: Path, users: list[str], shop: str = "i") -> Path:
+    rows = [f"{user},{shop}{(place * 5 + step) % 12},{step}" for place, user in enumerate(users) for step in range(6)]
     path.write_text("\n".join(["user,item,timestamp", *rows]) + "\n")
     return path
 
@@ -91,6 +91,55 @@ def test_next_month_counts_for_those_who_are_in_both_files(ownview: Callable[...
     listed = ownview("privacy").out
     assert "1.465 of 1.5 is spent by 2 releases" in listed
     assert "released fedease, central epsilon 1 on" in listed
+
+
+def test_equal_ids_of_two_shops_are_different_people_and_a_file_that_has_grown_is_known_again(
+    ownview: Callable[..., Outcome], folder: Path
+) -> None:
+    """They are told apart by items; both shops in one file are known again as both."""
+    numbers = [str(number) for number in range(1, 13)]
+    books, music = _file(folder / "books.csv", numbers, "b"), _file(folder / "music.csv", numbers, "m")
+    assert ownview(*FIT, "--data", books, "--out", "first").code == 0
+    assert ownview(*FIT, "--data", music, "--out", "second").code == 0, "people of another shop"
+    assert [one.spent.epsilon for one in Ledger().standings()] == [1.0, 1.0]
+    grown = folder / "grown.csv"
+    grown.write_text(books.read_text() + "13,b1,7\n13,b2,8\n13,b3,9\n13,b4,10\n1,new,11\n")
+    both = folder / "both.csv"
+    both.write_text(books.read_text() + music.read_text().split("\n", 1)[1])
+    for data, releases in ((grown, 2), (both, 3)):
+        refused = ownview(*FIT, "--data", data, "--out", "third")
+        epsilon = dp_accounting.get_epsilon_gaussian(SIGMA / np.sqrt(releases), DELTA)
+        assert (refused.code, f"it would be {epsilon:.4g};" in refused.err) == (2, True), refused.err
+    told = ownview("privacy", "--json").out
+    assert '"b1"' not in told
+    assert all(one.items not in told for one in Ledger().entries())
+
+
+def test_a_line_of_before_counts_for_every_shop() -> None:
+    ledger = Ledger()
+    assert ledger.charge(_asked("a"), _people(0, 5))
+    assert ledger.entries()[0].items == ""
+    with pytest.raises(SettingError, match="the budget of these people is spent"):
+        ledger.charge(_asked("b")._replace(items=["x"]), _people(0, 5))
+
+
+def test_start_private_books_what_it_fits_and_nothing_that_it_compares(
+    ownview: Callable[..., Outcome], folder: Path
+) -> None:
+    """600 people are enough for a budget of 8, which is fitted; a second start of the same is the same release."""
+    chance = np.random.default_rng(1)
+    rows = [f"u{user},i{item},{place}" for user in range(600) for place, item in enumerate(chance.permutation(24)[:5])]
+    (folder / "many.csv").write_text("\n".join(["user,item,timestamp", *rows]) + "\n")
+    for _ in range(2):
+        done = ownview("start", "many.csv", "--private", "-k", "3", "--out", "started")
+        assert done.code == 0, done.err
+        assert "recommended: epsilon 8" in done.words
+        (entry,) = Ledger().entries()
+        assert entry.mechanism is not None
+        assert (entry.mechanism.epsilon, entry.number) == (8.0, 600)
+        assert Path(entry.folder) == (folder / "started/model").resolve()
+    refused = ownview("fit", "fedease", "--privacy", "central:epsilon=1", "--data", "many.csv", "--out", "more")
+    assert (refused.code, "epsilon 8 of a total of 8" in refused.err) == (2, True), refused.err
 
 
 def test_page_and_export_of_one_model_count_once(tmp_path: Path) -> None:

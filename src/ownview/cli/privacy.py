@@ -62,7 +62,7 @@ def set_total(
     taking_part = on_everything(HONEST).prepare(read, min_interactions(data)).data
     name = data if world_of(data) == data or not Path(data).exists() else str(Path(data).resolve())
     ledger = Ledger()
-    ledger.set_total(name, world_of(data), taking_part.users, epsilon)
+    ledger.set_total(name, world_of(data), taking_part.users, epsilon, taking_part.items)
     for one in ledger.standings()[-1:]:
         Console(highlight=False).print(_sentence(one), markup=False, soft_wrap=True)
 
@@ -79,8 +79,8 @@ def _people(number: int) -> str:
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
-    """Without the names of files of people, which are nobody's business."""
-    return {name: value for name, value in entry.plain().items() if name != "people"}
+    """Without the names of files of people and items, which are nobody's business."""
+    return {name: value for name, value in entry.plain().items() if name not in ("people", "items")}
 
 
 def _standing(one: Standing) -> dict[str, Any]:

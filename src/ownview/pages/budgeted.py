@@ -51,7 +51,7 @@ def require_publishable(run: Run) -> None:
 
 def charge(run: Run, federation: Federation | None, data: Interactions) -> None:
     """Write a model under a budget into the ledger of releases, before anything of it is published."""
-    charge_publication(run.experiment, federation, run.folder, data.users)
+    charge_publication(run.experiment, federation, run.folder, data)
 
 
 def covered(facts: Mapping[str, Any]) -> dict[str, Any]:

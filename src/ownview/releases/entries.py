@@ -18,7 +18,7 @@ _MECHANISM = {
 }  # fmt: skip
 _LINE = {
     "id": str, "when": str, "data": str, "model": str, "folder": str, "people": str, "number": int,
-    "total": float, "mechanism": Maybe(_MECHANISM),
+    "total": float, "mechanism": Maybe(_MECHANISM), "items": Maybe(str),
 }  # fmt: skip
 _WORDS = ("id", "when", "data", "model", "folder", "people", "number", "total")
 _ROUNDS = 1_000_000
@@ -70,6 +70,7 @@ class Entry:
         number: how many they are.
         total: epsilon that all releases of each of these people together may reach, from this line on.
         mechanism: None for a total.
+        items: SHA-256 of the file with the hashes of the data's items; empty in lines of before, which are of any shop.
     """
 
     id: str
@@ -81,6 +82,7 @@ class Entry:
     number: int
     total: float
     mechanism: Mechanism | None
+    items: str = ""
 
     @property
     def title(self) -> str:
@@ -90,7 +92,8 @@ class Entry:
     def plain(self) -> dict[str, Any]:
         """As values of JSON."""
         mechanism = {} if self.mechanism is None else {"mechanism": self.mechanism.plain()}
-        return {word: getattr(self, word) for word in _WORDS} | mechanism
+        items = {"items": self.items} if self.items else {}
+        return {word: getattr(self, word) for word in _WORDS} | items | mechanism
 
     def line(self) -> str:
         """As it stands in the file."""
@@ -108,13 +111,15 @@ def entry_of(line: str) -> Entry:
         raise ValueError(wrong)
     if not values["total"] > 0:
         raise ValueError(f"total {values['total']}; expected a number above 0")
-    if len(values["people"]) != 64 or not set(values["people"]) <= set("0123456789abcdef"):
-        raise ValueError("people is no SHA-256")
+    items = values.get("items", "")
+    for name, digest in (("people", values["people"]), *([("items", items)] if items else [])):
+        if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
+            raise ValueError(f"{name} is no SHA-256")
     told = values.get("mechanism")
     if (told is None) != (not values["id"]):
         raise ValueError("a release has an id and a mechanism, a total has neither")
     mechanism = None if told is None else _mechanism(told)
-    return Entry(**{word: values[word] for word in _WORDS}, mechanism=mechanism)
+    return Entry(**{word: values[word] for word in _WORDS}, mechanism=mechanism, items=items)
 
 
 def _mechanism(told: Mapping[str, Any]) -> Mechanism:

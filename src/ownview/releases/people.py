@@ -2,6 +2,9 @@
 
 [n] hashes of 64 bits, sorted, in a file named by its SHA-256, so that the same people are kept once. Two people with
 one hash are taken for one, which may count a release too often and never too rarely. The key is of this ledger alone.
+
+The items of a release are kept in the same way: data without a common item is of different shops, whose ids 1, 2, 3
+are different people. A file that has grown, another month, and two files together share items with what was before.
 """
 
 from __future__ import annotations
@@ -20,17 +23,17 @@ People = npt.NDArray[np.uint64]
 _NAME = b"ownview people"
 
 
-def hashed(key: bytes, world: str, users: Iterable[object]) -> People:
-    """[n] sorted hashes of users.
+def hashed(key: bytes, world: str, ids: Iterable[object]) -> People:
+    """[n] sorted hashes of users, or of items.
 
     Args:
         key: of the ledger.
         world: whose ids they are; equal ids of different worlds are different people.
-        users: their ids.
+        ids: of the users or items.
     """
     found = bytearray()
-    for user in users:
-        found += hashlib.blake2b(f"{world}\0{user}".encode(), digest_size=8, key=key, person=_NAME).digest()
+    for one in ids:
+        found += hashlib.blake2b(f"{world}\0{one}".encode(), digest_size=8, key=key, person=_NAME).digest()
     return np.unique(np.frombuffer(bytes(found), dtype="<u8").astype(np.uint64))
 
 

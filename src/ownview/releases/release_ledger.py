@@ -2,7 +2,7 @@
 
 FOLDER/releases.jsonl  a line that names the key, then one a release or a total, in order; replaced whole and synced
                        before anything is published
-FOLDER/people/HASH     who took part, as keyed hashes
+FOLDER/people/HASH     who took part, or which items there were, as keyed hashes
 FOLDER/key             what they are hashed with
 
 All of it is for its owner's eyes alone and never published. A release is charged first and made afterwards: a crash in
@@ -59,6 +59,7 @@ class Asked(NamedTuple):
     model:     what the model is called
     folder:    of the model
     mechanism: what is released
+    items:     ids of the data's items, which tell shops apart; None where they are not known
     """
 
     id: str
@@ -67,6 +68,7 @@ class Asked(NamedTuple):
     model: str
     folder: str
     mechanism: Mechanism
+    items: Iterable[object] | None = None
 
 
 class Standing(NamedTuple):
@@ -142,29 +144,32 @@ class Ledger:
                 return False
             key = self._key()
             people = hashed(key, asked.world, users)
-            members = self._members(entries, people)
+            items = None if asked.items is None else hashed(key, asked.world, asked.items)
+            members = self._members(entries, people, items)
             allowed = total if total is not None else _total(entries, members)
             if allowed is None:
                 allowed = asked.mechanism.epsilon
             _require_within(entries, members, asked, allowed)
-            self._append(entries, people, _entry(asked, allowed))
+            self._append(entries, people, items, _entry(asked, allowed))
             return True
 
-    def set_total(self, data: str, world: str, users: Iterable[object], total: float) -> None:
+    def set_total(
+        self, data: str, world: str, users: Iterable[object], total: float, items: Iterable[object] | None = None
+    ) -> None:
         """Let a total hold for these people from now on; what was released of them stays released."""
         with self._sole() as entries:
             key = self._key()
-            people = hashed(key, world, users)
-            self._append(entries, people, Entry("", _now(), data, "", "", "", 0, total, None))
+            people, known = hashed(key, world, users), None if items is None else hashed(key, world, items)
+            self._append(entries, people, known, Entry("", _now(), data, "", "", "", 0, total, None))
 
     def standings(self) -> list[Standing]:
         """What was released of every set of people that a line has, and what is left."""
         entries = self.entries()
-        last = {entry.people: entry for entry in entries}
+        last = {(entry.people, entry.items): entry for entry in entries}
         found = []
-        for name, entry in last.items():
-            people = read_people(self.people, name)
-            members = self._members(entries, people)
+        for entry in last.values():
+            people = read_people(self.people, entry.people)
+            members = self._members(entries, people, self._items(entry))
             most, by = _spent(entries, members)
             found.append(Standing(entry.data, entry.number, most, by, _total(entries, members) or entry.total))
         return found
@@ -196,14 +201,25 @@ class Ledger:
         name = hashlib.blake2b(b"name", key=key, digest_size=8, person=b"ownview people").hexdigest()
         return json.dumps({"format": FORMAT, "key": name})
 
-    def _members(self, entries: Sequence[Entry], people: People) -> npt.NDArray[np.bool_]:
-        """[k, n] which line has which of the people."""
-        rows = [np.isin(people, read_people(self.people, entry.people), assume_unique=True) for entry in entries]
-        return np.stack(rows) if rows else np.zeros((0, len(people)), dtype=bool)
+    def _members(self, entries: Sequence[Entry], people: People, items: People | None) -> npt.NDArray[np.bool_]:
+        """[k, n] which line has which of the people; a line about other items has none of them."""
+        found = np.zeros((len(entries), len(people)), dtype=bool)
+        for row, entry in zip(found, entries, strict=True):
+            theirs = self._items(entry)
+            if items is None or theirs is None or np.isin(items, theirs, assume_unique=True).any():
+                row[:] = np.isin(people, read_people(self.people, entry.people), assume_unique=True)
+        return found
 
-    def _append(self, entries: Sequence[Entry], people: People, entry: Entry) -> None:
+    def _items(self, entry: Entry) -> People | None:
+        """Hashes of a line's items; None where they are not known."""
+        return read_people(self.people, entry.items) if entry.items else None
+
+    def _append(self, entries: Sequence[Entry], people: People, items: People | None, entry: Entry) -> None:
         """Add a line; all lines are put in place in one step, so that no crash leaves half of one."""
-        named = replace(entry, people=write_people(self.people, people), number=len(people))
+        named = replace(
+            entry, people=write_people(self.people, people), number=len(people),
+            items="" if items is None else write_people(self.people, items),
+        )  # fmt: skip
         lines = (self._head(self._key()), *(one.line() for one in (*entries, named)))
         write_text(self.file, "".join(f"{line}\n" for line in lines), private=True)
 

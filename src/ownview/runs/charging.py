@@ -7,11 +7,11 @@ it is published. Measured runs stay where they are, and noise from a seed is no 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from pathlib import Path
 
 from ownview.base.errors import SettingError
 from ownview.data.catalog import catalog
+from ownview.data.interactions import Interactions
 from ownview.federation.round import Federation
 from ownview.privacy.planning import accounted_rounds
 from ownview.releases.entries import Mechanism
@@ -20,7 +20,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 
 OWN = "own"
-"""The world of all ids that are of no dataset of the catalogue: equal ids there are one person."""
+"""The world of all ids that are of no dataset of the catalogue: where data shares an item, equal ids are one person."""
 
 
 def world_of(data: str) -> str:
@@ -42,7 +42,7 @@ def charge_fit(
     experiment: Experiment,
     federation: Federation | None,
     name: str,
-    users: Iterable[object],
+    data: Interactions,
     folder: Path,
     total: float | None = None,
 ) -> None:
@@ -52,7 +52,7 @@ def charge_fit(
         experiment: of the model.
         federation: of the model; None where it has none.
         name: of the key that its noise is drawn from.
-        users: ids of all who take part.
+        data: of all who take part.
         folder: of the model.
         total: for these people from now on.
     """
@@ -61,22 +61,22 @@ def charge_fit(
         if total is not None:
             raise SettingError(f"--total {total:g}: the model has no secret noise under a budget; add --privacy ...")
         return
-    Ledger().charge(_asked(experiment, name, folder, mechanism), users, total)
+    Ledger().charge(_asked(experiment, name, folder, mechanism, data), data.users, total)
 
 
 def charge_publication(
-    experiment: Experiment, federation: Federation | None, folder: RunFolder, users: Iterable[object]
+    experiment: Experiment, federation: Federation | None, folder: RunFolder, data: Interactions
 ) -> None:
     """Charge a finished model before anything of it is published; one that was charged already costs nothing."""
     mechanism = mechanism_of(federation)
     if mechanism is not None:
         name = str(folder.read_privacy().get("release") or _digest(folder.path / "model.safetensors"))
-        Ledger().charge(_asked(experiment, name, folder.path, mechanism), users)
+        Ledger().charge(_asked(experiment, name, folder.path, mechanism, data), data.users)
 
 
-def _asked(experiment: Experiment, name: str, folder: Path, mechanism: Mechanism) -> Asked:
-    data = experiment.data
-    return Asked(name, data, world_of(data), experiment.label(), str(folder.resolve()), mechanism)
+def _asked(experiment: Experiment, name: str, folder: Path, mechanism: Mechanism, data: Interactions) -> Asked:
+    called, place = experiment.data, str(folder.resolve())
+    return Asked(name, called, world_of(called), experiment.label(), place, mechanism, data.items)
 
 
 def _digest(path: Path) -> str:

@@ -296,8 +296,8 @@ class _Work:
 
     def charge(self, noise: NoiseKey, folder: Path, total: float | None = None) -> None:
         """Write a release under a budget down before anything of it is made."""
-        users = self.setup.split.data.users
-        charge_fit(self.experiment, self.trainer.federation, noise.name, users, folder, total)
+        data = self.setup.split.data
+        charge_fit(self.experiment, self.trainer.federation, noise.name, data, folder, total)
 
     def training(self, folder: RunFolder, on_round: OnRound | None, loggers: Sequence[Logger]) -> Training:
         for logger in loggers:

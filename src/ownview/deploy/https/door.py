@@ -1,8 +1,9 @@
 """The door: it accepts connections for ever, and lets those in that show a certificate in time.
 
 A connection costs its sender nothing, so what it may cost the server is bounded before anything is known of it: how
-many wait (in all, and from one address) and for how long. Where there are too many, the one that has waited longest
-goes: an honest handshake takes milliseconds, a silent connection takes for ever.
+many wait (in all, and from one address), for how long, and how many handshakes begin in a second; those beyond wait in
+the system's queue, which costs no processor. Where there are too many, the one that has waited longest goes: an honest
+handshake takes milliseconds, a silent connection takes for ever.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable
 
 from ownview.deploy.https.contexts import notice_loss, tls_failure
 from ownview.deploy.https.limits import Limits
+from ownview.deploy.https.pace import Pace
 
 _PAUSE = 0.05
 """Seconds until the next try where the system could not accept a connection: no file is free, say."""
@@ -61,13 +63,13 @@ class Door:
     async def serve(self) -> None:
         """Accept until cancelled; no error of the system and nothing that comes in ends it."""
         self.listening.setblocking(False)
-        loop = asyncio.get_running_loop()
+        loop, pace = asyncio.get_running_loop(), Pace(self.limits.handshakes)
         try:
             while True:
                 try:
                     connection, address = await loop.sock_accept(self.listening)
                     self._admit(connection, str(address[0]))
-                    await asyncio.sleep(0)  # a flood may have the next one ready for ever: others have their turn
+                    await asyncio.sleep(pace.wait())  # a flood may have the next one ready for ever
                 except Exception as error:
                     self.say(f"a connection could not be accepted ({error}); the server goes on")
                     self._drop_oldest(self.strangers)

@@ -25,6 +25,7 @@ class Limits(Settings):
     strangers: int = setting(256, "connections at most that have not shown a certificate yet", low=1)
     per_address: int = setting(64, "of these, from one address", low=1)
     handshake: float = setting(10.0, "seconds to show a certificate", above=0)
+    handshakes: float = setting(100.0, "connections that are taken a second; others wait with the system", above=0)
     head: float = setting(10.0, "seconds for the head of a request", above=0)
     head_bytes: int = setting(8192, "bytes of the head of a request", low=1024)
     body: float = setting(600.0, "seconds for a message, either way", above=0)
