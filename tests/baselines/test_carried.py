@@ -10,10 +10,10 @@ import torch
 from scipy.sparse import csr_matrix
 
 from ownview.base.errors import SettingError
-from ownview.baselines.carried import Carrier, carrier
 from ownview.data.new_items import drawn_items
 from ownview.evaluation.named_protocols import NEW_ITEMS
 from ownview.evaluation.ranking import rankers
+from ownview.parts.carried import Carrier, carrier
 from ownview.registry import build
 from ownview.runs.carrying import CarryingTrainer
 from ownview.runs.experiment import Experiment

@@ -11,12 +11,13 @@ import torch
 
 from ownview import Interactions, Text
 from ownview.base.errors import DataError, SettingError
+from ownview.base.item_table import MOST_COLUMNS, ItemTable
+from ownview.base.item_text import term_vectors
 from ownview.baselines.central import Asked
-from ownview.baselines.item_text import nearest_by_text, term_vectors
-from ownview.data.item_table import MOST_COLUMNS, ItemTable
 from ownview.data.readers import read
 from ownview.data.splits import Split, leave_one_out
 from ownview.data.storage import store
+from ownview.parts.likeness import nearest_by_text
 
 
 def _split(titles: dict[int, str] | None) -> Split:

@@ -7,12 +7,11 @@ the names that common datasets use are recognised whatever their case and punctu
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ownview.base.column_names import ALIASES, RECBOLE_TYPE, bare_name
 from ownview.base.errors import DataError, SettingError, nearest, suggestion
-from ownview.data.column_names import ALIASES
 
 CANONICAL = ("user", "item", "rating", "timestamp")
 REQUIRED = ("user", "item")
@@ -22,7 +21,6 @@ NAMEABLE = (*CANONICAL, "title")
 LEFT_OUT = "-"
 """As the name of a rating's, timestamp's or title's column: do not read one, whatever the file has."""
 
-_RECBOLE_TYPE = re.compile(r":(token|float|token_seq|float_seq)$")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
@@ -101,12 +99,6 @@ def locate_known(header: Sequence[str], keys: Sequence[str]) -> dict[str, int]:
     return {key: positions[0] for key, positions in _by_alias(header, keys).items()}
 
 
-def bare_name(field: str) -> str:
-    """A column name without RecBole's type, case, accents and punctuation: 'user_id:token' is 'userid'."""
-    text = unicodedata.normalize("NFKD", _RECBOLE_TYPE.sub("", field.strip()).casefold())
-    return "".join(one for one in text if one.isalnum())
-
-
 def named(header: Sequence[str]) -> str:
     """Column names for a message, at most a dozen."""
     return ", ".join(header[:12]) + (", ..." if len(header) > 12 else "")
@@ -154,7 +146,7 @@ def _number(path: Path, width: int, key: str, name: str) -> int:
 
 
 def _position(path: Path, header: Sequence[str], key: str, name: str) -> int:
-    plain = [_RECBOLE_TYPE.sub("", field) for field in header]
+    plain = [RECBOLE_TYPE.sub("", field) for field in header]
     for names in (list(header), plain):
         if name in names:
             return names.index(name)

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ownview.base.amounts import counted
+from ownview.base.column_names import bare_name
 from ownview.base.errors import DataError
-from ownview.data.columns import bare_name, locate_known
+from ownview.data.columns import locate_known
 from ownview.data.download import sha256_of
 from ownview.data.problems import Problems
 from ownview.data.string_table import Table

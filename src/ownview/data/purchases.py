@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from ownview.base.column_names import bare_name
 from ownview.base.errors import DataError, suggestion
-from ownview.data.columns import bare_name
 from ownview.data.problems import Problems
 from ownview.data.string_table import Table
 from ownview.data.values import note_rows, numbers

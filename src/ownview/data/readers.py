@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict
 
+from ownview.base.column_names import SESSIONS, bare_name
 from ownview.base.errors import DataError, SettingError
 from ownview.data import values
-from ownview.data.column_names import SESSIONS
-from ownview.data.columns import LEFT_OUT, MissingColumnError, bare_name, has_header, locate, locate_known
+from ownview.data.columns import LEFT_OUT, MissingColumnError, has_header, locate, locate_known
 from ownview.data.date_forms import ORDERS
 from ownview.data.dates import count_rows
 from ownview.data.folders import folder_tables

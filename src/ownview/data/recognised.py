@@ -6,8 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ownview.data.column_names import TIME_WORDS
-from ownview.data.columns import bare_name
+from ownview.base.column_names import TIME_WORDS, bare_name
 from ownview.data.date_forms import read_dates
 from ownview.data.dates import EARLIEST, ticks_in_a_second
 from ownview.data.string_table import Table

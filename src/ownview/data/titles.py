@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from ownview.base.amounts import counted
 from ownview.base.errors import DataError
+from ownview.base.item_table import ByItem, require_columns
 from ownview.base.shown import shown
 from ownview.data.columns import locate_known, named
 from ownview.data.interactions import IdArray
-from ownview.data.item_table import ByItem, require_columns
 from ownview.data.problems import Problems
 from ownview.data.tables import read_table
 

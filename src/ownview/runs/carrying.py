@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from ownview.base.errors import SettingError
-from ownview.baselines.carried import Carrier, carrier
-from ownview.baselines.item_text import term_vectors
+from ownview.base.item_text import term_vectors
 from ownview.data.questions import Question
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.ranking import Scorer
 from ownview.federation.round import Federation, RoundReport
+from ownview.parts.carried import Carrier, carrier
 from ownview.runs.trainer import Trainer
 from ownview.seam.portable import Portable
 

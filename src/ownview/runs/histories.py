@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import OutputError
+from ownview.base.item_table import ItemTable
 from ownview.data.interactions import IdArray, Interactions
-from ownview.data.item_table import ItemTable
 from ownview.runs.shapes import Either, Maybe, TableOf, misfit
 from ownview.runs.tensor_files import read_tensors, write_tensors
 

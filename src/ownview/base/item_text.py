@@ -11,16 +11,14 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from ownview.data.column_names import ALIASES
-from ownview.data.columns import bare_name
-from ownview.data.item_table import ItemTable
-from ownview.seam.portable import SparseRows
+from ownview.base.column_names import ALIASES, bare_name
+from ownview.base.item_table import ItemTable
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -35,10 +33,9 @@ _LONGEST_ENTRY = 40
 """Characters of an entry of a list; longer ones are prose."""
 _ENTRIES_SHARED = 0.3
 """Share of a column's entries that other items have too, beyond which the column is a list and not prose."""
-_ROWS = 256
-"""Rows of the kernel that are made together."""
 
 
+@lru_cache(maxsize=4)
 def term_vectors(table: ItemTable) -> csr_matrix:
     """[m, terms] the vectors f, of length 1; 0 for an item that nothing is said of."""
     from scipy import sparse  # noqa: PLC0415 - slow to import
@@ -62,37 +59,6 @@ def term_vectors(table: ItemTable) -> csr_matrix:
     matrix = sparse.csr_matrix((weights, (rows, columns)), shape=(items, len(vocabulary))) @ sparse.diags(rare)
     length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
     return sparse.csr_matrix(sparse.diags(1 / np.where(length > 0, length, 1.0)) @ matrix)
-
-
-def nearest_by_text(vectors: csr_matrix, neighbours: int) -> SparseRows:
-    """Every item's `neighbours` largest values of the kernel, itself left out; ties go to earlier items."""
-    offsets, columns, values = [0], [], []
-    for start in range(0, vectors.shape[0], _ROWS):
-        block = (vectors[start : start + _ROWS] @ vectors.T).tocsr()
-        block.sort_indices()
-        for row in range(block.shape[0]):
-            near, like = _row(block, row, start + row, neighbours)
-            columns.append(near)
-            values.append(like)
-            offsets.append(offsets[-1] + len(near))
-    joined = (np.concatenate(parts) if parts else np.zeros(0) for parts in (columns, values))
-    places, likeness = joined
-    return SparseRows(
-        torch.tensor(offsets, dtype=torch.int64),
-        torch.from_numpy(places.astype(np.int64)),
-        torch.from_numpy(likeness.astype(np.float32)),
-    )
-
-
-def _row(block: Any, row: int, item: int, neighbours: int) -> tuple[Any, Any]:
-    cells = slice(block.indptr[row], block.indptr[row + 1])
-    near, like = block.indices[cells], block.data[cells]
-    other = (near != item) & (like > 0)
-    near, like = near[other], like[other]
-    if len(near) > neighbours:
-        kept = np.sort(np.argsort(-like, kind="stable")[:neighbours])
-        near, like = near[kept], like[kept]
-    return near, like
 
 
 def _terms_of_column(name: str, values: Sequence[str]) -> list[list[tuple[str, float]]]:

@@ -6,6 +6,11 @@ stand before what may be a name, and sessions, which are people only where nobod
 
 from __future__ import annotations
 
+import re
+import unicodedata
+
+RECBOLE_TYPE = re.compile(r":(token|float|token_seq|float_seq)$")
+
 ALIASES: dict[str, tuple[str, ...]] = {
     "user": (
         *("user", "userid", "uid", "reviewerid", "customerid", "accountid", "member", "memberid", "customer"),
@@ -80,3 +85,9 @@ SESSIONS = frozenset({"sessionid", "session", "usersession", "sitzung", "sesion"
 
 TIME_WORDS = ("date", "time", "datum", "zeit", "fecha", "hora", "heure", "data", "ora", "day", "tag", "jour", "dia")
 """Parts of a column's name that may mean a time; the values decide."""
+
+
+def bare_name(field: str) -> str:
+    """A column name without RecBole's type, case, accents and punctuation: 'user_id:token' is 'userid'."""
+    text = unicodedata.normalize("NFKD", RECBOLE_TYPE.sub("", field.strip()).casefold())
+    return "".join(one for one in text if one.isalnum())
