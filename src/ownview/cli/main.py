@@ -45,6 +45,10 @@ COMMANDS = {
         "export",
         "Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card.",
     ),
+    "serve": Command(
+        "serve",
+        "Serve a model over HTTP: lists for a history or a known user, similar items, items by title, metrics.",
+    ),
     "privacy": Command("privacy", "What was released under budgets, of how many people, and what is left; totals."),
     "deploy": Command(
         "deploy", "Federations of real devices, each with its own data: folders, invitations, processes."

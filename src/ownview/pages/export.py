@@ -13,8 +13,9 @@ import csv
 import hashlib
 import importlib.resources
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from safetensors.numpy import save
 
@@ -27,6 +28,7 @@ from ownview.pages.packing import pack
 from ownview.pages.published import Exposure, Published
 from ownview.pages.taken import Taken
 from ownview.runs.run import Run, open_run
+from ownview.seam.portable import Factors, Linear
 
 FORMAT = 1
 """Of the folder; goes up when an older scorer could not read it."""
@@ -74,30 +76,36 @@ def export(
 
 
 def _fill(folder: Path, published: Published, agreed: Agreement, exposed: Exposure) -> None:
-    form, arrays = pack(published.form)
-    (folder / "model.safetensors").write_bytes(save(arrays))
-    _write_items(folder / "items.csv", published)
-    checked = {name: _sha256(folder / name) for name in ("model.safetensors", "items.csv")}
-    about = {
-        "format": FORMAT,
-        "form": form,
-        **published.taken.facts(),
-        "agreement": published.told_of(agreed),
-        "exposure": exposed.plain(),
-        "sha256": checked,
-    }
-    text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "model.json").write_text(f"{text}\n", encoding="utf-8")
+    facts = published.taken.facts() | {"agreement": published.told_of(agreed), "exposure": exposed.plain()}
+    about = write_portable(folder, published.form, published.ids, published.titles, facts)
     scorer = (importlib.resources.files("ownview.pages") / "scorer.py").read_text(encoding="utf-8")
     (folder / "scorer.py").write_text(scorer, encoding="utf-8")
     (folder / "MODEL_CARD.md").write_text(card(about), encoding="utf-8")
 
 
-def _write_items(path: Path, published: Published) -> None:
-    with path.open("w", encoding="utf-8", newline="") as out:
+def write_portable(
+    folder: Path, form: Linear | Factors, ids: Sequence[Any], titles: Sequence[str], facts: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write what a scorer reads into a folder: arrays, items, and last model.json, whose content is returned.
+
+    Args:
+        folder: that exists.
+        form: for m items.
+        ids: [m] of the items.
+        titles: [m] of the items.
+        facts: about the model, in plain values.
+    """
+    described, arrays = pack(form)
+    (folder / "model.safetensors").write_bytes(save(arrays))
+    with (folder / "items.csv").open("w", encoding="utf-8", newline="") as out:
         table = csv.writer(out, lineterminator="\n")
         table.writerow(("item", "title"))
-        table.writerows(zip(map(as_cell, map(str, published.ids)), map(as_cell, published.titles), strict=True))
+        table.writerows(zip(map(as_cell, map(str, ids)), map(as_cell, titles), strict=True))
+    checked = {name: _sha256(folder / name) for name in ("model.safetensors", "items.csv")}
+    about = {"format": FORMAT, "form": described, **facts, "sha256": checked}
+    text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "model.json").write_text(f"{text}\n", encoding="utf-8")
+    return about
 
 
 def _sha256(path: Path) -> str:

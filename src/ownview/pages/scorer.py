@@ -44,6 +44,14 @@ class Model:
         self.items = [(item, title) for item, title in cells[1:]]
         self.place = {item: place for place, (item, _) in enumerate(self.items)}
         self.arrays = tensors((folder / "model.safetensors").read_bytes())
+        form = self.about["form"]
+        names = [f"term{number}." for number in range(len(form.get("terms", ())))]
+        self.parts = [
+            {key.removeprefix(name): value for key, value in self.arrays.items() if key.startswith(name)}
+            for name in names
+        ]
+        self.vectors = self.arrays["items"].astype(float) if form["kind"] == "factors" else np.zeros((0, 0))
+        self.squares = self.vectors.T @ self.vectors
 
     def scores(self, history: list[int]) -> Any:
         """[m] for positions of items, oldest first; one that is repeated counts once, at its latest place."""
@@ -51,16 +59,14 @@ class Model:
         form, arrays = self.about["form"], self.arrays
         total = arrays["bias"].astype(float) if form["bias"] else np.zeros(len(self.items))
         if form["kind"] == "factors":
-            items = arrays["items"].astype(float)
-            return total + items @ self._vector(form["fold_in"], items, total, once) if once else total
+            return total + self.vectors @ self._vector(form["fold_in"], total, once) if once else total
         for number, term in enumerate(form["terms"]):
             latest = once[-term["most"] :] if term["most"] else once
             counts = np.exp(-np.arange(len(latest))[::-1] / (term["fades"] or np.inf))
-            total = total + self._term(term["weights"], f"term{number}.", latest, counts)
+            total = total + self._term(term["weights"], self.parts[number], latest, counts)
         return total
 
-    def _term(self, kind: str, name: str, latest: list[int], counts: Any) -> Any:
-        part = {key.removeprefix(name): value for key, value in self.arrays.items() if key.startswith(name)}
+    def _term(self, kind: str, part: dict[str, Any], latest: list[int], counts: Any) -> Any:
         if kind == "whole":
             return counts @ part["weights"][latest].astype(float)
         if kind == "product":
@@ -71,11 +77,12 @@ class Model:
             total[part["columns"][here]] += count * part["values"][here]
         return total
 
-    def _vector(self, how: dict[str, Any], items: Any, bias: Any, once: list[int]) -> Any:
-        mine, same = items[once], np.eye(items.shape[1])
+    def _vector(self, how: dict[str, Any], bias: Any, once: list[int]) -> Any:
+        items, same = self.vectors, np.eye(self.vectors.shape[1])
+        mine = items[once]
         if how["kind"] == "ridge":
             weight = how["ridge"] * (len(once) + how["count"]) ** how["exponent"]
-            left = how["seen"] * mine.T @ mine + how["every"] * items.T @ items + weight * same
+            left = how["seen"] * mine.T @ mine + how["every"] * self.squares + weight * same
             return np.linalg.solve(left, how["target"] * mine.sum(0))
         others = len(items) - len(once)
         seen, share = np.zeros(len(items)), how["negatives"] * len(once) / others if others else 0.0
