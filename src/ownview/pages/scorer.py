@@ -44,13 +44,7 @@ class Model:
         self.items = [(item, title) for item, title in cells[1:]]
         self.place = {item: place for place, (item, _) in enumerate(self.items)}
         self.arrays = tensors((folder / "model.safetensors").read_bytes())
-        form = self.about["form"]
-        names = [f"term{number}." for number in range(len(form.get("terms", ())))]
-        self.parts = [
-            {key.removeprefix(name): value for key, value in self.arrays.items() if key.startswith(name)}
-            for name in names
-        ]
-        self.vectors = self.arrays["items"].astype(float) if form["kind"] == "factors" else np.zeros((0, 0))
+        self.vectors = self.arrays.get("items", np.zeros((0, 0))).astype(float)
         self.squares = self.vectors.T @ self.vectors
 
     def scores(self, history: list[int]) -> Any:
@@ -63,10 +57,11 @@ class Model:
         for number, term in enumerate(form["terms"]):
             latest = once[-term["most"] :] if term["most"] else once
             counts = np.exp(-np.arange(len(latest))[::-1] / (term["fades"] or np.inf))
-            total = total + self._term(term["weights"], self.parts[number], latest, counts)
+            total = total + self._term(term["weights"], f"term{number}.", latest, counts)
         return total
 
-    def _term(self, kind: str, part: dict[str, Any], latest: list[int], counts: Any) -> Any:
+    def _term(self, kind: str, name: str, latest: list[int], counts: Any) -> Any:
+        part = {key.removeprefix(name): value for key, value in self.arrays.items() if key.startswith(name)}
         if kind == "whole":
             return counts @ part["weights"][latest].astype(float)
         if kind == "product":

@@ -52,6 +52,10 @@ class ServedModel(Model):
             raise DataError(f"{folder}: has format {self.about.get('format')!r}; expected {FORMAT}")
         self.form: dict[str, Any] = self.about["form"]
         self.size = len(self.items)
+        self.parts = [
+            {key.partition(".")[2]: value for key, value in self.arrays.items() if key.startswith(f"term{number}.")}
+            for number in range(len(self.form.get("terms", ())))
+        ]
         digests = json.dumps(self.about["sha256"], sort_keys=True).encode()
         self.version = hashlib.sha256(digests).hexdigest()[:12]
         self.columns = {name: [frozenset(_values(cell)) for cell in cells] for name, cells in about["columns"].items()}
