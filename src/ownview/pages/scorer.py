@@ -50,8 +50,8 @@ class Model:
     def scores(self, history: list[int]) -> Any:
         """[m] for positions of items, oldest first; one that is repeated counts once, at its latest place."""
         once = list(dict.fromkeys(reversed(history)))[::-1]
-        form, arrays = self.about["form"], self.arrays
-        total = arrays["bias"].astype(float) if form["bias"] else np.zeros(len(self.items))
+        form = self.about["form"]
+        total = self.arrays["bias"].astype(float) if form["bias"] else np.zeros(len(self.items))
         if form["kind"] == "factors":
             return total + self.vectors @ self._vector(form["fold_in"], total, once) if once else total
         for number, term in enumerate(form["terms"]):
@@ -73,8 +73,7 @@ class Model:
         return total
 
     def _vector(self, how: dict[str, Any], bias: Any, once: list[int]) -> Any:
-        items, same = self.vectors, np.eye(self.vectors.shape[1])
-        mine = items[once]
+        items, mine, same = self.vectors, self.vectors[once], np.eye(self.vectors.shape[1])
         if how["kind"] == "ridge":
             weight = how["ridge"] * (len(once) + how["count"]) ** how["exponent"]
             left = how["seen"] * mine.T @ mine + how["every"] * self.squares + weight * same
