@@ -27,7 +27,7 @@ rounding: .venv/.test  ## what compares engines or asks for learning, with the r
 	set -e; for processor in $(ROUNDING_OF); do \
 		echo "rounding as $$processor does"; \
 		ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=$$processor \
-			$(BIN)/python -m pytest -q -n 2 tests/test_conformance.py -k "learns or equals"; \
+			$(BIN)/python -m pytest -q -n 2 tests/testing/test_conformance.py -k "learns or equals"; \
 	done
 
 browser: .venv/.test  ## the report and the page for people in headless Chromium; skipped with the reason where there is none

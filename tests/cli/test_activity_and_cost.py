@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.engine.golden import touched_rows
+from tests.methods.golden import touched_rows
 from tests.outcome import Outcome
 
 from ownview import FedMF

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.apart import killed
 from tests.outcome import Outcome, signalled
-from tests.tuning.worlds import write_world
+from tests.studies.worlds import write_world
 
 from ownview.cli.main import entry
 from ownview.studies.tuning.record import TuningFolder

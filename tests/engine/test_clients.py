@@ -34,8 +34,8 @@ from ownview.seam.roles import (
 )
 from ownview.seam.training import Context, Params, Phase, Step, World
 from ownview.testing.worlds import federation, small_world
-from tests.engine.golden import ITEMS, UNEVEN_COUNTS, UNEVEN_SHARES, Matrix, dot, uneven_errors, uneven_federation
-from tests.engine.merging_by_hand import SIZE, train_user_and_table
+from tests.methods.golden import ITEMS, UNEVEN_COUNTS, UNEVEN_SHARES, Matrix, dot, uneven_errors, uneven_federation
+from tests.methods.merging_by_hand import SIZE, train_user_and_table
 
 CLIENTS = (0, 1)
 

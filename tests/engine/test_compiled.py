@@ -21,7 +21,7 @@ from ownview.seam.method import Federated
 from ownview.seam.training import Batch, Context, Params, World
 from ownview.testing.federated import Conditions, assert_close
 from ownview.testing.worlds import federation, small_world
-from tests.test_conformance import COMBINATIONS
+from tests.testing.test_conformance import COMBINATIONS
 
 TRAINED = {
     name: method for name, method in COMBINATIONS.items()

@@ -16,7 +16,7 @@ from ownview.seam.method import cross_entropy
 from ownview.seam.roles import kept, private, shared, table
 from ownview.seam.training import World
 from ownview.testing.worlds import federation, small_world
-from tests.engine.golden import ENVELOPE, heading, touched_rows
+from tests.methods.golden import ENVELOPE, heading, touched_rows
 
 WORLDS = {
     "filmtrust": World(1002, 2042),

@@ -21,7 +21,7 @@ from ownview.testing import CHECKS
 from ownview.testing.worlds import federation, small_world
 from tests.engine.test_compiled import TRAINED, equal, functions
 from tests.engine.test_lasting import METHODS
-from tests.test_conformance import COMBINATIONS, OPTIONS
+from tests.testing.test_conformance import COMBINATIONS, OPTIONS
 
 EVERYTHING = {**COMBINATIONS, **OPTIONS}
 ON_A_DEVICE = (

@@ -20,7 +20,7 @@ from ownview.federation.round import Federation
 from ownview.seam.roles import shared, table
 from ownview.seam.training import Batch, Context, Params
 from ownview.testing.worlds import federation, small_world
-from tests.engine.golden import changed_rows
+from tests.methods.golden import changed_rows
 
 
 def test_a_client_that_sits_out_keeps_the_table_of_its_own_round_underneath() -> None:

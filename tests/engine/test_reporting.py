@@ -42,7 +42,7 @@ from ownview.privacy.transforms import Noise, Sending, laplace, transforms
 from ownview.registry import METHODS
 from ownview.seam.training import Batch, Context
 from ownview.testing.worlds import federation, small_world
-from tests.engine.golden import federation as golden_federation
+from tests.methods.golden import federation as golden_federation
 
 LINE = {"seconds": {"server": 0.5}}
 REPORTERS = {name: cls for name, cls in METHODS.items() if issubclass(cls, ReportingMethod)}

@@ -11,8 +11,8 @@ from torch import Tensor
 from ownview import FedRAP
 from ownview.engine.local import EarlyStop
 from ownview.testing.worlds import federation, small_world
-from tests.engine.golden import POSITIVES, error, sigmoid
-from tests.engine.golden import federation as golden_federation
+from tests.methods.golden import POSITIVES, error, sigmoid
+from tests.methods.golden import federation as golden_federation
 
 EPOCHS = 8
 TOLERANCE = 0.05

@@ -25,7 +25,7 @@ from ownview.federation.overlays import (
     stored_bytes,
 )
 from ownview.testing.worlds import federation, small_world
-from tests.engine.golden import changed_rows
+from tests.methods.golden import changed_rows
 
 CLIENTS, ITEMS = 4, 7
 STORES = pytest.mark.parametrize("store", [DenseTables, SparseTables])

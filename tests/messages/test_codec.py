@@ -26,7 +26,7 @@ from ownview.messages.upload import Upload
 from ownview.registry import METHODS
 from ownview.seam.method import Federated, Method
 from ownview.testing.worlds import federation, small_world
-from tests.engine.golden import ENVELOPE, heading, touched_rows
+from tests.methods.golden import ENVELOPE, heading, touched_rows
 
 CASES: dict[str, tuple[Federated, dict[str, object]]] = {
     **{name: (method(), {}) for name, method in METHODS.items()},

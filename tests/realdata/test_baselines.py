@@ -27,7 +27,7 @@ def test_fedease_is_ease_in_every_metric(data: str, tolerance: float, real_data_
     """The server of the one sees a sum, that of the other everything; without time both are the same model.
 
     The package solves in single precision. On filmtrust many items that few users have tie exactly, and its rounding
-    parts them by chance; against the same formula in double precision FedEASE is exact (test_golden_fedease).
+    parts them by chance; against the same formula in double precision FedEASE is exact (tests/methods/test_fedease.py).
     """
     without_time: dict[str, Value] = {"regularization": 200.0, "nearness": "inf", "recency": "inf"}
     central, federated = (

@@ -15,7 +15,7 @@ from reproduction.ledger.uploads import settings_asked_for
 
 from ownview.studies.bench.results import write_document
 from tests.outcome import Outcome
-from tests.test_results import MACHINE, ROOT
+from tests.reproduction.pages.test_results import MACHINE, ROOT
 
 STALE = "not what results says; run: python -m reproduction render"
 

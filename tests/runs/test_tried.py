@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.outcome import Outcome
-from tests.tuning.worlds import write_world
+from tests.studies.worlds import write_world
 
 from ownview.base.errors import SettingError
 from ownview.config.presets.loading import preset

@@ -10,7 +10,7 @@ from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.results import _still, outdated, read_all
 from ownview.studies.bench.suite import load_suite, part_of, plan
 
-RESULTS = Path(__file__).resolve().parents[1] / "results"
+RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
 def _document(rows: dict[str, int], compared: list[str]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from ownview import ElasticMerging, FedMF, PFedRec
 from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
-from tests.engine.golden import (
+from tests.methods.golden import (
     ITEMS,
     UNEVEN_COUNTS,
     UNEVEN_SHARES,
@@ -21,7 +21,7 @@ from tests.engine.golden import (
     uneven_errors,
     uneven_federation,
 )
-from tests.engine.merging_by_hand import (
+from tests.methods.merging_by_hand import (
     HIDDEN,
     SIZE,
     Tables,

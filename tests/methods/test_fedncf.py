@@ -1,4 +1,4 @@
-"""FedNCF's rounds, worked out step by step with plain arithmetic (the world is the one of test_golden.py)."""
+"""FedNCF's rounds, worked out step by step with plain arithmetic (the world is the one of golden.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ownview import FedNCF
-from tests.engine.golden import ITEMS, AdamByHand, dot, error, federation
+from tests.methods.golden import ITEMS, AdamByHand, dot, error, federation
 
 SIZE, HIDDEN, RATE, EPOCHS, FACTOR = 4, 2, 0.05, 2, 1.5
 Values = dict[str, list[list[float]]]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ownview import FCF
-from tests.engine.golden import (
+from tests.methods.golden import (
     ENVELOPE,
     ITEMS,
     POSITIVES,

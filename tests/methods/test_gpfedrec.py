@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from ownview import GPFedRec
-from tests.engine.golden import ITEMS, UNEVEN_COUNTS, Matrix, Vector, dot, uneven_errors, uneven_federation
+from tests.methods.golden import ITEMS, UNEVEN_COUNTS, Matrix, Vector, dot, uneven_errors, uneven_federation
 
 SIZE, HIDDEN, EPOCHS = 2, 4, 2
 RATE, FACTOR, GUIDANCE = 0.1, 2.0, 0.3

@@ -24,7 +24,7 @@ from ownview.evaluation.ranking import rankers
 from ownview.runs.trainer import Trainer
 from ownview.runs.trainers import trainer
 from ownview.testing import block_world, federation, small_world
-from tests.engine.golden import POSITIVES, dot, error, golden_split
+from tests.methods.golden import POSITIVES, dot, error, golden_split
 from tests.questions import about
 
 CPU = Machine(torch.device("cpu"))

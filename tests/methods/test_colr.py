@@ -14,7 +14,7 @@ from ownview.base.randomness import generator
 from ownview.plugins.dual_personalisation import DualPersonalisation
 from ownview.seam.initial import Orthonormal
 from ownview.testing.worlds import federation, small_world
-from tests.engine.golden import (
+from tests.methods.golden import (
     ENVELOPE,
     ITEMS,
     UNEVEN_COUNTS,

@@ -1,4 +1,4 @@
-"""FedEASE's round in fractions (the world is the one of test_golden.py), and the same model computed centrally."""
+"""FedEASE's round in fractions (the world is the one of golden.py), and the same model computed centrally."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ownview.evaluation.ranking import rankers
 from ownview.federation.scoring import scorer_of
 from ownview.testing.worlds import federation as small_federation
 from ownview.testing.worlds import small_world
-from tests.engine.golden import ENVELOPE, federation, heading, scores_of_all
+from tests.methods.golden import ENVELOPE, federation, heading, scores_of_all
 
 Matrix = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ownview import PFedGraph
-from tests.engine.golden import (
+from tests.methods.golden import (
     ITEMS,
     UNEVEN_COUNTS,
     UNEVEN_SHARES,

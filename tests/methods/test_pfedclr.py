@@ -1,4 +1,4 @@
-"""PFedCLR's round, worked out step by step with plain arithmetic (the world is the one of test_golden.py)."""
+"""PFedCLR's round, worked out step by step with plain arithmetic (the world is the one of golden.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ownview import PFedCLR
-from tests.engine.golden import ITEMS, AdamByHand, changed_rows, dot, error, federation
+from tests.methods.golden import ITEMS, AdamByHand, changed_rows, dot, error, federation
 
 Matrix = list[list[float]]
 

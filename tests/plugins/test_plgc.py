@@ -16,7 +16,7 @@ import torch
 
 from ownview import PLGC, FedMF
 from ownview.federation.scoring import scorer_of
-from tests.engine.golden import (
+from tests.methods.golden import (
     ITEMS,
     UNEVEN_COUNTS,
     UNEVEN_SHARES,

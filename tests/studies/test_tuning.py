@@ -17,7 +17,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
 from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder, best_of, ranked, recorded
 from ownview.studies.tuning.tune import Tuning, searched, tune
-from tests.tuning.worlds import write_world
+from tests.studies.worlds import write_world
 
 ROUNDS = 6
 

@@ -10,7 +10,7 @@ import torch
 
 from ownview import PerFedRec
 from ownview.federation.scoring import scorer_of
-from tests.engine.golden import ITEMS, POSITIVES, AdamByHand, Matrix, Vector, dot, federation, sigmoid
+from tests.methods.golden import ITEMS, POSITIVES, AdamByHand, Matrix, Vector, dot, federation, sigmoid
 
 SIZE, EPOCHS, RATE, LAYERS = 2, 2, 0.05, 2
 CLIENTS = (0, 1)

@@ -22,8 +22,8 @@ from ownview.federation.round import Federation
 from ownview.federation.scoring import scorer_of
 from ownview.testing.worlds import federation as small_federation
 from ownview.testing.worlds import small_world
-from tests.engine.golden import ENVELOPE, heading
-from tests.engine.timed import DAY, ITEMS, at_work, two_clients
+from tests.methods.golden import ENVELOPE, heading
+from tests.methods.timed import DAY, ITEMS, at_work, two_clients
 
 Matrix = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from ownview import FederationOptions, FedIALS
 from ownview.federation.scoring import scorer_of
 from ownview.testing.worlds import federation as small_federation
 from ownview.testing.worlds import small_world
-from tests.engine.golden import ENVELOPE, ITEMS, POSITIVES, federation, heading, scores_of_all
+from tests.methods.golden import ENVELOPE, ITEMS, POSITIVES, federation, heading, scores_of_all
 
 Matrix = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""FedRAP's rounds, worked out step by step with plain arithmetic (the world is the one of test_golden.py)."""
+"""FedRAP's rounds, worked out step by step with plain arithmetic (the world is the one of golden.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ownview import FedRAP
 from ownview.base.errors import SettingError
 from ownview.parts.curriculum import strength
 from ownview.seam.training import Batch, Context
-from tests.engine.golden import ITEMS, POSITIVES, dot, error, federation
+from tests.methods.golden import ITEMS, POSITIVES, dot, error, federation
 
 APART, SPARSE, SIZE = 0.3, 0.2, 2
 NETWORK, TABLE, STEP_DECAY, ROUND_DECAY = 0.1, 0.7, 0.9, 0.8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.engine.golden import ITEMS, AdamByHand, Matrix, Vector, dot, sigmoid, uneven_errors
+from tests.methods.golden import ITEMS, AdamByHand, Matrix, Vector, dot, sigmoid, uneven_errors
 
 SIZE, HIDDEN, RHO = 2, 2, 0.3
 

@@ -17,7 +17,7 @@ from ownview.registry import MODELS
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from tests.outcome import Outcome, signalled
-from tests.tuning.worlds import write_world
+from tests.studies.worlds import write_world
 
 
 @pytest.fixture(autouse=True)

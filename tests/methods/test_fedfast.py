@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ownview import FedFast
-from tests.engine.golden import ITEMS, UNEVEN_COUNTS, AdamByHand, Matrix, Vector, dot, uneven_errors, uneven_federation
+from tests.methods.golden import ITEMS, UNEVEN_COUNTS, AdamByHand, Matrix, Vector, dot, uneven_errors, uneven_federation
 
 SIZE, EPOCHS, RATE, DECAY = 2, 3, 0.05, 0.7
 

@@ -1,4 +1,4 @@
-"""FedCIA's round, number by number (the world is the one of test_golden.py)."""
+"""FedCIA's round, number by number (the world is the one of golden.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 from ownview import FedCIA
 from ownview.seam.training import ANY_WORLD
-from tests.engine.golden import (
+from tests.methods.golden import (
     ENVELOPE,
     ITEMS,
     POSITIVES,

@@ -21,7 +21,7 @@ from ownview.seam.client import Client
 from ownview.seam.training import World
 from ownview.testing.worlds import federation as small_federation
 from ownview.testing.worlds import small_world
-from tests.engine.golden import ITEMS, POSITIVES, Matrix, Vector, dot, federation, sigmoid
+from tests.methods.golden import ITEMS, POSITIVES, Matrix, Vector, dot, federation, sigmoid
 
 SIZE, RATE, TABLE_RATE = 2, 0.4, 1.5
 METHOD = FedRecon(

@@ -13,7 +13,7 @@ from ownview import FedEM, FedMF
 from ownview.base.errors import SettingError
 from ownview.federation.server import Mixtures
 from ownview.seam.mixing import Similarity
-from tests.engine.golden import (
+from tests.methods.golden import (
     ITEMS,
     UNEVEN_COUNTS,
     UNEVEN_SHARES,
@@ -25,7 +25,7 @@ from tests.engine.golden import (
     uneven_errors,
     uneven_federation,
 )
-from tests.engine.merging_by_hand import (
+from tests.methods.merging_by_hand import (
     HIDDEN,
     RHO,
     SIZE,

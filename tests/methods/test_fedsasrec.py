@@ -21,7 +21,7 @@ from ownview.messages.upload import Upload
 from ownview.parts.transformer import Transformer
 from ownview.seam.roles import RECEIVED
 from ownview.testing.worlds import federation, small_world
-from tests.engine.golden import AdamByHand
+from tests.methods.golden import AdamByHand
 
 Matrix = NDArray[np.float64]
 Values = dict[str, Matrix]
