@@ -14,34 +14,41 @@ _TYPES = (
     '<Default Extension="xml" ContentType="application/xml"/>'
     '<Override PartName="/xl/workbook.xml" '
     'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>'
-    '<Override PartName="/xl/worksheets/sheet1.xml" '
-    'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>'
     '<Override PartName="/xl/styles.xml" '
     'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.styles+xml"/></Types>'
 )
+_SHEET = "application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"
 _OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 _PACKAGE = "http://schemas.openxmlformats.org/package/2006/relationships"
 _MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
 
 
-def workbook(rows: Sequence[Sequence[object]]) -> bytes:
-    """One sheet; None is an empty cell, a datetime a date."""
-    lines = "".join(f"<row r='{r}'>{''.join(_cell(r, c, one) for c, one in enumerate(row))}</row>"
-                    for r, row in enumerate(rows, 1))  # fmt: skip
+def workbook(rows: Sequence[Sequence[object]], **others: Sequence[Sequence[object]]) -> bytes:
+    """A sheet called Orders, and others by name; None is an empty cell, a datetime a date."""
+    sheets = {"Orders": rows, **others}
+    types = "".join(f'<Override PartName="/xl/worksheets/sheet{k}.xml" ContentType="{_SHEET}"/>'
+                    for k in range(1, len(sheets) + 1))  # fmt: skip
     parts = {
-        "[Content_Types].xml": _TYPES,
+        "[Content_Types].xml": _TYPES.replace("</Types>", f"{types}</Types>"),
         "_rels/.rels": f'<Relationships xmlns="{_PACKAGE}"><Relationship Id="r1" Type="{_OFFICE}/officeDocument" '
         'Target="xl/workbook.xml"/></Relationships>',
         "xl/workbook.xml": f'<workbook xmlns="{_MAIN}" xmlns:r="{_OFFICE}"><sheets>'
-        '<sheet name="Orders" sheetId="1" r:id="r1"/></sheets></workbook>',
+        + "".join(f'<sheet name="{name}" sheetId="{k}" r:id="r{k}"/>' for k, name in enumerate(sheets, 1))
+        + "</sheets></workbook>",
         "xl/_rels/workbook.xml.rels": f'<Relationships xmlns="{_PACKAGE}">'
-        f'<Relationship Id="r1" Type="{_OFFICE}/worksheet" Target="worksheets/sheet1.xml"/>'
-        f'<Relationship Id="r2" Type="{_OFFICE}/styles" Target="styles.xml"/></Relationships>',
+        + "".join(
+            f'<Relationship Id="r{k}" Type="{_OFFICE}/worksheet" Target="worksheets/sheet{k}.xml"/>'
+            for k in range(1, len(sheets) + 1)
+        )
+        + f'<Relationship Id="styles" Type="{_OFFICE}/styles" Target="styles.xml"/></Relationships>',
         "xl/styles.xml": f'<styleSheet xmlns="{_MAIN}"><fonts count="1"><font/></fonts><fills count="1"><fill/></fills>'
         '<borders count="1"><border/></borders><cellStyleXfs count="1"><xf/></cellStyleXfs>'
         '<cellXfs count="2"><xf numFmtId="0"/><xf numFmtId="22" applyNumberFormat="1"/></cellXfs></styleSheet>',
-        "xl/worksheets/sheet1.xml": f'<worksheet xmlns="{_MAIN}"><sheetData>{lines}</sheetData></worksheet>',
     }
+    for k, every in enumerate(sheets.values(), 1):
+        lines = "".join(f"<row r='{r}'>{''.join(_cell(r, c, one) for c, one in enumerate(row))}</row>"
+                        for r, row in enumerate(every, 1))  # fmt: skip
+        parts[f"xl/worksheets/sheet{k}.xml"] = f'<worksheet xmlns="{_MAIN}"><sheetData>{lines}</sheetData></worksheet>'
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in parts.items():

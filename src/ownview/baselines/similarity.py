@@ -55,14 +55,11 @@ class ItemSimilarity(OneShot):
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] X W."""
-        dense = "weights" in learned
-        values = learned["weights" if dense else "weights.values"]
-        m = len(values) if dense else len(learned["weights.offsets"]) - 1
-        taken = asked.history(m, values)
-        if dense:
-            return taken @ values
-        transposed = compressed_rows(learned["weights.offsets"], learned["weights.rows"], values, (m, m))
-        return (transposed @ taken.T).T
+        if "weights" in learned:
+            return asked.summed_rows(learned["weights"])
+        offsets, rows, values = (learned[f"weights.{part}"] for part in ("offsets", "rows", "values"))
+        m = len(offsets) - 1
+        return (compressed_rows(offsets, rows, values, (m, m)) @ asked.history(m, values).T).T
 
     def portable(self, learned: Params) -> Portable:
         """Exactly what it scores by: W as compressed rows where it is stored transposed."""

@@ -16,23 +16,15 @@ from rich.table import Table
 from ownview.base.amounts import counted
 from ownview.base.errors import SettingError
 from ownview.base.shown import shown_json
-from ownview.cli.reading import (
-    DateOrder,
-    Encoding,
-    Events,
-    MinRating,
-    Separator,
-    Tolerant,
-    read_or_ask,
-    reading_options,
-)
+from ownview.cli.options import AsJson, DataDir
+from ownview.cli.reading import read_or_ask, with_reading_options
 from ownview.cli.terminal import Console
 from ownview.data.catalog import Entry, catalog, entry_of, how_to_get, load
 from ownview.data.dates import in_utc
 from ownview.data.describe import CountCheck, Description, Quantiles, Times, describe
 from ownview.data.fetch import fetch
 from ownview.data.folders import digest_of, source_files
-from ownview.data.readers import read
+from ownview.data.readers import ReadingOptions, read
 from ownview.data.storage import embedded_dir, find, store, stored_names, write_dir
 
 KeepIn = Annotated[
@@ -41,18 +33,8 @@ KeepIn = Annotated[
 
 app = typer.Typer(no_args_is_help=True, help="Datasets: ls, describe, fetch, import.")
 
-DataDir = Annotated[
-    Path | None,
-    typer.Option("--data-dir", help="Folder of datasets, searched before $OWNVIEW_DATA and the cache."),
-]
-Columns = Annotated[
-    str | None,
-    typer.Option("--columns", help="Names or numbers of the columns: user=who,item=what,timestamp=when."),
-]
 _LINE = "{:<21}{:>7} {:>7} {:>10}  {}"
 """One dataset in 80 columns; where it lies goes below, unbroken, so that it can be copied."""
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
 @app.command("ls")
@@ -74,25 +56,19 @@ def list_datasets(data_dir: DataDir = None, as_json: AsJson = False) -> None:
 
 
 @app.command("describe")
+@with_reading_options
 def describe_dataset(
     dataset: Annotated[str, typer.Argument(metavar="NAME|FILE", help="A dataset or a file of interactions.")],
-    columns: Columns = None,
-    tolerant: Tolerant = False,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    dates: DateOrder = None,
-    events: Events = None,
-    min_rating: MinRating = None,
+    reading: ReadingOptions,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Say what a dataset is like, and whether its counts are the papers'."""
-    given = reading_options(columns, separator, encoding, dates, events, min_rating, tolerant)
     data = read_or_ask(
         None if as_json else Console(highlight=False),
         "data describe",
         Path(dataset),
-        given,
+        reading,
         lambda options: load(dataset, data_dir=data_dir, columns=options.get("columns"), options=options),
     )
     description = describe(data, catalog().get(data.name))
@@ -126,16 +102,11 @@ def fetch_dataset(
 
 
 @app.command("import")
+@with_reading_options
 def import_dataset(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Interactions, in any format Ownview reads.")],
     name: Annotated[str, typer.Option("--name", help="Name to load it by.")],
-    columns: Columns = None,
-    tolerant: Tolerant = False,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    dates: DateOrder = None,
-    events: Events = None,
-    min_rating: MinRating = None,
+    reading: ReadingOptions,
     titles: Annotated[
         Path | None, typer.Option("--items", "--titles", help="File with columns item,title, and others about items.")
     ] = None,
@@ -148,12 +119,11 @@ def import_dataset(
         known = "that comes with Ownview" if entry.embedded else f"of the catalogue ({how_to_get(entry)})"
         raise SettingError(f"--name {name}: is the name of a dataset {known}; choose another")
     negative = entry is not None and entry.allow_negative_times
-    given = reading_options(columns, separator, encoding, dates, events, min_rating, tolerant)
     data = read_or_ask(
         Console(highlight=False),
         f"data import --name {name}",
         file,
-        given,
+        reading,
         lambda options: read(file, name=name, titles=titles, allow_negative_times=negative, **options),
     )
     provenance = {

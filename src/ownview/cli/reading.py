@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import sys
 from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -20,52 +22,78 @@ from ownview.data.readers import ReadingOptions
 
 Read = TypeVar("Read")
 
-Tolerant = Annotated[
+_Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        help="The file's own names or numbers of columns, as in user=who,item=what; also rating, timestamp and title.",
+    ),
+]
+_Tolerant = Annotated[
     bool, typer.Option("--tolerant", help="Leave out rows that are not sound instead of refusing the file.")
 ]
-Encoding = Annotated[
+_Separator = Annotated[
+    str | None, typer.Option("--separator", help="Between columns: one character, '::' or tab; detected if not given.")
+]
+_Encoding = Annotated[
     str | None, typer.Option("--encoding", help="Of the text, such as cp1250; told by the file if not given.")
 ]
-DateOrder = Annotated[
+_Sheet = Annotated[str | None, typer.Option("--sheet", help="Of a workbook of Excel, where several could be meant.")]
+_Dates = Annotated[
     str | None,
     typer.Option("--dates", help=f"{DAY_FIRST} or {MONTH_FIRST}, for 3/4/2010; told by the file if not given."),
 ]
-Events = Annotated[
+_Events = Annotated[
     list[str] | None,
     typer.Option("--events", help="Count this kind of event alone, such as purchase; may be repeated."),
 ]
-MinRating = Annotated[float | None, typer.Option("--min-rating", help="Leave out rows that are rated below it.")]
-Separator = Annotated[
-    str | None, typer.Option("--separator", help="Between columns: one character, '::' or tab; detected if not given.")
-]
+_MinRating = Annotated[float | None, typer.Option("--min-rating", help="Leave out rows that are rated below it.")]
+
+_OPTIONS: dict[str, tuple[Any, Any]] = {
+    "columns": (_Columns, None),
+    "tolerant": (_Tolerant, False),
+    "separator": (_Separator, None),
+    "encoding": (_Encoding, None),
+    "sheet": (_Sheet, None),
+    "dates": (_Dates, None),
+    "events": (_Events, None),
+    "min_rating": (_MinRating, None),
+}
+"""By name, as Typer wants them: an annotation and a default."""
 
 
-def reading_options(
-    columns: str | None,
-    separator: str | None,
-    encoding: str | None,
-    dates: str | None,
-    events: list[str] | None,
-    min_rating: float | None,
-    tolerant: bool,
-) -> ReadingOptions:
-    """What was given on the command line; what was not is not there."""
-    options: ReadingOptions = {}
-    if columns is not None:
-        options["columns"] = parse_columns(columns)
-    if separator is not None:
-        options["separator"] = separator
-    if encoding is not None:
-        options["encoding"] = encoding
-    if dates is not None:
-        options["dates"] = dates
-    if events:
-        options["events"] = tuple(events)
-    if min_rating is not None:
-        options["min_rating"] = min_rating
-    if tolerant:
-        options["tolerant"] = True
-    return options
+def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command whose parameter `reading` is made of the options that say how a file is read.
+
+    Typer reads options from a signature, so the new one has them in the place of that parameter.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    options = [inspect.Parameter(name, keyword, default=default, annotation=kind)
+               for name, (kind, default) in _OPTIONS.items()]  # fmt: skip
+    listed: list[inspect.Parameter] = []
+    for name, one in signature.parameters.items():
+        listed += options if name == "reading" else [one.replace(kind=keyword)]
+
+    @wraps(command)
+    def wrapped(**values: Any) -> None:
+        reading = _given({name: values.pop(name) for name in _OPTIONS})
+        command(**values, reading=reading)
+
+    wrapped.__signature__ = signature.replace(parameters=listed)  # type: ignore[attr-defined]
+    wrapped.__annotations__ = {one.name: one.annotation for one in listed}
+    return wrapped
+
+
+def _given(values: dict[str, Any]) -> ReadingOptions:
+    """What was given on the command line, and nothing else."""
+    options: Any = {name: value for name, value in values.items() if value not in (None, False, [])}
+    if "columns" in options:
+        options["columns"] = parse_columns(options["columns"])
+    if "events" in options:
+        options["events"] = tuple(options["events"])
+    given: ReadingOptions = options
+    return given
 
 
 def read_or_ask(
@@ -111,7 +139,7 @@ def _proposed(command: str, file: Path, options: ReadingOptions, refused: list[P
     words = ["ownview", *command.split(), str(file)]
     if columns := options.get("columns"):
         words += ["--columns", ",".join(f"{key}={name}" for key, name in columns.items())]
-    for name in ("separator", "encoding", "dates", "min_rating"):
+    for name in ("separator", "encoding", "sheet", "dates", "min_rating"):
         if (value := options.get(name)) is not None:
             words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
     for event in options.get("events", ()):

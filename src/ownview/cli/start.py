@@ -13,25 +13,16 @@ from ownview.base.amounts import counted, readable
 from ownview.base.errors import SettingError
 from ownview.baselines.central import Central
 from ownview.cli.figures import figures
-from ownview.cli.options import RUNS, Columns, Memory
+from ownview.cli.options import RUNS, Memory
 from ownview.cli.private_ways import say_who, show_ways
 from ownview.cli.progress import clock_words
-from ownview.cli.reading import (
-    DateOrder,
-    Encoding,
-    Events,
-    MinRating,
-    Separator,
-    Tolerant,
-    read_or_ask,
-    reading_options,
-)
+from ownview.cli.reading import read_or_ask, with_reading_options
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_files
 from ownview.cli.work import working
 from ownview.data.columns import named
 from ownview.data.matching import ItemNames
-from ownview.data.readers import name_of
+from ownview.data.readers import ReadingOptions, name_of
 from ownview.evaluation.named_protocols import protocol as protocol_named
 from ownview.evaluation.probes import STEPS
 from ownview.runs.in_words import SIMULATED
@@ -48,17 +39,12 @@ _PLACES = 10
 """Of the lists that methods are compared by."""
 
 
+@with_reading_options
 def command(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Interactions: CSV, Excel, JSON Lines, Parquet, or a folder of such.")
     ],
-    columns: Columns = None,
-    tolerant: Tolerant = False,
-    separator: Separator = None,
-    encoding: Encoding = None,
-    dates: DateOrder = None,
-    events: Events = None,
-    min_rating: MinRating = None,
+    reading: ReadingOptions,
     titles: Annotated[
         Path | None,
         typer.Option(
@@ -105,12 +91,11 @@ def command(
         say_who(console)
     place = out or RUNS / f"start-{name_of(file)}"
     wanted = None if protocol is None else protocol_named(protocol)
-    given = reading_options(columns, separator, encoding, dates, events, min_rating, tolerant)
     steps = read_or_ask(
         console,
         "start",
         file,
-        given,
+        reading,
         lambda options: Steps.of(
             StartFolder(place, file, options, titles, protocol), method or (), memory, wanted, minutes, private=private
         ),

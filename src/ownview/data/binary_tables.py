@@ -6,14 +6,16 @@ import io
 import os
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 import polars as pl
 
-from ownview.base.errors import DataError, SettingError
+from ownview.base.errors import DataError, SettingError, suggestion
 from ownview.base.extras import how_to_install
+from ownview.data.columns import REQUIRED, locate_known
+from ownview.data.problems import Problems
 from ownview.data.string_table import IsHeader, Table
 
 _LARGEST_WORKBOOK = 1 << 30
@@ -43,8 +45,21 @@ def is_excel(path: Path, content: bytes) -> bool:
         return path.suffix in (".xlsx", ".xlsm")
 
 
-def excel_table(path: Path, content: bytes, is_header: IsHeader) -> Table:
-    """The first sheet; dates are seconds since 1970."""
+def excel_table(
+    path: Path, content: bytes, is_header: IsHeader, sheet: str | None = None, problems: Problems | None = None
+) -> Table:
+    """One sheet; dates are seconds since 1970.
+
+    Args:
+        path: of the workbook, for errors.
+        content: its bytes.
+        is_header: judges the first row of a sheet.
+        sheet: its name; where None, the only sheet, or the only one with a header.
+        problems: takes note of which of several sheets is read.
+
+    Raises:
+        DataError: nothing can be read, there is no such sheet, or several could be meant.
+    """
     try:
         import fastexcel  # noqa: PLC0415 - an extra
     except ImportError:
@@ -54,20 +69,37 @@ def excel_table(path: Path, content: bytes, is_header: IsHeader) -> Table:
     _refuse_traps(path, content)
     try:
         with _without_reports_of_panic():
-            sheet = fastexcel.read_excel(content).load_sheet(0, header_row=None, dtype_coercion="coerce")
-            typed = fastexcel.read_excel(content).load_sheet(0, header_row=0, dtype_coercion="coerce").to_polars()
-            first = ["" if one is None else str(one) for one in sheet.to_polars().row(0)]
-            raw = typed if is_header(first) else sheet.to_polars()
-        frame = raw.select(_as_text(raw[name], k) for k, name in enumerate(raw.columns))
+            book = fastexcel.read_excel(content)
+            wanted = [sheet] if sheet in book.sheet_names else book.sheet_names if sheet is None else []
+            plain = {one: book.load_sheet(one, header_row=None, dtype_coercion="coerce").to_polars() for one in wanted}
+            plain = {one: frame for one, frame in plain.items() if frame.height}
+            firsts = {one: ["" if cell is None else str(cell) for cell in frame.row(0)] for one, frame in plain.items()}
+            chosen = _one_sheet(firsts, is_header)
+            raw, headed = (None, False) if chosen is None else (plain[chosen], is_header(firsts[chosen]))
+            if chosen is not None and headed:
+                raw = book.load_sheet(chosen, header_row=0, dtype_coercion="coerce").to_polars()
+            frame = None if raw is None else raw.select(_as_text(raw[name], k) for k, name in enumerate(raw.columns))
     except Exception as error:
         # The extra's errors, and those of its panics, have no common class of their own.
         told = str(error).partition("\n")[0]
         raise DataError(f"{path}: unreadable workbook ({told}); save it again, or as CSV") from None
-    if frame.height == 0:
+    named = ", ".join(map(repr, book.sheet_names))
+    if sheet is not None and not wanted:
+        raise DataError(f"{path}: has no sheet {sheet!r}{suggestion(sheet, set(book.sheet_names))}; it has {named}")
+    if len(plain) > 1 and chosen is None:
+        raise DataError(f"{path}: has {len(plain)} sheets with rows ({named}); expected --sheet and the name of one")
+    if frame is None or chosen is None or frame.height == 0:
         raise DataError(f"{path}: no rows; expected at least one row of user and item")
-    headed = is_header(first)
-    header = first if headed else None
-    return Table(path, header, frame, lambda row: f"row {row + 1 + headed}")
+    if problems is not None and len(book.sheet_names) > 1:
+        problems.note(f"sheet {chosen!r} is read, of {named}")
+    return Table(path, firsts[chosen] if headed else None, frame, lambda row: f"row {row + 1 + headed}")
+
+
+def _one_sheet(firsts: Mapping[str, Sequence[str]], is_header: IsHeader) -> str | None:
+    """Of sheets by their first rows: the only one, else the only one that names user and item, or has a header."""
+    named = [name for name, first in firsts.items() if len(locate_known(first, REQUIRED)) == len(REQUIRED)]
+    headed = [name for name, first in firsts.items() if is_header(first)]
+    return next((one[0] for one in (list(firsts), named, headed) if len(one) == 1), None)
 
 
 def _refuse_traps(path: Path, content: bytes) -> None:

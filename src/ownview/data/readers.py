@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from ownview.base.column_names import SESSIONS, bare_name
 from ownview.base.errors import DataError, SettingError
@@ -30,11 +29,24 @@ Where = dict[str, list[int]]
 
 
 class ReadingOptions(TypedDict, total=False):
-    """What `read` is told of a source, beside where it lies; see there."""
+    """How `read` reads a source.
+
+    Args:
+        columns: canonical name (user, item, rating, timestamp, title) to the source's column name, or number
+            counted from 0. A timestamp in parts is `year+month+day`.
+        separator: '::' or one character; detected where None.
+        encoding: of text, as Python names it; told by the bytes where None.
+        sheet: of a workbook of Excel; where None, the only one that names user and item.
+        dates: `day-first` or `month-first` for 3/4/2010; told by the data where None.
+        events: kinds of events that count, where there is such a column; all that take nothing back where empty.
+        min_rating: leave out rows rated below it.
+        tolerant: leave out rows that are not sound, and go by the likelier of two readings, instead of refusing.
+    """
 
     columns: Mapping[str, str] | None
     separator: str | None
     encoding: str | None
+    sheet: str | None
     dates: str | None
     events: Sequence[str]
     min_rating: float | None
@@ -48,16 +60,10 @@ _TOLERABLE = 0.5
 def read(
     path: str | Path,
     *,
-    columns: Mapping[str, str] | None = None,
     name: str | None = None,
-    separator: str | None = None,
     titles: Path | None = None,
     allow_negative_times: bool = False,
-    encoding: str | None = None,
-    dates: str | None = None,
-    events: Sequence[str] = (),
-    min_rating: float | None = None,
-    tolerant: bool = False,
+    **options: Unpack[ReadingOptions],
 ) -> Interactions:
     """Read interactions from a file or a folder of files; the kind is detected from name and content.
 
@@ -68,37 +74,30 @@ def read(
 
     Args:
         path: the file, or a folder whose files have the same columns.
-        columns: canonical name (user, item, rating, timestamp, title) to the source's column name, or number
-            counted from 0. A timestamp in parts is `year+month+day`.
         name: what reports call the data; the file's name (or its folder's) where None.
-        separator: '::' or one character; detected where None.
         titles: file with columns item and title, optionally creator and any others; where None, a title column of the
             file itself.
         allow_negative_times: accept times before 1970.
-        encoding: of text, as Python names it; told by the bytes where None.
-        dates: `day-first` or `month-first` for 3/4/2010; told by the data where None.
-        events: kinds of events that count, where there is such a column; all that take nothing back where empty.
-        min_rating: leave out rows rated below it.
-        tolerant: leave out rows that are not sound, and go by the likelier of two readings, instead of refusing.
+        options: how the file is read, see `ReadingOptions`.
 
     Raises:
         DataError: names the file, the line and the column of the first thing that is wrong; an `UnsoundFileError`
             lists all where a tolerant reader could go on.
     """
-    path = Path(path)
+    path, columns, dates = Path(path), options.get("columns"), options.get("dates")
     if dates is not None and dates not in ORDERS:
         raise SettingError(f"dates: found {dates!r}; expected {' or '.join(ORDERS)}")
-    problems = Problems(path, tolerant)
-    table, own_titles = _table(path, separator, columns, problems, encoding)
+    problems = Problems(path, options.get("tolerant", False))
+    table, own_titles = _table(path, options, problems)
     titles = titles or own_titles
     where = _located(table, columns, titles is not None, problems)
     table = table.keeping(_with_ids(table, where, problems))
     if table.frame.height:
-        table = table.keeping(taken(table, where, events, problems))
+        table = table.keeping(taken(table, where, options.get("events", ()), problems))
     if not table.frame.height:
         problems.require_sound()
         raise DataError(f"{path}: no row is left of what could be read: {'; '.join(problems.sentences())}")
-    rating, rated = _rating(table, where, min_rating, problems)
+    rating, rated = _rating(table, where, options.get("min_rating"), problems)
     times = (
         values.timestamps(table, where["timestamp"], allow_negative_times, problems, dates)
         if "timestamp" in where
@@ -128,16 +127,18 @@ def read(
     )
 
 
-def _table(
-    path: Path, separator: str | None, columns: Mapping[str, str] | None, problems: Problems, encoding: str | None
-) -> tuple[Table, Path | None]:
-    def is_header(row: Sequence[str]) -> bool:
-        return has_header(row, columns)
+def _table(path: Path, options: ReadingOptions, problems: Problems) -> tuple[Table, Path | None]:
+    def read_file(one: Path) -> Table:
+        return read_table(
+            one,
+            options.get("separator"),
+            lambda row: has_header(row, options.get("columns")),
+            problems,
+            options.get("encoding"),
+            options.get("sheet"),
+        )
 
-    if path.is_dir():
-        read_file = partial(read_table, separator=separator, is_header=is_header, problems=problems, encoding=encoding)
-        return folder_tables(path, read_file, problems)
-    return read_table(path, separator, is_header, problems, encoding), None
+    return folder_tables(path, read_file, problems) if path.is_dir() else (read_file(path), None)
 
 
 def _located(table: Table, columns: Mapping[str, str] | None, has_titles: bool, problems: Problems) -> Where:

@@ -16,6 +16,7 @@ def read_table(
     is_header: IsHeader,
     problems: Problems | None = None,
     encoding: str | None = None,
+    sheet: str | None = None,
 ) -> Table:
     """Read text, JSON Lines, Parquet or Excel, plain or gzip.
 
@@ -25,6 +26,7 @@ def read_table(
         is_header: judges the first row of a text file.
         problems: takes note of rows that are no rows; where None, the first is an error.
         encoding: of text; told by the bytes where None.
+        sheet: of a workbook of Excel, by name; the only one with a header where None.
     """
     from ownview.data import binary_tables, json_tables, text_tables  # noqa: PLC0415 - Polars is loaded when it is used
 
@@ -34,7 +36,7 @@ def read_table(
     if content.startswith(PARQUET_MAGIC):
         table = binary_tables.parquet_table(path, content)
     elif content.startswith(ZIP_MAGIC) and binary_tables.is_excel(path, content):
-        table = binary_tables.excel_table(path, content, is_header)
+        table = binary_tables.excel_table(path, content, is_header, sheet, found)
     else:
         source = text_of(path, content, found, encoding)
         if source.content.lstrip()[:1] in (b"{", b"["):

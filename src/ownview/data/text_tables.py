@@ -40,6 +40,8 @@ def text_table(source: SourceText, separator: str | None, is_header: IsHeader, p
     named = source.named_separator() if separator is None else None
     if named is not None:
         source = source.without_first_line()
+        if not source.content.strip():
+            raise DataError(f"{source.path}: nothing below its first line, sep={named}; expected rows of user and item")
     wanted = separator or named or _detected_separator(source)
     # RecBole and '::' files never quote; a quote there is part of the value.
     plain_name = source.path.name.removesuffix(".gz")

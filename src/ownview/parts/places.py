@@ -17,7 +17,7 @@ ALL = 2**31
 _FADED = 37.0
 """exp(-37) is below the rounding of double precision: what has faded so far adds nothing."""
 
-_CROWDED = 24
+CROWDED = 24
 """Items are many where there are more than one of so many rows: one product with the whole table is faster then."""
 
 
@@ -83,7 +83,7 @@ def reach(tau: float) -> int:
 
 def weighed_rows(weights: Tensor, rows: Tensor, table: Tensor) -> Tensor:
     """[b] sum_j weights_j table[rows_j], for weights [l], rows [l] and a table [a, b]."""
-    if _CROWDED * len(rows) > len(table):
+    if CROWDED * len(rows) > len(table):
         spread = torch.zeros_like(table[:, 0]).to(weights.dtype).scatter_add(0, rows, weights)
         return spread @ table
     return weights @ table[rows]
@@ -91,7 +91,7 @@ def weighed_rows(weights: Tensor, rows: Tensor, table: Tensor) -> Tensor:
 
 def numbers_held(count: int, height: int, width: int) -> int:
     """By `weighed_rows` for so many rows of a table of this height and width."""
-    return 2 * (height + width) + 2 * min(count, height // _CROWDED) * width
+    return 2 * (height + width) + 2 * min(count, height // CROWDED) * width
 
 
 def nearness(places: Places, tau: float) -> Tensor:

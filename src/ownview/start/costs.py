@@ -14,18 +14,28 @@ import torch
 
 from ownview.config.settings import Value
 from ownview.data.splits import Split
+from ownview.parts.positive_definite import solved_in
 
-_SIDE = 768
-"""Of the matrices that speed is measured by: a tenth of a second on two cores."""
+_SIDE = 1536
+"""Of the matrices that speed is measured by: a second on two cores for all of them."""
 
-_PASSES = 6.0
-"""Times that every score is looked at when it is ranked: made, hidden where known, compared, counted, sorted."""
+_PASSES = 12.0
+"""Elementwise operations on every score when it is ranked: made, looked through, hidden, compared twice, the best."""
 
-_BEGIN = 1.0
-"""Seconds until a run has read its data and until its folder is written."""
+_BEGIN = 2.0
+"""Seconds until a run has read its data and until its folder is written, beside what grows with rows."""
 
-_MEASURED = 3.0
-"""Rankings of everybody in a run: validation, test, and the lists that are kept."""
+_ROW = 4e-6
+"""Seconds of the same for each row."""
+
+_MEASURED = 2.0
+"""Rankings of everybody in a run: validation, and test with the lists that are kept."""
+
+_READ = 2.0
+"""Elementwise operations on every number of a row of weights that a history reads."""
+
+_WRITTEN = 4e-9
+"""Seconds for each byte of a model that is written, and read again for its fingerprint."""
 
 _TRAINED_NUMBERS = 32
 _SAMPLES = 5
@@ -43,32 +53,40 @@ class Speed:
     """Of this machine, now.
 
     Args:
-        factor: multiplications and additions a second while a matrix is factored and inverted, n^3 in all.
-        product: the same of a product of matrices, 2 n^3 in all.
+        factor: operations a second while a matrix is factored and inverted in double precision, n^3 in all.
+        single: the same in single precision.
+        product: operations a second of a product of matrices in single precision, 2 n^3 in all.
         elements: numbers a second that one elementwise operation goes through.
     """
 
     factor: float
+    single: float
     product: float
     elements: float
 
     @classmethod
     def measured(cls) -> Speed:
-        """By small matrices, the best of two tries each."""
+        """By matrices that are small, and large enough for a rate that larger ones have; the best of two tries."""
         draw = torch.Generator().manual_seed(0)
         left = torch.rand((_SIDE, _SIDE), generator=draw)
-        definite = (left @ left.T).double()
+        definite = left @ left.T
         definite.diagonal().add_(_SIDE)
         numbers = torch.rand(1 << 22, generator=draw)
 
-        def factored() -> object:
-            return torch.cholesky_inverse(torch.linalg.cholesky(definite))
+        def factored(kind: torch.dtype) -> float:
+            matrix = definite.to(kind)
+            return _seconds(lambda: torch.cholesky_inverse(torch.linalg.cholesky(matrix)))
 
         return cls(
-            _SIDE**3 / _seconds(factored),
+            _SIDE**3 / factored(torch.float64),
+            _SIDE**3 / factored(torch.float32),
             2 * _SIDE**3 / _seconds(lambda: left @ left),
             len(numbers) / _seconds(lambda: numbers + 1),
         )
+
+    def solving(self, items: int) -> float:
+        """Seconds that EASE^R of so many items takes, in the precision that it is solved in."""
+        return items**3 / (self.factor if solved_in(torch.float32, items) is torch.float64 else self.single)
 
 
 @dataclass(frozen=True)
@@ -90,31 +108,33 @@ def cost_of(method: str, settings: Mapping[str, Value], rounds: int, split: Spli
         speed: of the machine.
     """
     n, m, r = split.num_users, split.num_items, len(split.train.values)
-    ranking = _BEGIN + _MEASURED * n * m * _PASSES / speed.elements
-    histories = _MEASURED * r * m / speed.elements
+    begins = _BEGIN + _ROW * r
+    ranked = _MEASURED * n * m * _PASSES / speed.elements
+    histories = _MEASURED * r * m * _READ / speed.elements
+    square = 4.0 * m * m
     match method:
         case "popularity":
             seconds, memory = 0.0, 8.0 * m
         case "markov":
-            seconds, memory = histories / max(r / n, 1), 4.0 * m * m
+            seconds, memory = _MEASURED * n * m / speed.elements, 16.0 * r
         case "text":
             # Words of every item against those of all others, in numbers that are mostly 0.
             seconds, memory = 20.0 * m * m / speed.elements + histories, 6_000.0 * m
         case "ease":
-            everybody = _MEASURED * 2.0 * n * m * m / speed.product
-            seconds, memory = m**3 / speed.factor + everybody, 16.0 * m * m
+            seconds, memory = speed.solving(m) + histories + square * _WRITTEN, 3 * square
         case "fedease":
-            seconds, memory = m**3 / speed.factor + histories, 16.0 * m * m
+            # The sums stay beside the weights, and both are written.
+            seconds, memory = speed.solving(m) + 2 * histories + 2 * square * _WRITTEN, 4 * square
         case "fednext" if settings.get("rank"):
             seconds, memory = _rank_form(settings, split, speed)
         case "fednext":
             wide = 3 * m
-            seconds, memory = 2 * wide**3 / speed.factor + 3 * histories, 40.0 * wide**2
+            seconds, memory = 2 * wide**3 / speed.single + 6 * histories, 40.0 * wide**2
         case _:
             trained = rounds * r * _SAMPLES * _TRAINED_NUMBERS * _STEPS / speed.elements
             measured = rounds * n * m * (2 * _TRAINED_NUMBERS / speed.product + _PASSES / speed.elements)
             seconds, memory = trained + measured, 8.0 * r * _SAMPLES * _TRAINED_NUMBERS
-    return Cost(seconds + ranking, memory)
+    return Cost(begins + ranked + seconds, memory)
 
 
 def masking(split: Split, speed: Speed) -> Cost:
@@ -133,7 +153,7 @@ def _rank_form(settings: Mapping[str, Value], split: Split, speed: Speed) -> tup
     vectors = 6 * (2 * r * rank * (r / n) + 4 * m * rank**2) / speed.product
     sums = 4 * r * wide * (wide / speed.product + 4 / speed.elements)
     scored = _MEASURED * 2.0 * n * m * wide / speed.product
-    return vectors + sums + wide**3 / speed.factor + scored, 24.0 * m * wide
+    return vectors + sums + wide**3 / speed.single + scored, 24.0 * m * wide
 
 
 def _seconds(work: Callable[[], object]) -> float:
