@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import json
+import re
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
@@ -22,7 +23,7 @@ def offline_page(package: str, scripts: Sequence[str], title: str, model: Mappin
         title: of the page, plain text.
         model: what the scripts read.
     """
-    every = [_asset(__package__ or "", name) for name in _COMMON] + [_asset(package, name) for name in scripts]
+    every = [_script(__package__ or "", name) for name in _COMMON] + [_script(package, name) for name in scripts]
     together = "\n".join(every)
     parts = {
         "title": escape(title),
@@ -42,6 +43,11 @@ def as_script(model: Mapping[str, Any]) -> str:
     """JSON that may stand inside a script element: nothing in it can end the element or open a comment."""
     text = json.dumps(model, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e").replace("\u2028", "\\u2028")
+
+
+def _script(package: str, name: str) -> str:
+    """A script as part of a greater one: what a module exports is simply there."""
+    return re.sub(r"^export (?=(?:async |function|const|class))", "", _asset(package, name), flags=re.MULTILINE)
 
 
 def _asset(package: str, name: str) -> str:

@@ -32,7 +32,7 @@ async function matrix(text) {
   return { width, values: Float32Array.from(whole, (value, place) => value * scales[Math.floor(place / width)]) };
 }
 
-async function decode(form) {
+export async function decode(form) {
   const arrays = {};
   for (const [name, text] of Object.entries(form.arrays)) {
     if (text.floats !== undefined) arrays[name] = await numbers(text.floats, "f4");

@@ -1,7 +1,7 @@
 // Scores from a history, in two forms: a sum over its items, or one vector times item vectors. Positions of items come
 // oldest first, each once. Everything is in double precision.
 
-const dot = (a, from, b, start, count) => {
+export const dot = (a, from, b, start, count) => {
   let sum = 0;
   for (let k = 0; k < count; k += 1) sum += a[from + k] * b[start + k];
   return sum;
@@ -15,8 +15,13 @@ function counted(term, history, ordered) {
   return latest.map((item, place) => [item, Math.exp(-(latest.length - 1 - place) / fades)]);
 }
 
-// Adds count * W[item] to total, for W as compressed rows, or as the product of left [m, r] and right [r, m].
-function addRow(kind, arrays, name, item, count, total) {
+// Adds count * W[item] to total, for W whole, as compressed rows, or as the product of left [m, r] and right [r, m].
+export function addRow(kind, arrays, name, item, count, total) {
+  if (kind === "whole") {
+    const { width, values } = arrays[`${name}.weights`], start = item * width;
+    for (let i = 0; i < width; i += 1) total[i] += count * values[start + i];
+    return;
+  }
   if (kind === "rows") {
     const { offsets, columns, values } = arrays[`${name}.rows`];
     for (let k = offsets[item]; k < offsets[item + 1]; k += 1) total[columns[k]] += count * values[k];
@@ -97,7 +102,7 @@ function logisticVector(how, items, bias, history, m) {
   return user;
 }
 
-function scores(form, arrays, history, m, ordered = true) {
+export function scores(form, arrays, history, m, ordered = true) {
   const total = form.bias ? Float64Array.from(arrays.bias) : new Float64Array(m);
   if (form.kind === "linear") {
     form.terms.forEach((term, place) => {
@@ -113,7 +118,7 @@ function scores(form, arrays, history, m, ordered = true) {
 
 // How much each item of a history speaks for each of some items: [[share of history item, ...], ...]. In a sum it is what
 // the item adds to the score; between vectors, the cosine of the two.
-function reasons(form, arrays, history, wanted, m, ordered = true) {
+export function reasons(form, arrays, history, wanted, m, ordered = true) {
   if (form.kind === "factors") {
     const { items } = arrays, d = items.width;
     const length = (i) => Math.sqrt(dot(items.values, i * d, items.values, i * d, d)) || 1;
@@ -128,7 +133,7 @@ function reasons(form, arrays, history, wanted, m, ordered = true) {
 }
 
 // The k best items that are not in the history; of equal ones the first.
-function best(total, history, k) {
+export function best(total, history, k) {
   const mine = new Set(history);
   return Array.from(total.keys()).filter((i) => !mine.has(i)).sort((a, b) => total[b] - total[a] || a - b).slice(0, k);
 }

@@ -1,9 +1,9 @@
 // Titles by what somebody types: every word must be there, accents and case aside; a title that is exactly it comes
 // first, then titles that begin with it, those in which a word does, and the better known.
 
-const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
+export const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();
 
-function searcher(titles, known) {
+export function searcher(titles, known) {
   const names = titles.map((title) => plain(title.replace(/ \u2014 .*$/u, "").replace(/ \([^()]*\)$/u, "")));
   const spelt = titles.map((title) => ` ${plain(title)} `);
   return {
