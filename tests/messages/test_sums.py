@@ -13,7 +13,7 @@ from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.messages.upload import Upload
 from ownview.seam.client import Product, Summand
 from ownview.testing.worlds import federation, small_world
-from tests.engine.uploads import upload_of
+from tests.messages.uploads import upload_of
 
 ITEMS, SHARED = 5, torch.full((5, 2), 0.5, dtype=torch.float64)
 

@@ -17,7 +17,7 @@ from ownview.base.randomness import derive
 from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.transforms import Chain, Clip, Noise, Sending, Transform, gaussian, laplace, transforms
-from tests.engine.uploads import upload_of
+from tests.messages.uploads import upload_of
 
 LAPLACE, GAUSSIAN = "laplace:0.3", "gaussian:clip=0.2,noise=3"
 ITEMS = 60

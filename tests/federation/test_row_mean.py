@@ -12,7 +12,7 @@ from ownview.base.errors import SettingError
 from ownview.messages.sums import MeanPartial
 from ownview.plugins.late_aggregation import LateAggregation
 from ownview.testing.worlds import federation, small_world
-from tests.engine.uploads import upload_of
+from tests.messages.uploads import upload_of
 from tests.methods.golden import ITEMS, UNEVEN_COUNTS, dot, uneven_errors, uneven_federation
 
 

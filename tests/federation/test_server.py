@@ -12,7 +12,7 @@ from ownview.config.participation import participants, participation
 from ownview.federation.options import FederationOptions
 from ownview.federation.server import ServerOptimizer
 from ownview.messages.sums import MeanPartial, add_rows
-from tests.engine.uploads import upload_of
+from tests.messages.uploads import upload_of
 
 CPU = torch.device("cpu")
 
