@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ownview.base.errors import OutputError, SettingError, UnwrittenError
+from ownview.base.errors import DeviceError, OutputError, SettingError, UnwrittenError
 from ownview.base.lock import sole_worker
 from ownview.baselines.central import Central
 from ownview.config.differences import differences
@@ -20,7 +20,7 @@ from ownview.engine.machine import Workers
 from ownview.evaluation.groups import ActivityRange
 from ownview.privacy.budget import budget
 from ownview.privacy.entropy import NoiseKey
-from ownview.registry import Model
+from ownview.registry import Model, enough_rounds
 from ownview.runs.charging import charge_fit
 from ownview.runs.experiment import Experiment
 from ownview.runs.finishing import Finishing
@@ -36,6 +36,7 @@ from ownview.runs.trainer import Trainer
 from ownview.runs.training import Training
 from ownview.runs.versions import reading
 from ownview.runs.watching import Watch
+from ownview.seam.method import Federated
 
 if TYPE_CHECKING:
     import polars as pl
@@ -154,7 +155,7 @@ def run(
     setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir, workers=workers)
     place = _temporary_folder() if out is None else out
     noise = NoiseKey.fresh()
-    work = _Work.of(experiment, model, data, setup, place.parent, noise)
+    work = _Work.fitting(experiment, model, data, setup, place.parent, noise)
     folder = RunFolder.create(place)
     with sole_worker(folder.path):
         folder.require_not_begun()
@@ -280,6 +281,29 @@ class _Work:
         rounds = experiment.rounds_of(model)
         written = replace(experiment.resolved(model), device=str(setup.machine.device), rounds=rounds)
         return cls(written, model, data, setup, at_work, _watch(at_work, experiment))
+
+    @classmethod
+    def fitting(
+        cls,
+        experiment: Experiment,
+        model: Model,
+        data: Interactions | None,
+        setup: ExperimentSetup,
+        beside: Path,
+        noise: NoiseKey,
+    ) -> _Work:
+        """The same in the form that fits the memory, where a method has smaller ones and no setting chose its form."""
+        asked = set(experiment.settings)
+        while True:
+            try:
+                return cls.of(experiment, model, data, setup, beside, noise)
+            except DeviceError:
+                less = model.smaller() if isinstance(model, Federated) else {}
+                if not less or asked & set(less) or model != experiment.model():
+                    raise
+                experiment = replace(experiment, settings={**experiment.settings, **less})
+                model = experiment.model()
+                experiment = replace(experiment, rounds=max(experiment.rounds, enough_rounds(model) or 1))
 
     def begin(self, folder: RunFolder) -> None:
         """Write what decides the result; a model to be used keeps its data, and no path that another machine lacks."""

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from ownview.config.search import Between, OneOf
-from ownview.config.settings import Settings, setting
+from ownview.config.settings import Settings, Value, setting
 from ownview.seam.client import Client, Reporting, Summand, Summands, Training
 from ownview.seam.memory import Memory
 from ownview.seam.portable import Portable, Refusal
@@ -51,6 +51,10 @@ class Federated(Settings):
     def notes(self, world: World) -> tuple[str, ...]:
         """Warnings to print with results: what the method leaves out or replaces on such data."""
         return ()
+
+    def smaller(self) -> Mapping[str, Value]:
+        """Settings of a form that takes less memory, for data that this one does not fit; empty where there is none."""
+        return {}
 
     def server(self, world: World) -> Server:
         """The server's half; the mean of changes by samples unless a method says otherwise."""

@@ -7,12 +7,16 @@ new. A client that is asked knows which of the two it is.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ownview.base.amounts import readable
 from ownview.base.errors import SettingError
+from ownview.config.settings import Value
 from ownview.methods.fednext.form import NextForm
 from ownview.methods.fednext.full import FullForm
+from ownview.methods.fednext.memory import full_memory
 from ownview.methods.fednext.private import RELEASES, PrivateNext
 from ownview.methods.fednext.rank import RankForm
 from ownview.methods.fednext.settings import NextSettings
@@ -21,6 +25,12 @@ from ownview.seam.method import Federated
 from ownview.seam.portable import Portable
 from ownview.seam.server import Server
 from ownview.seam.training import Params, World
+
+_LARGE = 4e9
+"""Bytes beyond which it is said what the full form would hold."""
+
+_LARGEST_RANK, _SMALLEST_RANK = 512, 64
+"""Of the forms that take the full form's place where it does not fit."""
 
 
 @dataclass(frozen=True)
@@ -54,9 +64,20 @@ class FedNext(NextSettings, Federated):
         """Sittings are left out where the data has no times, and under a budget."""
         if world.protection is not None:
             return ("fednext under a budget: the most popular items count, and sittings are not told apart",)
-        if world.order != "rows":
-            return ()
-        return ("fednext: the data has an order and no times; nothing is known of sittings, all is one",)
+        notes = []
+        if self.rank:
+            held = 4 * full_memory(FullForm(world, self)).server
+            notes += [f"fednext: item vectors of rank={self.rank} stand for items; the full form of "
+                      f"{world.num_items:,} items would hold {readable(held)}"] * (held > _LARGE)  # fmt: skip
+        if world.order == "rows":
+            notes.append("fednext: the data has an order and no times; nothing is known of sittings, all is one")
+        return tuple(notes)
+
+    def smaller(self) -> Mapping[str, Value]:
+        """The rank form, and half of its rank."""
+        if self.rank == 0:
+            return {"rank": _LARGEST_RANK}
+        return {"rank": self.rank // 2} if self.rank > _SMALLEST_RANK else {}
 
     def _form(self, world: World) -> NextForm:
         if world.order == "none":
