@@ -79,6 +79,8 @@ from ownview.seam.client import Summands as Summands
 from ownview.seam.client import Training as Training
 from ownview.seam.cohorts import Cohort as Cohort
 from ownview.seam.cohorts import Seen as Seen
+from ownview.seam.features import item_features as item_features
+from ownview.seam.features import item_likeness as item_likeness
 from ownview.seam.initial import Constant as Constant
 from ownview.seam.initial import Normal as Normal
 from ownview.seam.initial import Orthonormal as Orthonormal

@@ -131,6 +131,8 @@ VARIANTS: dict[str, Federated] = {
     ),
     "fedrap with decay and clipping": _small(FedRAP, weight_decay=0.01, clip_gradient=0.01, curriculum="sin-released"),
     "pfedclr with clipping": _small(PFedCLR, clip_gradient=0.01),
+    "fedease beside text": FedEASE(text=10.0),
+    "fednext by rank beside text": FedNext(text=10.0, rank=4, iterations=1, scales=(1.0, 4.0)),
     "plgc by epoch": PLGC.around(_small(FedMF), {"share_every": "epoch"}),
 }
 

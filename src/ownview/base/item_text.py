@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from ownview.base.column_names import ALIASES, bare_name
 from ownview.base.item_table import ItemTable
@@ -59,6 +60,25 @@ def term_vectors(table: ItemTable) -> csr_matrix:
     matrix = sparse.csr_matrix((weights, (rows, columns)), shape=(items, len(vocabulary))) @ sparse.diags(rare)
     length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
     return sparse.csr_matrix(sparse.diags(1 / np.where(length > 0, length, 1.0)) @ matrix)
+
+
+def feature_matrix(table: ItemTable, most: int) -> npt.NDArray[np.float32]:
+    """[m, d] the `most` terms that most items have, ties by name of the column, and every column of numbers.
+
+    Numbers are standardised over the items that have one; 0 where an item has none.
+    """
+    vectors = term_vectors(table)
+    count = np.asarray((vectors > 0).sum(0)).ravel()
+    order = np.argsort(-count, kind="stable")
+    chosen = np.sort(order[: min(most, int((count > 0).sum()))])
+    parts = [vectors[:, chosen].toarray()]
+    for values in table.columns.values():
+        filled = [value for value in values if value]
+        if filled and all(map(_is_number, filled)) and not all(_YEAR.fullmatch(value) for value in filled):
+            numbers = np.array([float(value) if value else np.nan for value in values])
+            spread = np.nanstd(numbers)
+            parts.append(np.nan_to_num((numbers - np.nanmean(numbers)) / (spread or 1.0))[:, None])
+    return np.ascontiguousarray(np.concatenate(parts, axis=1)[:, : max(most, 1)], dtype=np.float32)
 
 
 def _terms_of_column(name: str, values: Sequence[str]) -> list[list[tuple[str, float]]]:

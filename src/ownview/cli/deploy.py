@@ -236,8 +236,10 @@ def _agreement(
     from ownview.deploy.agreement import Agreement  # noqa: PLC0415 - slow to import
     from ownview.deploy.catalogue import read_catalogue  # noqa: PLC0415
 
-    ids, titles = read_catalogue(items, data_dir)
-    return Agreement.of(experiment, ids, titles, users, hold_out=hold_out, order=order)
+    listed = read_catalogue(items, data_dir)
+    return Agreement.of(
+        experiment, listed.ids, listed.titles, users, hold_out=hold_out, order=order, about=listed.about
+    )
 
 
 def _invite(server: ServerFolder, names: list[str], days: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from math import prod
@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from ownview.base.errors import DataError, MessageError, OwnviewError, SettingError
+from ownview.base.item_table import MOST_COLUMNS, ItemTable
 from ownview.base.json_text import parse_json
 from ownview.config.settings import plain
 from ownview.data.interactions import IdArray
@@ -36,7 +37,8 @@ from ownview.privacy.planning import planned
 from ownview.registry import build
 from ownview.runs.experiment import Experiment
 from ownview.seam.method import Federated
-from ownview.seam.roles import HELD, REPORTED, TIMELINE
+from ownview.seam.protection import Protection
+from ownview.seam.roles import HELD, ITEM_FEATURES, REPORTED, TIMELINE
 from ownview.seam.training import World
 
 ORDERS = ("times", "rows", "none")
@@ -56,6 +58,7 @@ _SCHEMA = Record({
     "precision": Text(LONGEST_TEXT, tuple(PRECISIONS)),
     "order": Text(LONGEST_TEXT, ORDERS),
     "hold_out": Flag(),
+    "about": Named(Listed(Text(LONGEST_TEXT), MOST_ITEMS), MOST_COLUMNS),
 })  # fmt: skip
 
 
@@ -76,6 +79,7 @@ class Agreement:
         order: what is known of the order of a user's ratings; see `seam.training.World`.
         hold_out: whether every user with enough ratings keeps its latest out of training, so that recommendations can
             be measured by it.
+        about: by column [m], what is publicly known of the items, where the method asks for it; else empty.
     """
 
     method: str
@@ -89,6 +93,7 @@ class Agreement:
     precision: str = "float32"
     order: str = "times"
     hold_out: bool = False
+    about: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.method.endswith(".py"):
@@ -100,6 +105,9 @@ class Agreement:
         if self.clients < 1 or not self.items or len(self.titles) not in (0, len(self.items)):
             found = f"{self.clients} clients, {len(self.items)} items and {len(self.titles)} titles"
             raise SettingError(f"agreement: found {found}; expected at least one of each, and a title an item or none")
+        for name, values in self.about.items():
+            if len(values) != len(self.items):
+                raise SettingError(f"agreement: column {name!r} has {len(values)} values; expected one an item")
 
     @classmethod
     def of(
@@ -111,13 +119,22 @@ class Agreement:
         *,
         hold_out: bool,
         order: str = "times",
+        about: ItemTable | None = None,
     ) -> Agreement:
-        """From an experiment; of its data nothing is told but ids and titles of the items."""
+        """From an experiment; of its data nothing is told but ids, titles and columns of the items."""
         options = experiment.federation.for_rounds(experiment.rounds_needed)
-        return cls(
+        made = cls(
             experiment.method, clients, tuple(str(one) for one in items.tolist()), tuple(titles or ()),
             experiment.settings, experiment.plugins, options, experiment.seed, order=order, hold_out=hold_out,
         )  # fmt: skip
+        params = made.model.client(made.world()).params.values()
+        asks = about is not None and any(one.role is ITEM_FEATURES for one in params)
+        return replace(made, about=dict(about.columns)) if asks and about is not None else made
+
+    def world(self, plan: Protection | None = None) -> World:
+        """What a method may know."""
+        items = ItemTable(self.about) if self.about else None
+        return World(self.clients, len(self.items), self.order, plan, items)
 
     @property
     def label(self) -> str:
@@ -139,14 +156,13 @@ class Agreement:
     @cached_property
     def needs_times(self) -> bool:
         """Whether clients look at the times of ratings."""
-        world = World(self.clients, len(self.items), self.order)
-        looks = any(param.role is TIMELINE for param in self.model.client(world).params.values())
+        looks = any(param.role is TIMELINE for param in self.model.client(self.world()).params.values())
         return looks and self.order == "times"
 
     def terms(self) -> Terms:
         """What follows for clients and server; refused where a server needs more than sums."""
         plan = planned(self.federation, self.clients, self.model.releases)
-        world = World(self.clients, len(self.items), self.order, plan)
+        world = self.world(plan)
         self._require_room(world)
         machine = Machine(torch.device("cpu"), PRECISIONS[self.precision])
         terms = Terms.of(self.model, world, self.federation, self.seed, machine)
@@ -186,7 +202,8 @@ class Agreement:
             values = parse_json(_decompressed(data))
             _SCHEMA.require(values, "agreement")
             values["federation"] = FederationOptions.of(values["federation"])
-            lists = {name: tuple(values[name]) for name in ("items", "titles")}
+            lists: dict[str, Any] = {name: tuple(values[name]) for name in ("items", "titles")}
+            lists["about"] = {name: tuple(column) for name, column in values["about"].items()}
             return cls(**{**values, **lists, "plugins": tuple((name, own) for name, own in values["plugins"])})
         except (OwnviewError, zlib.error, ValueError) as error:
             raise MessageError(f"a damaged agreement of {len(data)} bytes: {error}") from error

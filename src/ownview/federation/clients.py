@@ -21,7 +21,7 @@ from ownview.federation.timelines import Timelines
 from ownview.messages.download import Download
 from ownview.messages.upload import wide
 from ownview.seam.client import Client, Reporting
-from ownview.seam.roles import CHANCE, FRESH, HISTORY, KEPT, PERSONAL, TIMELINE, Param, visible
+from ownview.seam.roles import CHANCE, HISTORY, KEPT, PERSONAL, TIMELINE, Param, visible
 from ownview.seam.training import Params
 
 Axes = dict[str, int | None]
@@ -73,10 +73,10 @@ class Clients:
         self.starts: Params = {}
         self.tables: dict[str, OverlayTables] = {}
         for name, param in params.items():
-            if not (param.own or param.role is FRESH):
+            if not (param.own or param.role.constant):
                 continue
             start = param.drawn(name, num_items, seed).to(machine.device, machine.dtype)
-            if param.role is FRESH:
+            if param.role.constant:
                 self.starts[name] = start
             elif param.rows:
                 self.tables[name] = personal_tables(len(identities), start, changed_rows, budget)
@@ -116,11 +116,12 @@ class Clients:
                 values |= self._given(name, param, samples, download)
             elif name in self.tables and param.role is not KEPT:
                 values[name] = self.tables[name].take(samples.clients, samples.items)
-            elif param.from_server and param.rows:
-                flat = download.values[name].index_select(0, samples.items.reshape(-1))
+            elif (param.from_server or param.role.constant) and param.rows:
+                source = self.starts if param.role.constant else download.values
+                flat = source[name].index_select(0, samples.items.reshape(-1))
                 values[name] = flat.reshape(*samples.items.shape, *param.shape)
-            elif param.from_server or param.role is FRESH:
-                source = self.starts if param.role is FRESH else download.values
+            elif param.from_server or param.role.constant:
+                source = self.starts if param.role.constant else download.values
                 values[name] = source[name].expand(count, *param.shape).clone()
             elif name in self.own:
                 values[name] = self._own(name, samples.clients, download)
@@ -237,7 +238,7 @@ class Clients:
             return table.whole(clients) if items is None else table.take(clients, items), 0
         if name in self.own:
             return self._own(name, clients, download), 0
-        source = self.starts if param.role is FRESH else download.values
+        source = self.starts if param.role.constant else download.values
         return (source[name][items], 0) if param.rows and items is not None else (source[name], None)
 
     def _note_squares(self, name: str, values: Params, axes: Axes, download: Download, clients: Tensor) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from ownview.base.errors import SettingError
 from ownview.seam.client import Client, Training
-from ownview.seam.initial import Initial
+from ownview.seam.initial import Given, Initial
 from ownview.seam.method import Federated
 from ownview.seam.optimizers import Optimizer
 from ownview.seam.roles import Param
@@ -39,6 +39,8 @@ def require_declared(client: Client, name: str) -> None:
                 "ov.private(16) or ov.table(ov.shared(16))"
             )
         _require_drawable(one, param, name)
+        if isinstance(param.initial, Given) and param.initial.missing:
+            raise SettingError(f"method {name}: parameter {one!r}: {param.initial.missing}")
     if isinstance(client.work, Training):
         _require_phases(client.work.phases, name)
         _require_loss(client.work, name)

@@ -89,7 +89,7 @@ class Federation:
     ) -> None:
         self.method, self.split, self.options, self.seed, self.machine = method, split, options, seed, machine
         plan = planned(options, split.num_users, method.releases)
-        self.world = World(split.num_users, split.num_items, split.order, plan)
+        self.world = World(split.num_users, split.num_items, split.order, plan, split.data.about, split.num_new)
         self.terms = Terms.of(method, self.world, options, seed, machine, noise)
         self.client = self.terms.client
         self._require_memory()

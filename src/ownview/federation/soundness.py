@@ -15,7 +15,7 @@ from ownview.federation.declared import kind_of, require_declared, require_setti
 from ownview.federation.tried import tried
 from ownview.seam.client import Client, Reporting, Training
 from ownview.seam.method import Federated
-from ownview.seam.roles import CHANCE, HELD, PERSONAL, RECEIVED, TIMELINE, Param, visible
+from ownview.seam.roles import CHANCE, HELD, ITEM_FEATURES, PERSONAL, RECEIVED, TIMELINE, Param, visible
 from ownview.seam.server import Server, Sums
 from ownview.seam.training import Batch, Context, Params, Phase, World
 
@@ -57,8 +57,9 @@ def _require_work(client: Client, name: str) -> None:
     for moved in _moved_in(client.phases):
         if moved not in params:
             raise SettingError(f"method {name} moves a parameter {moved!r} it does not have{suggestion(moved, params)}")
-        if params[moved].role.given:
-            what = "a draw" if params[moved].role is CHANCE else "the client's history"
+        role = params[moved].role
+        if role.given or role is ITEM_FEATURES:
+            what = {CHANCE: "a draw", ITEM_FEATURES: "features of items"}.get(role, "the client's history")
             raise SettingError(f"method {name} moves {moved!r}, {what}, which is data and no parameter")
         if params[moved].role in (RECEIVED, HELD):
             raise SettingError(f"method {name} moves {moved!r}, which only the server changes; expected shared or kept")

@@ -66,6 +66,8 @@ class PrivatePairs(Form):
         nearness: as FedEASE's.
         recency: likewise.
         share: of the budget that the release of nearness takes.
+        beside_text: whether text stands beside the sums: items that are not among the K then have a score of 0 from
+            these and are told apart by text, before popularity.
     """
 
     plan: Protection
@@ -73,6 +75,7 @@ class PrivatePairs(Form):
     nearness: float
     recency: float
     share: float = RELEASES[1]
+    beside_text: bool = False
 
     @property
     def kept(self) -> int:
@@ -131,14 +134,15 @@ class PrivatePairs(Form):
         """[m] by what the client had last."""
         places = latest(p, "past", reach(self.recency))
         place, inside = kept_places(p, places.rows)
-        return behind_by_popularity(p, weighed_rows(faded(places, self.recency) * inside, place, p["weights"]))
+        within = weighed_rows(faded(places, self.recency) * inside, place, p["weights"])
+        return behind_by_popularity(p, within, beside_text=self.beside_text)
 
     def portable(self, received: Params) -> Linear:
         """What a client scores by: B in the rows and columns of the K."""
         m, kept = self.world.num_items, kept_items(received)
         weights = received["weights"].new_zeros(m, m)
         weights[kept[:, None], kept] = received["weights"]
-        return Linear((Term(weights, self.recency),), bias=bias_of(received))
+        return Linear((Term(weights, self.recency),), bias=bias_of(received, beside_text=self.beside_text))
 
     def memory(self) -> Memory:
         """Eigenvectors stand twice while they are multiplied out, in float64."""
@@ -151,12 +155,13 @@ class PrivatePairs(Form):
         return Memory(client, 8 * self.kept**2, advice)
 
 
-def behind_by_popularity(p: Params, within: Tensor) -> Tensor:
-    """[m] scores of all items from those of the K: the others come behind them, by popularity."""
+def behind_by_popularity(p: Params, within: Tensor, *, beside_text: bool) -> Tensor:
+    """[m] scores of all items from those of the K: the others come behind them, by popularity; or have 0."""
     popular = p["popular"] / p["popular"].abs().max().clamp(min=1e-12)
     here, kept = kept_places(p, torch.arange(len(popular), device=popular.device))
     # Popularity decides among what is equal: everything, for a client without any of the items that are kept.
-    return torch.where(kept > 0, within[here] + 1e-6 * popular, within.min() - 2 + popular)
+    others = 1e-6 * popular if beside_text else within.min() - 2 + popular
+    return torch.where(kept > 0, within[here] + 1e-6 * popular, others)
 
 
 def kept_items(p: Params) -> Tensor:
@@ -166,10 +171,10 @@ def kept_items(p: Params) -> Tensor:
     return order[found[order] > 0]
 
 
-def bias_of(p: Params) -> Tensor:
+def bias_of(p: Params, *, beside_text: bool) -> Tensor:
     """[m] what `behind_by_popularity` adds to scores, the same for everybody: no score of the K is below -1000."""
     popular = p["popular"] / p["popular"].abs().max().clamp(min=1e-12)
-    return torch.where(p["place"] > 0, 1e-6 * popular, popular - _FAR_BEHIND)
+    return torch.where((p["place"] > 0) | beside_text, 1e-6 * popular, popular - _FAR_BEHIND)
 
 
 def kept_places(p: Params, rows: Tensor) -> tuple[Tensor, Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -58,4 +59,25 @@ class Orthonormal:
         return columns.T.contiguous() * self.length
 
 
-Initial = Normal | Uniform | Constant | Orthonormal
+@dataclass(frozen=True, eq=False)
+class Given:
+    """Values that are known before anybody trains, such as features of items.
+
+    Args:
+        make: makes them, float32 on the CPU; called when they are needed, so that declaring a parameter costs nothing.
+        missing: why there are none, half a sentence; empty where there are. A method that has such a parameter is
+            refused before anything is made.
+    """
+
+    make: Callable[[], Tensor]
+    missing: str = ""
+
+    def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
+        """The values; the generator is not used."""
+        values = self.make()
+        if values.shape != shape:
+            raise ValueError(f"given values have shape {tuple(values.shape)}; expected {shape}")
+        return values
+
+
+Initial = Normal | Uniform | Constant | Orthonormal | Given

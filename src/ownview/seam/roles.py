@@ -3,6 +3,7 @@
     role       begins a round with   predicts with   sends
     private    its own value         its own         nothing
     fresh      the initial value     the initial     nothing
+    item features  public values     public values   nothing
     history    its data              its data        nothing
     timeline   its data              its data        nothing
     chance     a new draw            a new draw      nothing
@@ -47,6 +48,11 @@ class Role:
     sends: str
 
     @property
+    def constant(self) -> bool:
+        """Whether a client always finds the initial value there, which it makes by itself and never receives."""
+        return self.begins == "initial"
+
+    @property
     def given(self) -> bool:
         """Whether it is no parameter but something that a client finds: its data, or a draw."""
         return self.begins in ("data", "drawn")
@@ -54,6 +60,7 @@ class Role:
 
 PRIVATE = Role("private", "own", "own", "nothing")
 FRESH = Role("fresh", "initial", "initial", "nothing")
+ITEM_FEATURES = Role("item features", "initial", "initial", "nothing")
 HISTORY = Role("history", "data", "data", "nothing")
 TIMELINE = Role("timeline", "data", "data", "nothing")
 CHANCE = Role("chance", "drawn", "drawn", "nothing")
@@ -65,7 +72,7 @@ RECEIVED = Role("received", "received", "received", "nothing")
 HELD = Role("held", "nothing", "nothing", "nothing")
 
 _NEVER_TABLES = (FRESH, REPORTED, TIMELINE, CHANCE)
-_ALWAYS_TABLES = (HISTORY, PERSONAL)
+_ALWAYS_TABLES = (HISTORY, PERSONAL, ITEM_FEATURES)
 
 
 @dataclass(frozen=True)

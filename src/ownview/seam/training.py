@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from ownview.base.item_table import ItemTable
 from ownview.seam.optimizers import Optimizer, Sgd
 from ownview.seam.protection import Protection
 
@@ -25,12 +26,17 @@ class World:
         order: what is known of the order of a client's items: "times" where they have timestamps, "rows" where the rows
             of the data are in time order but have no times, "none".
         protection: the accounted budget that everything which leaves clients is under; None where there is none.
+        items: what is publicly known of the items, by column; None where nothing is. `item_features` and
+            `item_likeness` make parameters of it.
+        num_new: the last so many items are new: nobody has them in training.
     """
 
     num_clients: int
     num_items: int
     order: str = "times"
     protection: Protection | None = None
+    items: ItemTable | None = None
+    num_new: int = 0
 
 
 ANY_WORLD = World(num_clients=2, num_items=4)

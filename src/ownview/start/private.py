@@ -12,9 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ownview.base.errors import SettingError
+from ownview.config.settings import Value
 from ownview.data.interactions import Interactions
 from ownview.methods.fedease import FedEASE
 from ownview.parts.private_pairs import FEWEST_ITEMS, MOST_ITEMS, USERS_PER_ITEM
+from ownview.parts.text_beside import UNDER_A_BUDGET
 from ownview.privacy.accountant import Sampling, noise_for
 from ownview.privacy.budget import DELTA
 from ownview.privacy.masking.cohort import FEWEST, MOST
@@ -120,8 +122,9 @@ def private_ways(people: People) -> Selection:
         ways.append(Suited("text", words=words, way=NOTHING))
     else:
         left_out.append(f"{NOTHING}: nothing is known of the items but their ids; --items FILE says more of them")
+    beside: dict[str, Value] = {"text": UNDER_A_BUDGET} if people.text else {}
     if people.number >= FEWEST:
-        ways.append(Suited("fedease", words=f"{_PAIRS} that hide every single person's", privacy=people.masked,
+        ways.append(Suited("fedease", beside, words=f"{_PAIRS} that hide every single person's", privacy=people.masked,
                            way=HIDDEN))  # fmt: skip
     else:
         left_out.append(f"{HIDDEN}: {people.number} people are too few to hide among; at least {FEWEST} are needed")
@@ -132,8 +135,8 @@ def private_ways(people: People) -> Selection:
         return Selection(tuple(ways), tuple(left_out))
     ways += [
         Suited(
-            "fedease", rounds=len(FedEASE.releases), words=f"{_PAIRS} with noise", privacy=people.budget(epsilon),
-            way=name_of_budget(epsilon),
+            "fedease", beside, rounds=len(FedEASE.releases), words=f"{_PAIRS} with noise",
+            privacy=people.budget(epsilon), way=name_of_budget(epsilon),
         )
         for epsilon in EPSILONS
     ]  # fmt: skip

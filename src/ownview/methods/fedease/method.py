@@ -10,6 +10,7 @@ from ownview.methods.fedease.algorithm import SummedPairs
 from ownview.parts.places import numbers_held, reach
 from ownview.parts.positive_definite import MOST_IN_DOUBLE
 from ownview.parts.private_pairs import RELEASES, PrivatePairs
+from ownview.parts.text_beside import loudness
 from ownview.seam.client import Client, Reporting
 from ownview.seam.memory import Memory
 from ownview.seam.portable import Linear, Portable, Term
@@ -33,24 +34,22 @@ class FedEASE(SummedPairs):
 
     def client(self, world: World) -> Client:
         """The client's half, without time where the data has none."""
-        private = self._private(world)
+        private, timeless = self._private(world), self._fitted(world)
         if private is not None:
-            return private.client()
-        timeless = self._fitted(world)
-        return super().client(world) if timeless == self else timeless.client(world)
+            return self.client_with_text(private.client(), world)
+        return self.client_with_text(super().client(world), world) if timeless == self else timeless.client(world)
 
     def server(self, world: World) -> Server:
         """The server's half."""
         private = self._private(world)
-        return super().server(world) if private is None else private.server()
+        server = super().server(world) if private is None else private.server()
+        return self.server_with_text(server, lambda values: loudness(values["weights"]), "weights")
 
     def portable(self, received: Params, world: World) -> Portable:
         """One term, equal to a client's scores."""
-        private = self._private(world)
-        if private is not None:
-            return private.portable(received)
-        fades = self._fitted(world).recency
-        return Linear((Term(received["weights"], fades, regularization=self.regularization),))
+        private, fades = self._private(world), self._fitted(world).recency
+        form = Linear((Term(received["weights"], fades, regularization=self.regularization),))
+        return self.portable_with_text(form if private is None else private.portable(received), received, world)
 
     def notes(self, world: World) -> tuple[str, ...]:
         """Time is left out where the data has none; under a budget, so are most items."""
@@ -85,5 +84,6 @@ class FedEASE(SummedPairs):
     def _private(self, world: World) -> PrivatePairs | None:
         if world.protection is None:
             return None
-        fitted = self._fitted(world)
-        return PrivatePairs(world, world.protection, self.regularization, fitted.nearness, fitted.recency)
+        fitted, text = self._fitted(world), self.text > 0
+        spans = fitted.nearness, fitted.recency
+        return PrivatePairs(world, world.protection, self.regularization, *spans, beside_text=text)

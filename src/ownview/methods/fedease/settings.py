@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 
 from ownview.config.search import Between, OneOf
-from ownview.config.settings import Settings, setting
+from ownview.config.settings import setting
+from ownview.parts.text_beside import TextSettings
 
 
 @dataclass(frozen=True)
-class EaseSettings(Settings):
+class EaseSettings(TextSettings):
     """lambda and the two spans of time of FedEASE's formula."""
 
     regularization: float = setting(

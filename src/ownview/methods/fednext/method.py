@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from torch import Tensor
+
 from ownview.base.amounts import readable
 from ownview.base.errors import SettingError
 from ownview.config.settings import Value
@@ -20,6 +22,7 @@ from ownview.methods.fednext.memory import full_memory
 from ownview.methods.fednext.private import RELEASES, PrivateNext
 from ownview.methods.fednext.rank import RankForm
 from ownview.methods.fednext.settings import NextSettings
+from ownview.parts.text_beside import loudness, loudness_through
 from ownview.seam.client import Client
 from ownview.seam.method import Federated
 from ownview.seam.portable import Portable
@@ -50,15 +53,20 @@ class FedNext(NextSettings, Federated):
 
     def client(self, world: World) -> Client:
         """The client's half."""
-        return self._form(world).client()
+        return self.client_with_text(self._form(world).client(), world)
 
     def server(self, world: World) -> Server:
         """Sums, and what follows from them."""
-        return self._form(world).server()
+        through = bool(self.rank)
+
+        def loud(values: Params) -> Tensor:
+            return loudness_through(values["vectors"], values["next"]) if through else loudness(values["next"])
+
+        return self.server_with_text(self._form(world).server(), loud, "next")
 
     def portable(self, received: Params, world: World) -> Portable:
         """A client's scores within a sitting."""
-        return self._form(world).portable(received)
+        return self.portable_with_text(self._form(world).portable(received), received, world)
 
     def notes(self, world: World) -> tuple[str, ...]:
         """Sittings are left out where the data has no times, and under a budget."""

@@ -133,14 +133,15 @@ class PrivateNext(NextForm):
         place, inside = kept_places(p, places.rows)
         vectors = p["vectors"][place] * inside[:, None]
         within = p["next"] @ torch.cat([faded(places, tau) @ vectors for tau in self.given.scales])
-        return behind_by_popularity(p, within)
+        return behind_by_popularity(p, within, beside_text=self.given.text > 0)
 
     def portable(self, received: Params) -> Linear:
         """One term a scale, through the item vectors of the K."""
         m, kept = self.world.num_items, kept_items(received)
         vectors, weights = received["vectors"].new_zeros(m, self.rank), received["next"].new_zeros(m, self.wide)
         vectors[kept], weights[kept] = received["vectors"], received["next"]
-        return by_scale(self, through_vectors(vectors, weights), bias_of(received))
+        bias = bias_of(received, beside_text=self.given.text > 0)
+        return by_scale(self, through_vectors(vectors, weights), bias)
 
     def memory(self) -> Memory:
         """The kept items by each other, and by rank for every scale."""

@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ownview.config.search import Between, OneOf
-from ownview.config.settings import Settings, setting
+from ownview.config.settings import setting
+from ownview.parts.text_beside import TextSettings
 
 DAY = 86_400.0
 """Seconds."""
 
 
 @dataclass(frozen=True)
-class NextSettings(Settings):
+class NextSettings(TextSettings):
     """Scales, weights and spans of time of FedNext's formulas."""
 
     scales: tuple[float, ...] = setting(

@@ -1,0 +1,73 @@
+"""What a method may ask to know of items besides their ids, as parameters.
+
+They are public: every client and the server make the same values of the same table, nothing of them is sent, and no
+budget is spent by it. A method that asks for what the data lacks is refused in one line before anything is trained.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import torch
+from torch import Tensor
+
+from ownview.base.errors import suggestion
+from ownview.base.item_table import ItemTable
+from ownview.base.item_text import feature_matrix, term_vectors
+from ownview.seam.initial import Given
+from ownview.seam.roles import ITEM_FEATURES, Param
+from ownview.seam.training import World
+
+
+def item_features(world: World, *columns: str, most: int = 256) -> Param:
+    """A table [m, d] of features of the items, d at most `most`; rows are aligned by id and never move.
+
+    Words, pairs of words, entries of lists and decades are features of their own, weighed as in `base.item_text`;
+    numbers are standardised. Of more than `most` those that most items have are taken.
+
+    Args:
+        world: of the data.
+        columns: of the item table; all of them where none is named.
+        most: features at most.
+    """
+    table = world.items
+    lacking = _lacking(table, columns)
+    if table is None or lacking:
+        return Param((1,), ITEM_FEATURES, rows=True, initial=Given(_nothing, lacking))
+    chosen = table if not columns else ItemTable({name: table.columns[name] for name in columns})
+    width = _matrix(chosen, most).shape[1]
+    return Param((width,), ITEM_FEATURES, rows=True, initial=Given(lambda: _matrix(chosen, most)))
+
+
+def item_likeness(world: World) -> Param:
+    """A table [m, m] with the cosine of two items' text; 0 between an item and itself."""
+    table = world.items
+    lacking = _lacking(table, ())
+    initial = Given(_nothing, lacking) if table is None or lacking else Given(lambda: _kernel(table))
+    return Param((world.num_items,), ITEM_FEATURES, rows=True, initial=initial)
+
+
+def _lacking(table: ItemTable | None, columns: tuple[str, ...]) -> str:
+    """What the data lacks, or nothing."""
+    if table is None or not table.known:
+        return "nothing is known of the items but their ids; expected a file with columns item and title (--items FILE)"
+    for name in columns:
+        if name not in table.columns:
+            known = ", ".join(table.columns)
+            return f"the item table has no column {name!r}; expected one of {known}{suggestion(name, table.columns)}"
+    return ""
+
+
+def _nothing() -> Tensor:
+    return torch.zeros(0)
+
+
+@lru_cache(maxsize=4)
+def _matrix(table: ItemTable, most: int) -> Tensor:
+    return torch.from_numpy(feature_matrix(table, most))
+
+
+@lru_cache(maxsize=2)
+def _kernel(table: ItemTable) -> Tensor:
+    vectors = term_vectors(table)
+    return torch.from_numpy((vectors @ vectors.T).toarray()).float().fill_diagonal_(0.0)
