@@ -13,6 +13,7 @@ from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.data.catalog import load, min_interactions
 from ownview.data.columns import parse_columns
+from ownview.evaluation.findings import Finding
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.probes import STEPS, audit
 
@@ -22,22 +23,36 @@ def command(
     protocol: ProtocolName = "honest",
     columns: Columns = None,
     rounds: Annotated[int, typer.Option("--rounds", help="Rounds of negatives that the leak probe counts.")] = 100,
+    since: Annotated[
+        str | None, typer.Option("--since", help="A day, as in 2024-11-01: what changed since then, instead of probes.")
+    ] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:
     """Probe a protocol on some data: leaks, repeated pairs, time, selection, and whether its ranking is sane."""
+    source = load(data, data_dir=data_dir, columns=parse_columns(columns))
+    if since is not None:
+        from ownview.evaluation.drift import drift, moment_of  # noqa: PLC0415 - slow to import, and few ask
+
+        _show(drift(source, moment_of(since)), {"data": source.name, "since": since}, [], as_json=as_json)
+        return
     asked = protocol_by_name(protocol)
-    split = asked.prepare(load(data, data_dir=data_dir, columns=parse_columns(columns)), min_interactions(data))
+    split = asked.prepare(source, min_interactions(data))
     with progress("auditing, probes", STEPS, quiet=as_json) as advance:
         findings = audit(split, asked, rounds=rounds, done=advance)
+    _show(findings, {"data": split.data.name, "protocol": asked.name}, list(split.notes), as_json=as_json)
+
+
+def _show(findings: list[Finding], about: dict[str, str], notes: list[str], *, as_json: bool) -> None:
     if as_json:
-        found = {"data": split.data.name, "protocol": asked.name, "notes": list(split.notes)}
-        typer.echo(json.dumps({**found, "findings": [finding.to_dict() for finding in findings]}, indent=2))
+        found = {**about, "notes": notes, "findings": [finding.to_dict() for finding in findings]}
+        typer.echo(json.dumps(found, indent=2))
         return
     console = Console(highlight=False)
-    console.print(f"[bold]{escape(split.data.name)}[/], protocol [bold]{escape(asked.name)}[/]")
+    (_, data), (what, value) = about.items()
+    console.print(f"[bold]{escape(data)}[/], {what} [bold]{escape(value)}[/]")
     for finding in findings:
         mark = "[red]![/]" if finding.fires else "[green]ok[/]"
         console.print(f"{mark:<2} {finding.probe}: {escape(finding.sentence)}")
-    for note in split.notes:
+    for note in notes:
         console.print(f"note: {escape(note)}")

@@ -28,9 +28,13 @@ from ownview.runs.table import Comparison
 
 def command(
     methods: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(help="Methods (`ownview ls methods`), METHOD+PLUGIN, or .py files.", callback=names_files),
-    ],
+    ] = None,
+    online: Annotated[
+        Path | None,
+        typer.Option("--online", help="A log of ownview serve --against: its two models, by what was chosen."),
+    ] = None,
     data: options.Data = "goodbooks",
     columns: options.Columns = None,
     protocol: Annotated[
@@ -62,6 +66,11 @@ def command(
     as_json: options.AsJson = False,
 ) -> None:
     """Train several methods on the same data and put them side by side."""
+    if (online is None) == (not methods):
+        raise SettingError("expected METHODS to train, or --online LOG to read" + (", not both" if online else ""))
+    if online is not None:
+        _show_online(online, as_json=as_json)
+        return
     if resume and out is None:
         raise SettingError("--resume goes on in the folder that --out names; give --out DIR")
     if out is not None and RunFolder(out).begun:
@@ -74,7 +83,7 @@ def command(
         engine=engine, device=device,
     )  # fmt: skip
     protocols = list(dict.fromkeys(protocol or ["honest"]))
-    tasks = _tasks(base, methods, protocols, seeds, with_privacy(sets, privacy), folder)
+    tasks = _tasks(base, methods or [], protocols, seeds, with_privacy(sets, privacy), folder)
     if resume:
         _require_a_begun_one(folder, tasks)
     needed = [experiment.rounds_needed for experiment, _ in tasks]
@@ -90,6 +99,29 @@ def command(
         print_json({**comparison.to_dict(), "folder": str(folder)})
         return
     _show(comparison, needed, seeds, folder)
+
+
+def _show_online(log: Path, *, as_json: bool) -> None:
+    from ownview.evaluation.online import compared_online  # noqa: PLC0415 - few ask
+
+    found = compared_online(log)
+    if as_json:
+        print_json(found.to_dict())
+        return
+    console = Console(highlight=False)
+    for name, one in (("a", found.a), ("b", found.b)):
+        console.print(
+            f"model {name} ({', '.join(one.models)}): {one.value:.4f} = {one.hits:,} of {counted(one.lists, 'list')} "
+            f"in {one.buckets} buckets",
+            soft_wrap=True, markup=False,
+        )  # fmt: skip
+    console.print(
+        f"b minus a: {found.b.value - found.a.value:+.4f} ({found.low:+.4f} to {found.high:+.4f}, 95 % interval over "
+        "buckets)",
+        soft_wrap=True, markup=False,
+    )  # fmt: skip
+    for note in found.notes:
+        console.print(f"note: {note}", soft_wrap=True, markup=False)
 
 
 def _tasks(

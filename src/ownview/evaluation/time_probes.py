@@ -160,11 +160,11 @@ def _hits(model: OneShot, split: Split, ranker: Ranker) -> FloatArray:
     return hit_rate(ranker.rank(_fitted(model, split, ranker)), 10)
 
 
-def _fitted(model: OneShot, split: Split, ranker: Ranker) -> _Fitted:
-    return _Fitted(model, model.fit(split, split.training_items(), 0), ranker.question.known)
+def _fitted(model: OneShot, split: Split, ranker: Ranker) -> Fitted:
+    return Fitted(model, model.fit(split, split.training_items(), 0), ranker.question.known)
 
 
-class _Fitted:
+class Fitted:
     """A central model as a scorer."""
 
     def __init__(self, model: OneShot, learned: dict[str, torch.Tensor], known: Timeline) -> None:

@@ -92,6 +92,10 @@ class ImpressionLog:
         """Log that something of a list was chosen."""
         self._write({"chosen": impression, "hour": _hour()})
 
+    def begun(self, share: float) -> None:
+        """Log which share of units sees model b from now on."""
+        self._write({"split": share, "hour": _hour()})
+
     def close(self) -> None:
         """Let go of the file."""
         os.close(self.handle)

@@ -89,8 +89,10 @@ class Supervisor:
         self.offer, self.say = offer, say
         if offer.stock is not None:
             Stock(offer.stock).refresh()
-        if offer.log is not None:
-            ImpressionLog(offer.log).close()
+        if offer.log is not None and offer.split is not None:
+            log = ImpressionLog(offer.log)
+            log.begun(offer.split.share)
+            log.close()
         self.stamps: dict[Arm, Stamp] = {arm: stamp(path) for arm, path in offer.models.items()}
         self.pending: dict[Arm, Stamp] = {}
         self.own = Path(tempfile.mkdtemp(prefix="ownview-serve-"))
