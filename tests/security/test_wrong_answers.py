@@ -19,7 +19,7 @@ from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.federation.options import FederationOptions
 from ownview.messages import wire
-from ownview.messages.limits import LARGEST_VALUE, LONGEST_LINE, MOST_SAMPLES
+from ownview.messages.limits import LARGEST_VALUE, LONGEST_LINE
 from ownview.seam.client import Patch
 from tests.deploy.world import ITEMS, write_homes
 from tests.security.hostile import EVIL, Change, after_rounds, noted, raw, with_parts
@@ -110,7 +110,7 @@ UPLOADS: dict[str, tuple[Callable[[Any], bytes], str]] = {
     "no table": (lambda number: wire.Message(wire.UPLOAD, number, 12).pack(), "without 'items'"),
     "whole numbers": (_upload(wire.Words(torch.ones(ITEMS, 4, dtype=torch.long))), "modulo"),
     "a download": (lambda number: wire.Message(wire.DOWNLOAD, number, 0, {"items": _one(1.0)}).pack(), "kind 1"),
-    "4,294,967,295 samples": (_upload(_one(0.1), samples=2**32 - 1), f"expected {MOST_SAMPLES} at most"),
+    "4,294,967,295 samples": (_upload(_one(0.1), samples=2**32 - 1), f"expected {5 * ITEMS} at most"),
     "rows that do not come": (_forged(2, 2**32 - 1), "damaged"),
     "half a matrix of 4 billion rows": (_forged(4, 2**32 - 1), "damaged"),
     "a block of 4 billion rows and columns": (_forged(3, 2**32 - 1, 2**32 - 1), "damaged"),
@@ -147,8 +147,11 @@ def test_tables_about_different_rows_cost_the_place_alone(tmp_path: Path) -> Non
     assert_said(said, "about different rows")
 
 
-def test_a_sum_that_cannot_be_combined_goes_on_without_the_largest_upload(tmp_path: Path) -> None:
-    """Every value is within limits: minus the ridge for an item that nobody has. Then the matrix has no inverse."""
+def test_a_sum_that_cannot_be_combined_goes_on_without_the_largest_upload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Minus the ridge for an item that nobody has: the matrix has no inverse. The method declares no bounds here."""
+    monkeypatch.setattr("ownview.federation.terms.require_honest", lambda upload, declared: None)
     item = torch.tensor([_unrated(tmp_path)])
     ridge = torch.tensor([[-100.0]], dtype=torch.float64)
 
@@ -161,6 +164,33 @@ def test_a_sum_that_cannot_be_combined_goes_on_without_the_largest_upload(tmp_pa
     beside, said = after_rounds(tmp_path / "beside", {EVIL: (Kind.WORK, change)}, rounds=1, case="fedease")
     assert_undisturbed(alone, beside)
     assert said[0].startswith(f"round 1: goes on without place {EVIL}, which sent what cannot be combined")
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        ([[1.0, 1.0], [1.0, 1.0]], "pairs that no history has"),
+        ([[1.0, 0.5], [0.5, 1.0]], "pairs that no history has"),
+        ([[0.0, 1.0], [1.0, 0.0]], "pairs that no history has"),
+        ([[1e6, 0.0], [0.0, 1.0]], "expected numbers from 0 to 1"),
+        ([[1.0, -1.0], [-1.0, 1.0]], "expected numbers from 0 to 1"),
+    ],
+)
+def test_a_summand_that_is_no_history_s_costs_the_place_alone(
+    cells: list[list[float]], why: str, tmp_path: Path
+) -> None:
+    """It was added whatever it was: a column towards one item stood in 99 % of all lists afterwards."""
+    items = torch.tensor([2, 5])
+
+    def change(one: Envelope, of: str) -> bytes:
+        table = wire.Matrix(Patch(items, items, torch.tensor(cells, dtype=torch.float64)), (ITEMS, ITEMS), True)
+        wrong = wire.Message(wire.UPLOAD, one.round, 0, {"pairs": table}).pack()
+        return with_parts(one, [wrong, *one.parts[1:]])
+
+    alone, _ = after_rounds(tmp_path / "alone", rounds=1, case="fedease")
+    beside, said = after_rounds(tmp_path / "beside", {EVIL: (Kind.WORK, change)}, rounds=1, case="fedease")
+    assert_undisturbed(alone, beside)
+    assert_said(said, why)
 
 
 def _unrated(folder: Path) -> int:

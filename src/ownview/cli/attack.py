@@ -10,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
+from ownview.attacks.dishonest.audit import DishonestSettings
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import AttackSettings
 from ownview.base.amounts import counted
@@ -22,7 +23,7 @@ from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.columns import parse_columns
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
-from ownview.runs.attacking import Attacked, attack_experiment
+from ownview.runs.attacking import Attacked, attack_experiment, infiltrate_experiment
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import experiment_of
@@ -51,6 +52,12 @@ def command(
     sets: options.Sets = None,
     plugin: options.Plugins = None,
     audit_seeds: Annotated[int, typer.Option("--audit-seeds", help="Of the canary audit; 0 for none.", min=0)] = 5,
+    dishonest: Annotated[
+        bool, typer.Option("--dishonest", help="Instead, what lying clients do to everybody else's lists.")
+    ] = False,
+    unchecked: Annotated[
+        bool, typer.Option("--unchecked", help="With --dishonest: a server that adds up whatever is finite.")
+    ] = False,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="A JSON file for everything found.")] = None,
     engine: options.EngineName = "vector",
     device: options.Device = "auto",
@@ -59,7 +66,12 @@ def command(
     trust: Trust = False,
     as_json: options.AsJson = False,
 ) -> None:
-    """Attack a method as its server could: read users' items from uploads and sums, and audit what noise promises."""
+    """Attack a method as its server could: read users' items from uploads and sums, and audit what noise promises.
+
+    With --dishonest as its clients could: push an item into lists, or out of them, or spoil all lists.
+    """
+    if unchecked and not dishonest:
+        raise SettingError("--unchecked: is for --dishonest")
     settings = AttackSettings(rounds, clients, seed, audit_seeds)
     pairs = with_privacy(sets, privacy)
     if (Path(target) / "experiment.toml").is_file() or Path(target).is_dir():
@@ -74,10 +86,13 @@ def command(
             protocol=protocol_by_name(protocol),
         )  # fmt: skip
         experiment = with_settings(base, target, list(dict.fromkeys(plugin or ())), pairs)
+    experiment = replace(experiment, device=device)
     with progress(f"attack on {experiment.label()}", 3, quiet=as_json) as advance:
-        found = attack_experiment(
-            replace(experiment, device=device), settings, memory=memory, data_dir=data_dir, on_step=advance
-        )
+        if dishonest:
+            lies = DishonestSettings(experiment.rounds_of(experiment.model()), seed=seed, checked=not unchecked)
+            found = infiltrate_experiment(experiment, lies, memory=memory, data_dir=data_dir, on_step=advance)
+        else:
+            found = attack_experiment(experiment, settings, memory=memory, data_dir=data_dir, on_step=advance)
     if out is not None:
         write_json(out, found.to_dict())
     if as_json:
@@ -103,8 +118,9 @@ def _show(found: Attacked, out: Path | None) -> None:
     for finding in found.findings:
         if "AUC" in finding.values:
             table.add_row(finding.attack, finding.sees, *(_cell(finding, name) for name in _COLUMNS.values()))
-    console.print(table)
-    console.print("In brackets: the same guesses against other users' items, the control.", markup=False)
+    if table.row_count:
+        console.print(table)
+        console.print("In brackets: the same guesses against other users' items, the control.", markup=False)
     for finding in found.findings:
         mark = "[red]![/]" if finding.succeeds else "[green]ok[/]" if finding.applies else "[dim]-[/]"
         console.print(f"{mark:<2} {finding.attack}: {escape(finding.sentence)}")

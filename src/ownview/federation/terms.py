@@ -22,6 +22,7 @@ from ownview.federation.timelines import Timelines
 from ownview.federation.training import TrainingWork
 from ownview.federation.work import Household, Work
 from ownview.messages.codec import Codec
+from ownview.messages.honest_uploads import require_honest
 from ownview.messages.layout import Layout
 from ownview.messages.upload import Upload
 from ownview.privacy.budget import budget
@@ -237,7 +238,9 @@ class Terms:
         return self.transform.on_client(upload, self._sending(upload, number, bound, noise or self.noise))
 
     def require_bounded(self, upload: Upload, number: int, bound: Tensor | None) -> None:
-        """Refuse, as the server, an upload of one client that is longer than an honest one of round `number` can be."""
+        """Refuse, as the server, an upload that no honest client can have made in round `number`, or too long a one."""
+        if self.transform is None and isinstance(self.client.work, Reporting):
+            require_honest(upload, self.client.work.sends)
         if self.transform is None or upload.words is not None:  # masks hide how long it is
             return
         excess = float(self.transform.excess(upload, self._sending(upload, number, bound, self.noise))[0])

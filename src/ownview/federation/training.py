@@ -169,7 +169,8 @@ class TrainingWork:
             # A copy: the next round may train in the same tensors.
             whole[name] = clients.whole(name, samples.clients) if params[name].rows else values[name].clone()
         touched = samples.sampled_rows if self.home.machine.dense else samples.real_rows
-        return Upload(samples.identities, samples.sizes, samples.items, touched, rows, whole)
+        counted = samples.sizes.clamp(max=self.work.most_samples(self.home.world.num_items))
+        return Upload(samples.identities, counted, samples.items, touched, rows, whole)
 
     def _all_rewritten(
         self,

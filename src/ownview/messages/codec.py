@@ -14,9 +14,8 @@ from ownview.base.errors import MessageError
 from ownview.messages import wire
 from ownview.messages.download import Download
 from ownview.messages.expected_tables import Expected
-from ownview.messages.limits import MOST_SAMPLES
 from ownview.messages.upload import Upload
-from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand
+from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand, Training
 from ownview.seam.roles import PERSONAL
 
 _TOUCHED = "@touched"
@@ -127,7 +126,8 @@ class Codec:
         Raises `MessageError` for anything else: what is returned can be added to sums as it is.
         """
         message = _of_kind(wire.Message.unpack(data, self._expected_up), wire.UPLOAD, "upload")
-        most = MOST_SAMPLES if self.tells_samples else 0
+        work = self.client.work
+        most = work.most_samples(self.num_items) if self.tells_samples and isinstance(work, Training) else 0
         if message.samples > most:
             raise MessageError(f"an upload of {message.samples} samples; expected {most} at most")
         tables = dict(message.tables)

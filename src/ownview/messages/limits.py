@@ -56,6 +56,3 @@ MOST_AXES = 8
 
 LARGEST_VALUE = 1e9
 """Size of any value in a table. Changes, counts and noise are far below; a million sums of it are finite in float32."""
-
-MOST_SAMPLES = 1 << 24
-"""Training samples that a client may say it has."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from ownview.attacks.dishonest.audit import DishonestSettings, audit
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import AttackSettings, attack_all, notes_on
 from ownview.attacks.view import Scene
@@ -88,6 +89,27 @@ def attack_experiment(
     return Attacked(
         experiment, settings, tuple(attack_all(scene, settings, on_step)), notes_on(experiment.federation.privacy)
     )
+
+
+def infiltrate_experiment(
+    experiment: Experiment,
+    settings: DishonestSettings,
+    *,
+    memory: str = "auto",
+    data_dir: Path | None = None,
+    on_step: Callable[[str], None] = lambda step: None,
+) -> Attacked:
+    """What dishonest clients of an experiment do to everybody else's lists; see `attack_experiment` for the rest."""
+    model = experiment.model()
+    scene = scene_of(experiment, model, split_data(experiment, load_data(experiment, data_dir)), memory)
+    if scene.options.privacy != "none":
+        raise SettingError(
+            f"--dishonest with privacy={scene.options.privacy!r}: liars are tried on uploads in clear alone; under "
+            "masks a server sees nothing of them, and a clip is a client's word; expected none"
+        )
+    found = audit(scene, settings, on_step)
+    watched = AttackSettings(settings.rounds, scene.split.num_users, settings.seed, 0)
+    return Attacked(experiment, watched, tuple(found))
 
 
 def scene_of(experiment: Experiment, model: Model, split: Split, memory: str = "auto") -> Scene:

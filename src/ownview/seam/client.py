@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from ownview.seam.honest import Honest
 from ownview.seam.roles import Param
 from ownview.seam.training import Batch, ByRound, Context, Params, Phase
 
@@ -83,11 +84,13 @@ class Summand:
         shape: of the summand and of the sum; left^T right of a product and the matrix of a patch are brought to it.
         what: it is, in words for people who ask what leaves their device.
         symmetric: whether it is a symmetric matrix, of which one half is enough on the way.
+        honest: what one client's can be; servers count nothing else, where they see it.
     """
 
     shape: tuple[int, ...]
     what: str
     symmetric: bool = False
+    honest: Honest = Honest()  # noqa: RUF009 - frozen
 
 
 def _no_numbers(number: int) -> Mapping[str, float]:
@@ -113,6 +116,10 @@ class Training:
     batch_size: int
     pairs: bool = False
     by_round: ByRound = _no_numbers
+
+    def most_samples(self, num_items: int) -> int:
+        """That a client counts by, however often it repeats items: those of a history of all items, once each."""
+        return num_items * (1 + self.negatives)
 
 
 def _as_it_came(received: Params) -> Params:

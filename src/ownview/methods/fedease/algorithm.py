@@ -14,9 +14,11 @@ import torch
 from torch import Tensor
 
 from ownview.methods.fedease.settings import EaseSettings
+from ownview.parts.history_kernel import HistoryKernel
 from ownview.parts.places import ALL, faded, latest, nearness, reach, weighed_rows
 from ownview.parts.positive_definite import ease_weights, symmetrised
 from ownview.seam.client import Patch, Summand, Summands
+from ownview.seam.honest import Honest
 from ownview.seam.initial import Constant
 from ownview.seam.method import ReportingMethod
 from ownview.seam.roles import Param, held, private, received, timeline
@@ -48,7 +50,8 @@ class SummedPairs(EaseSettings, ReportingMethod):
 
     def sends(self, world: World) -> dict[str, Summand]:
         """K_u, m x m."""
-        return {"pairs": Summand((world.num_items, world.num_items), "pairs of its items, once", symmetric=True)}
+        m, honest = world.num_items, Honest(0.0, 1.0, structure=HistoryKernel(self.nearness))
+        return {"pairs": Summand((m, m), "pairs of its items, once", symmetric=True, honest=honest)}
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """K_u, or 0 if the client has sent it before."""

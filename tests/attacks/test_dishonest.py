@@ -1,0 +1,113 @@
+"""Dishonest clients: what they reach where nothing is checked, and what bounds by declaration leave them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from ownview.attacks.dishonest.audit import DishonestSettings, audit
+from ownview.attacks.dishonest.crew import BOOSTED, BOUNDED, DEMOTE, PLAUSIBLE, PROMOTE, Crew
+from ownview.data.splits import Split
+from ownview.messages.upload import Upload
+from ownview.registry import METHODS
+from ownview.testing.worlds import federation, small_world
+from tests.attacks.scenes import scene
+from tests.faults.conftest import write_world
+from tests.outcome import Outcome
+
+
+@pytest.fixture(scope="module")
+def world() -> Split:
+    return small_world(num_users=80, num_items=120)
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_a_server_refuses_no_honest_upload(method: str) -> None:
+    """As bytes, through everything that a server checks; two rounds, of which the second may send nothing new."""
+    one = federation(METHODS[method](), small_world(num_users=12))
+    honest, checked = one.server.take, set[int]()
+
+    def take(upload: Upload) -> None:
+        for k, client in enumerate(upload.clients.tolist()):
+            message = one.terms.codec.write_upload(upload.one(k), 1)
+            if message:
+                one.server.bounds_of(1)(one.terms.codec.read_upload(message, client))
+                checked.add(client)
+        honest(upload)
+
+    one.server.take = take  # type: ignore[method-assign]
+    for number in (1, 2):
+        one.round(number)
+    assert not checked if method == "local-only" else len(checked) >= 11, "of one item nothing may follow"
+
+
+def _exposure(world: Split, means: str, *, checked: bool, share: float = 0.05) -> tuple[float, float, float]:
+    """By how much the item that liars promote stands in more lists; and how many of how many uploads were refused."""
+    settings = DishonestSettings(1, (PROMOTE,), (means,), (share,), checked=checked)
+    values = audit(scene("fedease", world), settings)[-1].values
+    return values["exposure"] - values["honest exposure"], values["refused"], values["sent"]
+
+
+@pytest.mark.parametrize("means", [BOOSTED, BOUNDED])
+def test_what_no_history_makes_is_refused_and_reaches_nothing(means: str, world: Split) -> None:
+    assert _exposure(world, means, checked=False)[0] > 0.2
+    reached, refused, sent = _exposure(world, means, checked=True)
+    assert reached <= 0.02, "one list of 67 differs without the histories that liars gave up"
+    assert refused == sent >= 1
+
+
+def test_a_plausible_liar_is_counted_like_anybody(world: Split) -> None:
+    _, refused, sent = _exposure(world, PLAUSIBLE, checked=True)
+    assert (refused, sent) == (0, 4)
+
+
+def test_liars_claim_what_their_goal_asks_for(world: Split) -> None:
+    for goal in (PROMOTE, DEMOTE):
+        crew = Crew(world, goal, PLAUSIBLE, 5)
+        split = crew.infiltrated()
+        assert len(set(crew.members.tolist())) == 5
+        for user in range(world.num_users):
+            mine = split.train.of(user)
+            if user not in crew.members.tolist():
+                assert torch.equal(mine, world.train.of(user))
+                continue
+            assert (crew.target in mine.tolist()) == (goal == PROMOTE)
+            assert len(set(mine.tolist())) == len(mine) == int(world.train.lengths.median())
+            if split.timeline.times is not None:
+                times = split.timeline.times.of(user)
+                assert torch.equal(times, times.sort().values)
+    crew = Crew(world, DEMOTE, PLAUSIBLE, 1)
+    assert crew.target == int(crew.takers.argmax())
+
+
+def test_a_client_states_no_more_samples_than_a_history_of_all_items_has() -> None:
+    one = federation(METHODS["fedmf"](), small_world(num_users=6))
+    work = one.terms.client.training
+    most = work.most_samples(one.world.num_items)
+    assert most == one.world.num_items * (1 + work.negatives)
+    upload = one.work.do(one.work.samples(1, torch.arange(6)), one.server.download(1, torch.arange(6)))
+    assert int(upload.samples.max()) <= most
+
+
+def test_the_command_says_how_far_liars_get(
+    tmp_path: Path, ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_world(tmp_path / "world.csv")
+    asked = ("attack", "fedease", "--data", "world.csv", "--dishonest")
+    told = ownview(*asked, "-o", "found.json")
+    assert told.code == 0, told.err
+    assert "promote, boosted: 1 client: an item that few have stands in" in told.words
+    attacks = json.loads(Path("found.json").read_text())["attacks"]
+    assert {one["attack"] for one in attacks} >= {"promote, plausible", "demote, norm-bounded", "degrade, boosted"}
+    assert all(one["values"]["refused"] == one["values"]["sent"] for one in attacks if "plausible" not in one["attack"])
+    bare = json.loads(ownview(*asked, "--unchecked", "--json").out)["attacks"]
+    assert all(one["values"]["refused"] == 0 for one in bare if "boosted" not in one["attack"])
+    for wrong, why in ((("--privacy", "central:epsilon=1"), "expected none"), ((), "--unchecked: is for --dishonest")):
+        command = (*asked, *wrong) if wrong else ("attack", "fedease", "--data", "world.csv", "--unchecked")
+        refused = ownview(*command)
+        assert (refused.code, why in refused.err) == (2, True), refused.err
