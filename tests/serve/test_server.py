@@ -18,13 +18,16 @@ from urllib.parse import urlsplit
 import pytest
 
 from ownview.base.errors import MessageError
+from ownview.runs.versions import publish
 from ownview.serve.arms import BUCKETS, Split, read_key
 from ownview.serve.asking import LONGEST_BODY
 from ownview.serve.client import ServeClient
 from ownview.serve.listing import recommended
 from ownview.serve.model import ServedModel
 from ownview.serve.openapi import document
+from tests.pages.worlds import USERS
 from tests.serve.servers import Server, serving
+from tests.serve.worlds import fitted
 
 pytest.importorskip("starlette")
 
@@ -163,6 +166,24 @@ def test_models_are_swapped_and_workers_killed_without_an_error(
         assert victim not in server.workers()
     assert wrong == []
     assert seen == versions
+
+
+def _copied(source: Path, place: Path) -> None:
+    shutil.copytree(source, place, dirs_exist_ok=True)
+
+
+def test_the_version_of_a_run_that_is_put_in_use_is_served(
+    served_folder: Callable[[str], Path], tmp_path: Path
+) -> None:
+    first, second = (fitted(served_folder(kind).parent, kind).folder.path for kind in ("whole", "rows"))
+    expected = ServedModel(served_folder("rows")).version
+    model = tmp_path / "model"
+    shutil.copytree(first, model)
+    with serving(model, "--workers", "1") as server, ServeClient(server.url) as client:
+        assert client.version()["models"]["a"]["users"] == USERS
+        publish(model, lambda place: _copied(second, place))
+        server.until(lambda: server.said(f"is now {expected}"), "swapped")
+        assert client.recommend(user="u1").model == expected
 
 
 def test_a_model_that_cannot_be_read_changes_nothing(folder: Path, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ownview.base.errors import DataError, OwnviewError, SettingError, nearest_beside
 from ownview.base.trust import Permissions, inherit, permissions
+from ownview.runs.versions import CURRENT, in_use
 
 EXPORTED, FINISHED = "model.json", "result.json"
 """A file that is written last: of an exported folder, of a run."""
@@ -26,19 +27,24 @@ def is_exported(model: Path) -> bool:
     """Whether a folder can be served as it is; refuses what is neither exported nor a finished run."""
     if (model / EXPORTED).is_file():
         return True
-    if (model / FINISHED).is_file():
+    if (in_use(model) / FINISHED).is_file():
         return False
-    near = nearest_beside(model, lambda entry: (entry / EXPORTED).is_file() or (entry / FINISHED).is_file())
+    near = nearest_beside(
+        model, lambda entry: (entry / EXPORTED).is_file() or (entry / FINISHED).is_file() or (entry / CURRENT).is_file()
+    )
     raise DataError(f"{model}: holds no model; expected the folder of a finished run or of ownview export{near}")
 
 
 def stamp(model: Path) -> Stamp:
-    """What changes when another model takes a folder's place: inode, time and size of the files that say what it is."""
+    """What changes when another model takes a folder's place, or another version of it is put in use.
+
+    Inode, time and size of the files that say what it is.
+    """
     found = []
     for name in (EXPORTED, FINISHED, "model.safetensors"):
         try:
-            about = (model / name).stat()
-        except OSError:
+            about = (in_use(model) / name).stat()
+        except (OSError, OwnviewError):
             continue
         found.append((about.st_ino, about.st_mtime_ns, about.st_size))
     return tuple(found)
