@@ -111,7 +111,10 @@ def at_cut(share: float) -> Protocol:
 
 
 def protocol(name: str) -> Protocol:
-    """A protocol by name, `next-sitting@SHARE`, or from a TOML file: `base = "honest"` and the settings that differ."""
+    """A protocol by name, or from a TOML file: `base = "honest"` and the settings that differ.
+
+    `next-sitting@0.6` is that at another cut, `new-items@1` that of another draw of the items.
+    """
     if name in PROTOCOLS:
         return PROTOCOLS[name]
     base, at, share = name.partition("@")
@@ -120,6 +123,10 @@ def protocol(name: str) -> Protocol:
             return at_cut(float(share))
         except ValueError:
             raise SettingError(f"protocol {name}: expected a share behind the @, such as next-sitting@0.6") from None
+    if at and base in (NEW_ITEMS.name, NEW_AMONG_ALL.name):
+        if not share.isdecimal():
+            raise SettingError(f"protocol {name}: expected the number of a draw behind the @, such as new-items@1")
+        return replace(PROTOCOLS[base], name=name, split_seed=int(share)) if int(share) else PROTOCOLS[base]
     if not name.endswith(".toml"):
         raise UnknownNameError("protocol", name, [*PROTOCOLS, "a .toml file"])
     found = custom(parse_toml(toml_text(Path(name), "protocol"), name), Path(name).stem)
