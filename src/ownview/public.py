@@ -46,6 +46,7 @@ from ownview.methods.fedrap import FedRAP as FedRAP
 from ownview.methods.fedrecon import FedRecon as FedRecon
 from ownview.methods.fedsasrec import FedSASRec as FedSASRec
 from ownview.methods.gpfedrec import GPFedRec as GPFedRec
+from ownview.methods.ifedrec import IFedRec as IFedRec
 from ownview.methods.local_only import LocalOnly as LocalOnly
 from ownview.methods.perfedrec import PerFedRec as PerFedRec
 from ownview.methods.pfedclr import PFedCLR as PFedCLR

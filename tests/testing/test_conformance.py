@@ -29,6 +29,7 @@ from ownview import (
     FedRecon,
     FedSASRec,
     GPFedRec,
+    IFedRec,
     LocalOnly,
     Params,
     PerFedRec,
@@ -47,7 +48,7 @@ from ownview.testing.checks import options_for
 from ownview.testing.federated import alone_equals_vector
 
 # Small vectors, few epochs, and batches so small that most clients have several.
-SMALL = {"embedding_size": 4, "local_epochs": 2, "batch_size": 64, "reconstruction_epochs": 3}
+SMALL = {"embedding_size": 4, "hidden_size": 8, "local_epochs": 2, "batch_size": 64, "reconstruction_epochs": 3}
 
 # At the adapter's published rate of 0.1 Adam makes two engines' difference in the last digit 1e5 times larger in three
 # rounds; at a tenth of it, that digit is all that differs. A hundred steps on a norm whose gradient never gets small do
@@ -105,6 +106,9 @@ LEARNING = _around(
         "fedsasrec": FedSASRec(embedding_size=8, learning_rate=0.03, dropout=0.1, length=12),
         "gpfedrec": GPFedRec(
             embedding_size=4, hidden_layers=(8,), optimizer="adam", learning_rate=0.05, local_epochs=3
+        ),
+        "ifedrec": IFedRec(
+            embedding_size=8, hidden_size=16, penalty=0.01, learning_rate=0.2, table_rate_factor=1.0, local_epochs=2
         ),
         "local-only": LocalOnly(embedding_size=8, learning_rate=0.05, local_epochs=5, initial_scale=0.3),
         "perfedrec": PerFedRec(embedding_size=8, clusters=2, learning_rate=0.05, local_epochs=2),

@@ -32,6 +32,8 @@ _ENTRY_WEIGHT = 2.0
 _DECADE_WEIGHT = 0.5
 _LONGEST_ENTRY = 40
 """Characters of an entry of a list; longer ones are prose."""
+_LONG_ENTRIES = 0.02
+"""Share of longer entries that a list may have."""
 _ENTRIES_SHARED = 0.3
 """Share of a column's entries that other items have too, beyond which the column is a list and not prose."""
 
@@ -97,7 +99,8 @@ def _is_list(values: Sequence[str]) -> bool:
     """Whether values are short entries that several items share, as makers and categories are."""
     entries = Counter(entry for value in values for entry in dict.fromkeys(_entries(value)))
     total = sum(entries.values())
-    if not total or max(map(len, entries)) > _LONGEST_ENTRY:
+    long = sum(count for entry, count in entries.items() if len(entry) > _LONGEST_ENTRY)
+    if not total or long > _LONG_ENTRIES * total:
         return False
     return sum(count for count in entries.values() if count > 1) > _ENTRIES_SHARED * total
 

@@ -36,9 +36,10 @@ from ownview.messages.limits import (
 from ownview.privacy.planning import planned
 from ownview.registry import build
 from ownview.runs.experiment import Experiment
+from ownview.seam.initial import Given
 from ownview.seam.method import Federated
 from ownview.seam.protection import Protection
-from ownview.seam.roles import HELD, ITEM_FEATURES, REPORTED, TIMELINE
+from ownview.seam.roles import HELD, REPORTED, TIMELINE
 from ownview.seam.training import World
 
 ORDERS = ("times", "rows", "none")
@@ -128,7 +129,7 @@ class Agreement:
             experiment.settings, experiment.plugins, options, experiment.seed, order=order, hold_out=hold_out,
         )  # fmt: skip
         params = made.model.client(made.world()).params.values()
-        asks = about is not None and any(one.role is ITEM_FEATURES for one in params)
+        asks = about is not None and any(isinstance(one.initial, Given) for one in params)
         return replace(made, about=dict(about.columns)) if asks and about is not None else made
 
     def world(self, plan: Protection | None = None) -> World:

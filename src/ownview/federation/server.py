@@ -291,7 +291,9 @@ class AggregationServer:
             self.shared[name] = mixtures.mean()
         after = self.terms.server.after
         if after is not None:
-            self.shared |= after(self.shared, lambda name: self.terms.drawn(name, number))
+            new = after(self.shared | self.held, lambda name: self.terms.drawn(name, number))
+            for name, value in new.items():
+                (self.held if name in self.held else self.shared)[name] = value
         self._move_others(cohort)
 
     def protect(self, number: int, total: MeanPartial | SumPartial) -> None:

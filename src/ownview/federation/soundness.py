@@ -239,12 +239,13 @@ def _require_server(client: Client, server: Server, name: str) -> None:
         )
     drawn = _drawn(params)
     shared = {n: value for n, value in drawn.items() if n in params and params[n].from_server}
+    shared |= {n: one.initial.draw(one.shape, generator(0, n)) for n, one in params.items() if one.role is HELD}
     what = f"method {name}: the server's step fails"
     rewritten = tried(what, server.after, shared, lambda wanted: drawn[wanted].clone())
     for one, value in rewritten.items():
         if one not in shared:
             raise SettingError(
-                f"method {name}: the server rewrites {one!r}, no shared parameter{suggestion(one, shared)}"
+                f"method {name}: the server rewrites {one!r}, no value of the server's{suggestion(one, shared)}"
             )
         if value.shape != shared[one].shape:
             raise SettingError(

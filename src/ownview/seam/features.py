@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,7 +16,7 @@ from ownview.base.errors import suggestion
 from ownview.base.item_table import ItemTable
 from ownview.base.item_text import feature_matrix, term_vectors
 from ownview.seam.initial import Given
-from ownview.seam.roles import ITEM_FEATURES, Param
+from ownview.seam.roles import ITEM_FEATURES, Param, held
 from ownview.seam.training import World
 
 
@@ -45,6 +46,26 @@ def item_likeness(world: World) -> Param:
     lacking = _lacking(table, ())
     initial = Given(_nothing, lacking) if table is None or lacking else Given(lambda: _kernel(table))
     return Param((world.num_items,), ITEM_FEATURES, rows=True, initial=initial)
+
+
+def number_of_terms(world: World) -> int:
+    """Columns of `terms_of`; 1 where nothing is known of the items."""
+    return 1 if _lacking(world.items, ()) or world.items is None else int(term_vectors(world.items).shape[1])
+
+
+def items_known(world: World) -> Param:
+    """A value without numbers, held by the server: a method that has it is refused where nothing is known of items."""
+    return held(0, initial=Given(_nothing, _lacking(world.items, ())))
+
+
+def terms_of(world: World, like: Tensor) -> Tensor:
+    """[k, terms] the text vectors of the first k items, sparse, in the precision and place of `like` [k, ...]."""
+    if world.items is None:
+        return torch.zeros(len(like), 1).to(like).to_sparse()
+    rows = term_vectors(world.items)[: len(like)].tocoo()
+    places = torch.from_numpy(np.stack([rows.row, rows.col]).astype(np.int64))
+    made = torch.sparse_coo_tensor(places, torch.from_numpy(rows.data), rows.shape, check_invariants=False)
+    return made.to(like.device, like.dtype).coalesce()
 
 
 def _lacking(table: ItemTable | None, columns: tuple[str, ...]) -> str:

@@ -73,11 +73,11 @@ class Given:
     missing: str = ""
 
     def draw(self, shape: tuple[int, ...], generator: torch.Generator) -> Tensor:
-        """The values; the generator is not used."""
+        """The values, or their first rows where fewer are asked for; the generator is not used."""
         values = self.make()
-        if values.shape != shape:
+        if values.shape[1:] != shape[1:] or len(values) < shape[0]:
             raise ValueError(f"given values have shape {tuple(values.shape)}; expected {shape}")
-        return values
+        return values[: shape[0]]
 
 
 Initial = Normal | Uniform | Constant | Orthonormal | Given

@@ -25,7 +25,8 @@ Draw = Callable[[str], Tensor]
 """A parameter's name -> its initial values drawn anew, others in every round; tables have all rows."""
 
 ServerStep = Callable[[Params, Draw], Params]
-"""Whole shared values by name, as the round's mean has left them -> new values for some of them. A pure function."""
+"""Whole shared and held values by name, as the round's mean has left them -> new values for some of them. A pure
+function."""
 
 
 @dataclass(frozen=True)
