@@ -30,8 +30,8 @@ from ownview.data.catalog import load
 from ownview.data.splits import Split, leave_one_out
 from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.registry import METHODS
+from ownview.round.federation import Federation
 from ownview.seam.method import Method
 
 
@@ -89,7 +89,7 @@ def _engine(case: Case, split: Split, clients: torch.Tensor) -> list[float]:
     place = machine(case.device, "4GB" if case.device == "cpu" else "auto", case.engine)
     one = Federation(_method(case.method), split, split.known_items(), FederationOptions(), 0, place)
     chosen = clients.to(place.device)
-    one.participants = lambda number: chosen  # type: ignore[method-assign]
+    one.where.choose = lambda server, number: chosen  # type: ignore[method-assign]
     clock = time.process_time if case.device == "cpu" else time.perf_counter
     times = []
     for number in range(1, case.repeats + 2):

@@ -7,8 +7,8 @@ import time
 
 import torch
 
-from ownview.federation.round import Federation
 from ownview.federation.training import TrainingWork
+from ownview.round.federation import Federation
 from ownview.seam.optimizers import Adam
 
 _NUMBERS = 2**25

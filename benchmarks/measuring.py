@@ -19,8 +19,8 @@ from benchmarks.worlds import SIZES, generated, of_clients
 from ownview.data.splits import Split, leave_one_out
 from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.registry import METHODS
+from ownview.round.federation import Federation
 from ownview.seam.method import Method
 
 ENGINES = {"vector": 1, "loop": 20, "research": 40}
@@ -109,7 +109,7 @@ def _rounds(case: Case, split: Split, clients: torch.Tensor) -> _Lines:
     everybody = len(clients) == split.num_users
     floor = bytes_of_a_round(one, 1) if everybody else None
     if not everybody:
-        one.participants = lambda number: clients.sort().values  # type: ignore[method-assign]
+        one.where.choose = lambda server, number: clients.sort().values  # type: ignore[method-assign]
     begun, lines = time.process_time(), list[dict[str, float]]()
     most = MOST + 1 if method.enough is None else method.enough
     least = 1 if case.world in SIZES else 2  # growth is told by like rounds

@@ -27,8 +27,8 @@ from benchmarks.worlds import crowd, in_sittings
 from ownview.base.files import write_text
 from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.methods.fednext import FedNext
+from ownview.round.federation import Federation
 
 WORLDS = ("10000x17626x50", "2000x100000x50", "10000x100000x50", "5000x100000x100", "100000x100000x50")
 

@@ -24,8 +24,8 @@ from benchmarks.worlds import crowd
 from ownview.base.errors import OwnviewError
 from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.registry import enough_rounds
+from ownview.round.federation import Federation
 
 DEVICES, EACH, REPEATS, LONG = 32, 50, 3, 5.0
 USUAL = ("fedmf", "pfedrec", "fedrap", "pfedclr", "colr", "fedials", "fedease", "fednext:rank=32")

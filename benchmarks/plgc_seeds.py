@@ -17,7 +17,7 @@ import torch
 from ownview.data.catalog import load
 from ownview.data.interactions import Interactions
 from ownview.evaluation.metrics import means
-from ownview.federation.round import Federation
+from ownview.round.federation import Federation
 from ownview.runs.experiment import Experiment
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.trainer import Trainer

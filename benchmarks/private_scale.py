@@ -24,10 +24,10 @@ from ownview.data.interactions import Interactions
 from ownview.data.splits import Split, leave_one_out
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
 from ownview.methods.fedease import FedEASE
 from ownview.registry import enough_rounds
+from ownview.round.federation import Federation
+from ownview.round.scorers import scorer_of
 
 ASKED = 4000
 """Users that are asked; the standard error of HR@10 is then at most 0.008."""

@@ -28,9 +28,9 @@ from benchmarks.worlds import SIZES, generated
 from ownview.data.splits import Split, leave_one_out
 from ownview.engine.machine import ENGINES, machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
 from ownview.registry import METHODS, PLUGINS
+from ownview.round.federation import Federation
+from ownview.round.scorers import scorer_of
 from ownview.seam.method import Federated
 from ownview.studies.bench.suite import load_suite
 

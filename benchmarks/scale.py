@@ -32,8 +32,8 @@ from benchmarks.workers import Shared, measure_shared, table
 from benchmarks.worlds import crowd
 from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.registry import METHODS
+from ownview.round.federation import Federation
 from ownview.seam.method import Federated
 
 EACH, WIDTH, NEGATIVES = 50, 16, 4

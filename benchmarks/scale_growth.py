@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import time
-from typing import Any
 
 import torch
 
@@ -20,35 +19,36 @@ from benchmarks.scale import EACH, method
 from benchmarks.worlds import crowd
 from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
-from ownview.federation.shard import Shard
+from ownview.round.conduct import Round, Uploads, Where
+from ownview.round.federation import Federation
 
 HELD = 20
 """Times that the large crowd's round is held, about."""
 
 
 class Interleaved:
-    """A shard's round that is held after so many blocks for a round of others.
+    """A round that is held after so many blocks for a round of others.
 
     Args:
-        shard: whose round it is.
+        where: whose round it is.
         others: have a round of theirs each time.
         every: blocks.
     """
 
-    def __init__(self, shard: Shard, others: Federation, every: int) -> None:
+    def __init__(self, where: Where, others: Federation, every: int) -> None:
         self.others, self.every, self.blocks, self.number = others, every, 0, 1
         self.seconds: list[float] = []
-        self._send = shard._send
-        shard._send = self._counted  # type: ignore[method-assign, assignment]
+        self._ask = where.ask
+        where.ask = self._counted  # type: ignore[method-assign]
 
-    def _counted(self, *given: Any) -> None:
-        self._send(*given)
-        self.blocks += 1
-        if self.blocks % self.every == 0:
-            start, self.number = time.process_time(), self.number + 1
-            self.others.round(self.number)
-            self.seconds.append(time.process_time() - start)
+    def _counted(self, going: Round) -> Uploads:
+        for upload in self._ask(going):
+            yield upload
+            self.blocks += 1
+            if self.blocks % self.every == 0:
+                start, self.number = time.process_time(), self.number + 1
+                self.others.round(self.number)
+                self.seconds.append(time.process_time() - start)
 
 
 def main() -> None:
@@ -62,8 +62,8 @@ def main() -> None:
     torch.set_num_threads(1)
     small, large = (_made(asked.method, count, asked.items) for count in (asked.beside, asked.clients))
     small.round(1)
-    blocks = len(large.shard.work.blocks(torch.arange(asked.clients)))
-    between = Interleaved(large.shard, small, max(1, blocks // HELD))
+    blocks = len(large.work.blocks(torch.arange(asked.clients)))
+    between = Interleaved(large.where, small, max(1, blocks // HELD))
     start = time.process_time()
     large.round(1)
     whole = time.process_time() - start - sum(between.seconds)

@@ -16,7 +16,7 @@ from ownview.cluster.federation import ClusterFederation
 from ownview.cluster.pool import close_pools
 from ownview.engine.machine import Workers, machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
+from ownview.round.federation import Federation
 from ownview.seam.method import Federated
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -47,7 +47,7 @@ def measure_shared(method: Federated, workers: int, clients: int, items: int, ea
     kind = ClusterFederation if workers else Federation
     one = kind(method, split, split.train, FederationOptions(), 0, place)
     if isinstance(one, ClusterFederation):
-        one.saving = float("inf")  # what saving costs is set by a share of the time, and not looked at here
+        one.where.saving = float("inf")  # what saving costs is set by a share of the time, and not looked at here
     one.round(1)
     cpu, wall, empty = [], [], []
     for number in range(2, rounds + 2):
@@ -55,7 +55,7 @@ def measure_shared(method: Federated, workers: int, clients: int, items: int, ea
         one.round(number)
         wall.append(time.perf_counter() - start)
         cpu.append(_cpu_seconds() - before)
-    one.participants = lambda number: torch.arange(0)  # type: ignore[method-assign]
+    one.where.choose = lambda server, number: torch.arange(0)  # type: ignore[method-assign]
     for number in range(rounds + 2, rounds + 9):
         start = time.perf_counter()
         one.round(number)

@@ -22,10 +22,10 @@ from benchmarks.worlds import crowd, in_sittings, of_clients
 from ownview.data.splits import leave_one_out
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.methods.fedease import FedEASE
 from ownview.methods.fedmf import FedMF
 from ownview.registry import METHODS
+from ownview.round.federation import Federation
 from ownview.seam.method import Federated
 
 ROOT = Path(__file__).resolve().parents[1]

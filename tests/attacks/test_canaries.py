@@ -11,7 +11,7 @@ from ownview.attacks.canaries import SUM, UPLOAD, AuditSettings, LowerBound, aud
 from ownview.attacks.guesses import Inapplicable
 from ownview.attacks.suite import AttackSettings, Claim, audited, claim_of
 from ownview.attacks.view import Scene
-from ownview.federation.round import Federation
+from ownview.round.federation import Federation
 from tests.attacks.scenes import DELTA, noise_for, scene
 
 _SMALL = AuditSettings(canaries=25, delta=DELTA)

@@ -16,8 +16,8 @@ from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import from_one_upload, single_uploads
 from ownview.attacks.view import victims, watch
 from ownview.data.splits import leave_one_out
-from ownview.federation.processes import Device, own_data
 from ownview.registry import METHODS
+from ownview.round.device import Device, own_data
 from ownview.testing.worlds import small_world
 from tests.attacks.scenes import noise_for, scene, sparse_world
 

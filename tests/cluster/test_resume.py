@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 import shutil
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from ownview.cluster.federation import ClusterFederation
+from ownview.cluster.workers import Workers as AtWorkers
 from ownview.engine.machine import Workers
+from ownview.round.conduct import Round, Uploads
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import resume, run
 from tests.apart import killed
@@ -53,15 +53,14 @@ def test_cut_off_in_mid_round_and_resumed_by_others(
     """Workers have trained and summed the third round; the server has not combined it."""
     expected, cut = tmp_path / "whole", tmp_path / "cut"
     run(_experiment(world), out=expected)
-    train = ClusterFederation._train
+    ask = AtWorkers.ask
 
-    def cut_off(one: ClusterFederation, first: Any, *given: Any) -> float | None:
-        loss = train(one, first, *given)
-        if first.round == 3:
+    def cut_off(where: AtWorkers, going: Round) -> Uploads:
+        yield from ask(where, going)
+        if going.number == 3:
             raise CutError
-        return loss
 
-    monkeypatch.setattr(ClusterFederation, "_train", cut_off)
+    monkeypatch.setattr(AtWorkers, "ask", cut_off)
     with pytest.raises(CutError):
         run(_experiment(world), out=cut, workers=two)
     monkeypatch.undo()
@@ -82,7 +81,7 @@ def test_killed_for_good_in_mid_round_and_resumed_by_others(two: Workers, world:
     config = tmp_path / "experiment.toml"
     config.write_text(experiment.to_toml(), encoding="utf-8")
     killed(
-        ClusterFederation, "_train", 3,
+        AtWorkers, "_summed", 3,
         "run", "--config", config, "--out", cut, "--workers", "2", "--shards", shards,
     )  # fmt: skip
     assert len((cut / "rounds.jsonl").read_text(encoding="utf-8").splitlines()) == 2

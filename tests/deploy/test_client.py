@@ -20,7 +20,7 @@ from ownview.deploy.place import Place
 from ownview.deploy.told import told
 from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 from tests.deploy.world import QUICK, agreement, replayed, write_homes, write_ratings
 from tests.outcome import Outcome
 

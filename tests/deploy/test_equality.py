@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.participants import CountedRound
 from ownview.deploy.place import Place
+from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Answering, InProcess
 from tests.deploy.world import CASES, QUICK, agreement, assert_equal, replayed, write_homes, write_ratings
 
@@ -46,7 +46,7 @@ def test_half_of_the_clients_kills_and_newcomers_equal_a_simulation_of_the_log(c
     homes |= write_homes(tmp_path, ("south",), users=5)
     places["south"] = Place(homes["south"])
     write_ratings(homes["north"], "north", 13)
-    hasty = Conduct(resend=0.05, greeting=0.2, deadline=0.2, quorum=0.3)
+    hasty = CoordinatorSettings(resend=0.05, greeting=0.2, deadline=0.2, quorum=0.3)
     coordinator = Coordinator(agreed, InProcess(places), server, hasty)
     assert coordinator.done == 2
     coordinator.round(3)

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
+from ownview.deploy.settings import CoordinatorSettings
 from tests.deploy.lines import Running, enrolled, wait_for
 from tests.deploy.world import NAMES, agreement, assert_equal, replayed, write_homes
 
 SERVER = threading.main_thread().name
-STEADY = Conduct(resend=0.2, greeting=30.0, deadline=30.0)
+STEADY = CoordinatorSettings(resend=0.2, greeting=30.0, deadline=30.0)
 
 
 class Kill(BaseException):

@@ -12,18 +12,18 @@ import torch
 from ownview.base.errors import DataError, MessageError, OutputError, SettingError
 from ownview.deploy import envelope
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.holdings import read_holdings
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
+from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import InProcess
 from ownview.evaluation.metrics import means
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.ranking import rankers
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes, write_ratings
 
 ONE = ("north",)
@@ -273,7 +273,7 @@ def test_a_quorum_counts_who_answered(tmp_path: Path) -> None:
 
     west = Place(homes["west"])
     transport = InProcess({"north": Place(homes["north"]), "west": Gone()})
-    conduct = Conduct(resend=0.05, greeting=0.2, deadline=0.1, quorum=0.5)
+    conduct = CoordinatorSettings(resend=0.05, greeting=0.2, deadline=0.1, quorum=0.5)
     coordinator = Coordinator(agreement(), transport, tmp_path / "server", conduct)
     one = coordinator.round(1)
     assert list(one.asked) == ["north", "west"]

@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from ownview.deploy.advice import advise
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.folders import Membership, PlaceFolder, Plan, ServerFolder, create_server_folder
 from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
+from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import InProcess
 from tests.deploy.lines import PATIENCE, Running, enrolled, free_port, wait_for, write_place
 from tests.deploy.world import agreement, assert_equal, replayed, write_homes
@@ -35,7 +35,9 @@ def test_a_client_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path) -
     homes, agreed = write_homes(tmp_path, ONE, users=3), agreement("fedrap")
     transport = HttpsTransport(("127.0.0.1", 0), certificates, keys)
     process = _started(homes["north"], transport.address, certificates)
-    coordinator = Coordinator(agreed, transport, tmp_path / "server", Conduct(resend=0.2, greeting=60.0, deadline=60.0))
+    coordinator = Coordinator(
+        agreed, transport, tmp_path / "server", CoordinatorSettings(resend=0.2, greeting=60.0, deadline=60.0)
+    )
     for number in (1, 2, 3):
         wait_for(lambda: list(transport.places()) == ["north"])
         if number > 1:  # its next message finds it dead, and is sent again to the one that comes after it
@@ -77,7 +79,7 @@ def test_the_server_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path)
     """Once while a place has worked and not answered yet, so that its work is lost; once right after a count."""
     agreed, rounds = agreement("fedrap", room=4), 4
     plan = Plan(port=free_port(), rounds=rounds)
-    server = create_server_folder(tmp_path / "server", agreed, plan, Conduct(resend=0.2, least=4))
+    server = create_server_folder(tmp_path / "server", agreed, plan, CoordinatorSettings(resend=0.2, least=4))
     homes = write_homes(tmp_path, ("east", "west"), users=2)
     for name in homes:
         server.keys.enrol(name, write_place(server.certificates, name))

@@ -10,15 +10,15 @@ import numpy as np
 import torch
 
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.holdings import Holdings, read_holdings
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
 from ownview.deploy.register import Register
 from ownview.deploy.replay import Replay
+from ownview.deploy.settings import CoordinatorSettings
 from ownview.federation.options import FederationOptions
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 
 NAMES = ("east", "north", "west")
 ITEMS = 24
@@ -32,7 +32,7 @@ CASES: Mapping[str, dict[str, Any]] = {
     "fedease": {"method": "fedease"},
     "fednext": {"method": "fednext"},
 }
-QUICK = Conduct(resend=0.05, greeting=0.2, deadline=0.2)
+QUICK = CoordinatorSettings(resend=0.05, greeting=0.2, deadline=0.2)
 
 
 def agreement(

@@ -15,7 +15,7 @@ from ownview import PLGC, FedMF, FedNCF, FedRAP, PerFedRec
 from ownview.base.errors import TrainingError
 from ownview.engine import compiled, engines
 from ownview.engine.compiled import Compiling, Whole, with_own_name
-from ownview.federation.round import Federation
+from ownview.round.federation import Federation
 from ownview.seam.client import Training
 from ownview.seam.method import Federated
 from ownview.seam.training import Batch, Context, Params, World

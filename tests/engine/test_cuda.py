@@ -11,8 +11,8 @@ import torch
 
 from ownview.engine.replay import Pool, Recorder, Repeated, queue
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.parts.row_sums import weighted_row_sums
+from ownview.round.federation import Federation
 from ownview.runs.batch import run_each
 from ownview.runs.experiment import Experiment
 from ownview.seam import adam_kernel

@@ -14,8 +14,8 @@ from ownview.engine.engines import VectorEngine
 from ownview.engine.planning import cheapest_cuts
 from ownview.engine.samples import Foreseen, likely_rows
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.federation.training import TrainingWork
+from ownview.round.federation import Federation
 from ownview.seam.method import Federated
 from ownview.testing.worlds import federation, small_world
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ownview import Batch, Constant, Context, Method, Param, Params, Phase, Sgd, Step, World, private, shared, table
-from ownview.federation.round import Federation
+from ownview.round.federation import Federation
 from ownview.testing.worlds import federation, small_world
 
 NEGATIVES, EPOCHS = 2, 2

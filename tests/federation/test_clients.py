@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ownview import PLGC, DualPersonalisation, FedEM, FederationOptions, FedMF, FedRAP, LocalOnly, Method, PFedRec
 from ownview.base.errors import SettingError
-from ownview.federation.round import Federation
+from ownview.round.federation import Federation
 from ownview.seam.optimizers import Sgd
 from ownview.seam.roles import (
     CHANCE,

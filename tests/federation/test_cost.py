@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from ownview import CoLR, FederationOptions, FedMF, FedRAP, LocalOnly, Method, PFedCLR, PFedRec
-from ownview.federation.cost import Cost, cost_of, declared_cost
-from ownview.federation.round import Federation
+from ownview.round.cost import Cost, cost_of, declared_cost
+from ownview.round.federation import Federation
 from ownview.seam.client import Client, Training
 from ownview.seam.method import cross_entropy
 from ownview.seam.roles import kept, private, shared, table

@@ -16,7 +16,7 @@ from ownview.engine.blocks import Footprint, plan
 from ownview.engine.machine import Machine, parse_bytes
 from ownview.engine.runs import Runs
 from ownview.engine.samples import marked, touched
-from ownview.federation.round import Federation
+from ownview.round.federation import Federation
 from ownview.seam.roles import shared, table
 from ownview.seam.training import Batch, Context, Params
 from ownview.testing.worlds import federation, small_world

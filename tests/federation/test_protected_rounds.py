@@ -24,11 +24,11 @@ from ownview import (
 )
 from ownview.base.errors import SettingError
 from ownview.federation import terms
-from ownview.federation.round import Federation
 from ownview.federation.server import Mixtures
 from ownview.messages.sums import MeanPartial
 from ownview.messages.upload import Upload
 from ownview.privacy.transforms import Noise, Sending
+from ownview.round.federation import Federation
 from ownview.seam.initial import Constant
 from ownview.seam.roles import PERSONAL
 from ownview.seam.training import Params, Phase, World

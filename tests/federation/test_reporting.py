@@ -32,14 +32,14 @@ from ownview import (
 from ownview.base.errors import DeviceError, SettingError, TrainingError
 from ownview.base.randomness import derive
 from ownview.engine.machine import Machine
-from ownview.federation.cost import cost_of, declared_by
-from ownview.federation.round import Federation
 from ownview.messages.sums import SumPartial
 from ownview.messages.upload import Upload
 from ownview.messages.wire import dense_size, message_size
 from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.transforms import Noise, Sending, laplace, transforms
 from ownview.registry import METHODS
+from ownview.round.cost import cost_of, declared_by
+from ownview.round.federation import Federation
 from ownview.seam.training import Batch, Context
 from ownview.testing.worlds import federation, small_world
 from tests.methods.golden import federation as golden_federation

@@ -24,8 +24,8 @@ from ownview import (
     history,
 )
 from ownview.base.errors import SettingError
-from ownview.federation.cost import declared_cost
 from ownview.messages.wire import dense_size
+from ownview.round.cost import declared_cost
 from ownview.seam.roles import REPORTED, SHARED
 from ownview.testing.worlds import federation, small_world
 

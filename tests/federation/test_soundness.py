@@ -29,7 +29,7 @@ from ownview import (
     table,
 )
 from ownview.base.errors import SettingError, TrainingError
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 from ownview.seam.training import Batch, Context
 from ownview.testing.worlds import federation, small_world
 

@@ -20,10 +20,10 @@ from ownview import (
     LocalOnly,
 )
 from ownview.base.errors import MessageError
-from ownview.federation.round import Federation
 from ownview.messages.download import Download
 from ownview.messages.upload import Upload
 from ownview.registry import METHODS
+from ownview.round.federation import Federation
 from ownview.seam.method import Federated, Method
 from ownview.testing.worlds import federation, small_world
 from tests.methods.golden import ENVELOPE, heading, touched_rows

@@ -13,7 +13,6 @@ from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
 from ownview.base.errors import MessageError
-from ownview.federation.round import sparsity
 from ownview.messages.wire import (
     DOWNLOAD,
     UPLOAD,
@@ -31,6 +30,7 @@ from ownview.messages.wire import (
     sparse_size,
     whole_table,
 )
+from ownview.round.conduct import sparsity
 from ownview.seam.client import Product
 
 _OFTEN_ZERO = st.one_of(st.just(0.0), st.just(0.0), st.floats(-1e6, 1e6, width=32))

@@ -23,8 +23,8 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
 from ownview.federation.overlays import OverlayTables
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
+from ownview.round.federation import Federation
+from ownview.round.scorers import scorer_of
 from ownview.seam.method import Federated
 from tests.questions import split_by_hand
 

@@ -15,7 +15,7 @@ from ownview.data.splits import Split
 from ownview.evaluation.metrics import means
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.ranking import rankers
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 from ownview.testing.worlds import federation as small_federation
 from ownview.testing.worlds import small_world
 from tests.methods.golden import ENVELOPE, federation, heading, scores_of_all

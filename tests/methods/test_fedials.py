@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from ownview import FederationOptions, FedIALS
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 from ownview.testing.worlds import federation as small_federation
 from ownview.testing.worlds import small_world
 from tests.methods.golden import ENVELOPE, ITEMS, POSITIVES, federation, heading, scores_of_all

@@ -17,9 +17,8 @@ from ownview import FedEASE, FedNext
 from ownview.base.errors import SettingError
 from ownview.data.interactions import Interactions
 from ownview.data.splits import Split, leave_one_out
-from ownview.federation.asking import asked
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
+from ownview.round.federation import Federation
+from ownview.round.scorers import asked, scorer_of
 from ownview.testing.worlds import federation as small_federation
 from ownview.testing.worlds import small_world
 from tests.methods.golden import ENVELOPE, heading

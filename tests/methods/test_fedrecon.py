@@ -14,8 +14,8 @@ from ownview import DualPersonalisation, ElasticMerging, FedMF, FedRecon, Method
 from ownview.base.errors import SettingError
 from ownview.base.randomness import derive
 from ownview.engine.samples import half_of
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
+from ownview.round.federation import Federation
+from ownview.round.scorers import scorer_of
 from ownview.runs.watching import Watch
 from ownview.seam.client import Client
 from ownview.seam.training import World

@@ -15,10 +15,10 @@ from ownview.base.errors import SettingError
 from ownview.base.randomness import chances
 from ownview.data.interactions import Interactions
 from ownview.data.splits import leave_one_out
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
 from ownview.messages.upload import Upload
 from ownview.parts.transformer import Transformer
+from ownview.round.federation import Federation
+from ownview.round.scorers import scorer_of
 from ownview.seam.roles import RECEIVED
 from ownview.testing.worlds import federation, small_world
 from tests.methods.golden import AdamByHand

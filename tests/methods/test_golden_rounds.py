@@ -11,7 +11,7 @@ import torch
 from ownview import DualPersonalisation, FedMF, LocalOnly, PFedRec
 from ownview.base.errors import SettingError
 from ownview.baselines.popularity import Popularity
-from ownview.federation.round import Federation
+from ownview.round.federation import Federation
 from tests.methods.golden import ITEMS, POSITIVES, AdamByHand, dot, error, federation, golden_split, sigmoid
 from tests.questions import about
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ownview import PerFedRec
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 from tests.methods.golden import ITEMS, POSITIVES, AdamByHand, Matrix, Vector, dot, federation, sigmoid
 
 SIZE, EPOCHS, RATE, LAYERS = 2, 2, 0.05, 2

@@ -13,7 +13,7 @@ from ownview.data.interactions import Interactions
 from ownview.data.splits import Split, leave_one_out
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
+from ownview.round.federation import Federation
 from ownview.seam.method import Federated
 
 DAY = 86_400

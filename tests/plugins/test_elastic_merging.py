@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from ownview import ElasticMerging, FedMF, PFedRec
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
+from ownview.round.federation import Federation
+from ownview.round.scorers import scorer_of
 from tests.methods.golden import (
     ITEMS,
     UNEVEN_COUNTS,

@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from ownview import PLGC, FedMF
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 from tests.methods.golden import (
     ITEMS,
     UNEVEN_COUNTS,

@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from ownview import FedEASE, FederationOptions
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
 from ownview.parts.positive_definite import ease_weights
 from ownview.parts.private_pairs import items_kept, weights_above
 from ownview.privacy.planning import planned
+from ownview.round.federation import Federation
+from ownview.round.scorers import scorer_of
 from ownview.seam.protection import Protection
 from ownview.seam.training import World
 from ownview.testing.worlds import block_world, federation, small_world

@@ -7,7 +7,7 @@ import torch
 
 from ownview import FedEASE, Federated, FederationOptions, FedNext
 from ownview.base.errors import SettingError
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 from ownview.seam.portable import Linear
 from ownview.testing.worlds import federation, small_world
 

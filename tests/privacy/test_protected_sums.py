@@ -14,13 +14,13 @@ from torch import Tensor
 
 from ownview import FedEASE, Federated, FederationOptions, FedIALS, FedMF, FedNext
 from ownview.base.errors import TrainingError
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
 from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.messages.upload import Upload
 from ownview.privacy.protected import Protected
 from ownview.privacy.transforms import Sending, Summing
 from ownview.privacy.whole_steps import BOUND
+from ownview.round.federation import Federation
+from ownview.round.scorers import scorer_of
 from ownview.seam.client import Patch, Product, Sent, Summand
 from ownview.seam.protection import Protection
 from ownview.testing.federated import alone_equals_vector, assert_close

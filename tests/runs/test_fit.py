@@ -19,8 +19,8 @@ from ownview.data import Interactions
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING, on_everything
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.registry import build
+from ownview.round.federation import Federation
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment
 from ownview.runs.fitted import fit_like, fit_of

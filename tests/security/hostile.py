@@ -8,16 +8,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind, _checksum, digest_of
 from ownview.deploy.place import Place
+from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Answering, InProcess
 from tests.deploy.world import agreement, write_homes
 
 EVIL = "zed"
 """It comes last, so that the identities of honest users are what they are without it."""
-BRIEF = Conduct(resend=0.05, greeting=0.05, deadline=0.05)
+BRIEF = CoordinatorSettings(resend=0.05, greeting=0.05, deadline=0.05)
 
 Change = Callable[[Envelope, str], bytes]
 """The honest answer, and the digest of the question -> the answer that is sent."""

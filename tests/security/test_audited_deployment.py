@@ -19,12 +19,12 @@ from torch import Tensor
 
 from ownview.attacks.canaries import LowerBound, Space, lower_bound
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.place import Place
+from ownview.deploy.settings import CoordinatorSettings
 from ownview.federation.options import FederationOptions
 from ownview.messages.upload import Upload
 from tests.attacks.scenes import DELTA
@@ -34,7 +34,7 @@ from tests.deploy.world import write_homes
 EPSILON, CLIP, ROUNDS = 4, 0.1, 2
 CANARIES, HONEST, DEPLOYMENTS = 15, 5, 3
 ITEMS = 600
-PATIENT = Conduct(resend=1.0, greeting=PATIENCE, deadline=PATIENCE)
+PATIENT = CoordinatorSettings(resend=1.0, greeting=PATIENCE, deadline=PATIENCE)
 SURE = 1 - 1e-9
 """Of the bound: noise is new in every run, and no run may fail by chance."""
 

@@ -14,11 +14,11 @@ import torch
 import ownview as ov
 from ownview.attacks.canaries import SUM, UPLOAD, AuditSettings, LowerBound, audit, lower_bound
 from ownview.deploy.home import Home, own_key
-from ownview.federation.round import Federation
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
+from ownview.round.federation import Federation
 from ownview.testing.worlds import small_world
 from tests.attacks.scenes import DELTA, scene
 from tests.shop import shop

@@ -18,12 +18,12 @@ from torch import Tensor
 from ownview import FedMF
 from ownview.deploy.envelope import Kind
 from ownview.federation.options import FederationOptions
-from ownview.federation.processes import ProcessFederation
 from ownview.messages import wire
 from ownview.messages.upload import Upload
 from ownview.privacy.protected import Protected
 from ownview.privacy.transforms import Sending, Transform, transforms
 from ownview.privacy.whole_steps import BOUND
+from ownview.round.alone import ProcessFederation
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.protection import CENTRAL, LOCAL, Protection
 from ownview.testing.worlds import federation, small_world
@@ -91,9 +91,9 @@ def test_a_server_of_clients_in_processes_refuses_the_client_and_goes_on(tmp_pat
             return honest(upload, *given, **more).scaled(torch.tensor([1e7]))  # type: ignore[arg-type]
 
         object.__setattr__(device.alone.terms, "sent", lying)
-        apart.round(1)
-    assert len(apart.refused) == 1
-    assert apart.refused[0].startswith("round 1: client 4: an upload that is ")
+        left_out = apart.round(1).left_out
+    assert list(left_out) == [4]
+    assert left_out[4].startswith("client 4: an upload that is ")
     moved = apart.server.shared["items"] - apart.terms.drawn("items")
     assert float(moved.abs().max()) < 10 * CLIP * 8
 
@@ -164,6 +164,5 @@ def test_under_masks_nothing_can_be_seen() -> None:
     terms = federation(FedMF(), small_world(), options=FederationOptions(privacy="masked:clip=0.1")).terms
     nothing = torch.zeros(1, 0, dtype=torch.long)
     words = torch.full((1, terms.codec.words), 2**31)
-    terms.require_bounded(
-        Upload(torch.tensor([3]), torch.zeros(1), nothing, nothing.bool(), words=words), number=1, bound=None
-    )
+    masked = Upload(torch.tensor([3]), torch.zeros(1), nothing, nothing.bool(), words=words)
+    assert not terms.refusals(masked, number=1, bound=None)

@@ -22,7 +22,6 @@ from ownview.deploy.participants import CountedRound, read_log
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
-from ownview.federation.processes import ProcessFederation
 from ownview.federation.server import AggregationServer
 from ownview.messages.layout import Layout, Part
 from ownview.messages.sums import MeanPartial, SumPartial
@@ -31,6 +30,7 @@ from ownview.privacy.masked import Masked
 from ownview.privacy.masking.exchange import Exchange, OwnMasks
 from ownview.privacy.masking.messages import Left
 from ownview.privacy.masks import Masks
+from ownview.round.alone import ProcessFederation
 from ownview.testing.worlds import federation, small_world
 from tests.deploy.world import QUICK, agreement, replayed, write_homes
 

@@ -31,11 +31,11 @@ from ownview.deploy.certificates import (
     write_authority,
     write_server,
 )
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.folders import PlaceFolder, Plan, ServerFolder, create_server_folder
 from ownview.deploy.https.joining import join
 from ownview.deploy.https.polling import attend
 from ownview.deploy.invitations import Invitation, invite, revoke
+from ownview.deploy.settings import CoordinatorSettings
 from tests.deploy.lines import free_port, write_place
 from tests.deploy.world import agreement
 
@@ -49,7 +49,7 @@ class Silent:
 
 @pytest.fixture
 def deployment(tmp_path: Path) -> ServerFolder:
-    return create_server_folder(tmp_path / "server", agreement(), Plan(port=free_port()), Conduct())
+    return create_server_folder(tmp_path / "server", agreement(), Plan(port=free_port()), CoordinatorSettings())
 
 
 @contextmanager

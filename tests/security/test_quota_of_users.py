@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.place import Place
+from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Answering, InProcess
 from tests.deploy.world import agreement, write_homes, write_ratings
 from tests.security.hostile import Hostile, noted
@@ -21,7 +21,7 @@ from tests.security.hostile import Hostile, noted
 def _coordinator(
     places: dict[str, Answering], folder: Path, said: list[str], quota: int = 4, room: int = 8
 ) -> Coordinator:
-    conduct = Conduct(resend=0.05, greeting=0.05, deadline=0.05, users_per_place=quota)
+    conduct = CoordinatorSettings(resend=0.05, greeting=0.05, deadline=0.05, users_per_place=quota)
     return Coordinator(agreement(room=room), InProcess(places), folder, conduct, said.append)
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from ownview.base.errors import MessageError
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.https.polling import attend
@@ -20,6 +19,7 @@ from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.keys import KnownKeys
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
+from ownview.deploy.settings import CoordinatorSettings
 from tests.deploy.lines import Running, enrolled, wait_for
 from tests.deploy.world import agreement, write_homes
 
@@ -60,7 +60,9 @@ def test_a_place_is_revoked_in_mid_round_and_the_round_goes_on_without_it(
     revoked = Running(Revoked(homes["north"], keys.file, 2), line.address, folder, "north")
     running = Running(Place(homes["east"]), line.address, folder, "east")
     wait_for(lambda: list(line.places()) == sorted(NAMES))
-    coordinator = Coordinator(agreement(), line, tmp_path / "server", Conduct(resend=0.1, greeting=5, deadline=5))
+    coordinator = Coordinator(
+        agreement(), line, tmp_path / "server", CoordinatorSettings(resend=0.1, greeting=5, deadline=5)
+    )
     coordinator.run(3)
     revoked.thread.join(60)
     running.end()

@@ -19,13 +19,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.folders import Plan, ServerFolder, create_server_folder
 from ownview.deploy.https.limits import Limits
 from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
 from ownview.deploy.register import Register
+from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import InProcess
 from tests.deploy.lines import PATIENCE, Running, free_port, wait_for, write_place
 from tests.deploy.test_processes import Held
@@ -97,7 +97,7 @@ def test_rounds_in_a_storm_equal_undisturbed_ones(
 ) -> None:
     agreed, chance = agreement(room=4), random.Random(connections)
     plan = Plan(port=free_port(), rounds=ROUNDS)
-    folder = create_server_folder(tmp_path / "server", agreed, plan, Conduct(resend=0.2, least=4))
+    folder = create_server_folder(tmp_path / "server", agreed, plan, CoordinatorSettings(resend=0.2, least=4))
     for name in (*NAMES, EVIL):
         folder.keys.enrol(name, write_place(folder.certificates, name))
     folder.rounds.mkdir()

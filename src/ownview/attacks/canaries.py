@@ -23,11 +23,11 @@ from ownview.attacks.guesses import Inapplicable
 from ownview.attacks.view import CuriousServer, Scene
 from ownview.base.randomness import derive, generator
 from ownview.config.participation import participants, participation
-from ownview.federation.round import Federation
 from ownview.federation.terms import Terms
 from ownview.messages.sums import SumPartial
 from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
+from ownview.round.federation import Federation
 from ownview.seam.client import Reporting
 
 UPLOAD, SUM = "one upload", "the sum"

@@ -16,8 +16,8 @@ from torch import Tensor
 from ownview.attacks.guesses import Inapplicable
 from ownview.attacks.scoring import CLEARLY, AttackFinding, areas, without
 from ownview.attacks.view import CuriousServer, Scene, expecting
-from ownview.federation.round import Federation
 from ownview.messages.upload import Upload
+from ownview.round.federation import Federation
 from ownview.seam.server import SUMS
 from ownview.seam.training import Params
 

@@ -22,9 +22,9 @@ from ownview.attacks.canaries import SUM, UPLOAD, AuditSettings, LowerBound, aud
 from ownview.attacks.guesses import Inapplicable, VectorGuess
 from ownview.attacks.scoring import AttackFinding, items_scored, vectors_scored, without
 from ownview.attacks.view import Scene, ServerView, victims, watch
-from ownview.federation.round import Federation
 from ownview.privacy.budget import DELTA, budget
 from ownview.privacy.masks import MASKED, Masks, masked_sums
+from ownview.round.federation import Federation
 from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL
 
 AUDIT = "canary audit"

@@ -12,13 +12,13 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.messages.upload import Upload
 from ownview.privacy.budget import budget
 from ownview.privacy.masks import MaskedSums, Masks, masked_sums
+from ownview.round.federation import Federation
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.training import Params
@@ -67,10 +67,10 @@ class CuriousServer(AggregationServer):
         self.sums: list[Params] = []
         self.latest: dict[int, Params] = {}
 
-    def choose(self, number: int) -> Tensor:
+    def choose(self, number: int, present: Tensor | None = None) -> Tensor:
         """Who takes part."""
         self.number = number
-        chosen = super().choose(number)
+        chosen = super().choose(number, present)
         return chosen if self.cohort is None else self.cohort.to(chosen.device)
 
     def take(self, upload: Upload) -> None:

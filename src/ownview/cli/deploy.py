@@ -79,9 +79,9 @@ def init(
     from ownview.deploy.carriers import require_packages  # noqa: PLC0415 - slow to import, and help does without
 
     require_packages()
-    from ownview.deploy.conduct import Conduct  # noqa: PLC0415
     from ownview.deploy.folders import Plan, ServerFolder, create_server_folder, require_transport  # noqa: PLC0415
     from ownview.deploy.invitations import require_new  # noqa: PLC0415
+    from ownview.deploy.settings import CoordinatorSettings  # noqa: PLC0415
     from ownview.runs.experiment import Experiment  # noqa: PLC0415
 
     require_transport(transport)
@@ -96,7 +96,7 @@ def init(
         {"transport": transport, "host": host, "port": port, "listen": listen, "rounds": experiment.rounds_needed}
     )
     quota = users_per_place or math.ceil(users / max(1, len(names)))
-    conduct = Conduct.of({"quorum": quorum, "least": least, "users_per_place": quota})
+    conduct = CoordinatorSettings.of({"quorum": quorum, "least": least, "users_per_place": quota})
     server = create_server_folder(folder, agreement, plan, conduct)
     room = f"up to {users} users, {quota} of one place"
     _tell(f"{folder}: {agreement.label}, {len(agreement.items)} items, {room}, {plan.rounds} rounds")

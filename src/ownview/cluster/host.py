@@ -17,15 +17,16 @@ from ownview.base.files import write_whole
 from ownview.engine.clock import Clock
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
-from ownview.federation.residents import OwnData
 from ownview.federation.server import partial_sums
-from ownview.federation.shard import Inbox, Shard
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
+from ownview.federation.work import Work
 from ownview.messages.download import Download
 from ownview.messages.traffic import Traffic
 from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
+from ownview.round.here import worked
+from ownview.round.residents import OwnData
 from ownview.seam.method import Federated
 from ownview.seam.roles import REPORTED
 from ownview.seam.training import Params, World
@@ -100,7 +101,7 @@ class Host:
 
     def __init__(self) -> None:
         torch.set_num_threads(1)
-        self.shards: dict[str, Shard] = {}
+        self.shards: dict[str, tuple[Terms, Work]] = {}
 
     def begin(self, key: str, agreed: Agreed, data: OwnData, file: Path) -> int:
         """Set a shard up, with what is in its file; returns the step that is from, 0 where there is none."""
@@ -111,7 +112,7 @@ class Host:
         device = machine.device
         timelines = Timelines(data.timeline.to(device), world.num_items, machine.dtype)
         work = terms.work(data.identities, data.train.to(device), timelines, data.excluded.to(device), data.users)
-        self.shards[key] = Shard(terms, work)
+        self.shards[key] = terms, work
         if not file.exists():
             return 0
         packed = load_file(file)
@@ -121,27 +122,30 @@ class Host:
 
     def round(self, key: str, shared: Arrays, order: Order) -> tuple[Answer, Arrays]:
         """A round of a shard: what it tells, and its partial sums."""
-        shard = self.shards[key]
-        terms, device = shard.terms, shard.terms.machine.device
+        terms, work = self.shards[key]
+        device = terms.machine.device
         values, cohort = as_tensors(shared, device), torch.from_numpy(np.array(order.clients)).to(device)
         first = Download(order.round, values)
         register = _Register(tuple(name for name, one in terms.client.params.items() if one.role is REPORTED))
-        inbox = Inbox(partial_sums(terms, values, order.round), Traffic(terms.codec, first), register.take)
-        loss = shard.round(first, cohort, _Sent(first, order, cohort), inbox, Clock())
+        total, traffic = partial_sums(terms, values, order.round), Traffic(terms.codec, first)
+        for _, uploads in worked(terms, work, first, cohort, _Sent(first, order, cohort), traffic, Clock()):
+            for upload in uploads:
+                total.add(upload)
+                register.take(upload)
         nobody = torch.zeros(0, dtype=torch.long)
         senders, samples = (_end_to_end(some, nobody) for some in (register.senders, register.samples))
         reported = {name: _end_to_end(some, nobody) for name, some in register.reported.items()}
-        traffic = inbox.traffic
+        loss = work.loss(order.round)
         answer = Answer(loss, len(cohort), traffic.receiving, traffic.bytes_up, senders, samples, reported)
-        return answer, as_arrays(inbox.total.pack())
+        return answer, as_arrays(total.pack())
 
     def after_round(self, key: str, shared: Arrays, order: Order) -> None:
         """Clients work on what the server has combined."""
-        shard = self.shards[key]
-        device = shard.terms.machine.device
+        terms, work = self.shards[key]
+        device = terms.machine.device
         cohort = torch.from_numpy(np.array(order.clients)).to(device)
         download = _Sent(Download(order.round, as_tensors(shared, device)), order, cohort)(cohort)
-        shard.work.after_round(download, cohort)
+        work.after_round(download, cohort)
 
     def add(self, mine: Arrays, others: Arrays) -> Arrays:
         """Two partial sums as one."""
@@ -149,15 +153,15 @@ class Host:
 
     def pack(self, key: str) -> Arrays:
         """What the clients of a shard hold."""
-        return as_arrays(self.shards[key].work.home.clients.pack())
+        return as_arrays(self.shards[key][1].home.clients.pack())
 
     def unpack(self, key: str, shared: Arrays, held: Arrays) -> None:
         """Restore what `pack` returned; nothing is shared."""
-        self.shards[key].work.home.clients.unpack(as_tensors(held, torch.device("cpu")))
+        self.shards[key][1].home.clients.unpack(as_tensors(held, torch.device("cpu")))
 
     def save(self, key: str, number: int, file: Path) -> None:
         """Write what the clients of a shard hold after step `number`, whole or not at all."""
-        held = {name: value.cpu().contiguous() for name, value in self.shards[key].work.home.clients.pack().items()}
+        held = {name: value.cpu().contiguous() for name, value in self.shards[key][1].home.clients.pack().items()}
         held[_STEP] = torch.tensor(number)
         write_whole(file, lambda temporary: save_file(held, temporary))
 

@@ -16,8 +16,8 @@ from ownview.deploy.generations import Generations
 from ownview.deploy.holdings import Holdings, read_holdings
 from ownview.deploy.home import Home, Members
 from ownview.deploy.place import worked_by
-from ownview.federation.asking import folded_in
-from ownview.federation.residents import OwnData, Residents, opened
+from ownview.round.residents import OwnData, Residents, opened
+from ownview.round.scorers import folded_in
 
 
 class Advised(NamedTuple):

@@ -6,7 +6,7 @@ could take all memory; so they are read again, one after the other, when they ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ownview.base.errors import MessageError
@@ -31,7 +31,7 @@ class Arrival:
 
 
 def arrivals(
-    codec: Codec, identities: Sequence[int], answer: Envelope, require: Callable[[Upload], None]
+    codec: Codec, identities: Sequence[int], answer: Envelope, too_long: Callable[[Upload], Mapping[int, str]]
 ) -> list[Arrival]:
     """A place's uploads, all of which must be sound; whose they are follows from who was asked.
 
@@ -39,7 +39,7 @@ def arrivals(
         codec: of the method.
         identities: that were asked, in the order of the answer's parts.
         answer: of the place; users without anything to send have an empty part.
-        require: refuses an upload that is longer than was agreed on.
+        too_long: why an upload is refused that is longer than was agreed on.
     """
     if len(answer.parts) != len(identities):
         raise MessageError(f"{len(answer.parts)} uploads of {len(identities)} users")
@@ -47,7 +47,8 @@ def arrivals(
     for identity, part in zip(identities, answer.parts, strict=True):
         if part:
             upload = codec.read_upload(part, identity)
-            require(upload)
+            for why in too_long(upload).values():
+                raise MessageError(why)
             found.append(Arrival(identity, part, float(upload.norms()[0])))
     return found
 

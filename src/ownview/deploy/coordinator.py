@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,6 @@ from ownview.deploy.absences import Absences
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.arrivals import Arrival, arrivals, in_order
 from ownview.deploy.asking import Asked, Asking
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.envelope import Envelope, Kind, line_of
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.home import own_key
@@ -27,11 +27,13 @@ from ownview.deploy.measuring import USERS, means
 from ownview.deploy.participants import CountedRound, ParticipantLog
 from ownview.deploy.place import NO_TERMS
 from ownview.deploy.register import Register
+from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Transport
 from ownview.evaluation.metrics import HEADLINE
 from ownview.federation.server import AggregationServer
 from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.privacy.masking.exchange import Exchange
+from ownview.privacy.whole_steps import BOUND
 from ownview.seam.client import Reporting
 
 _ATTEMPTS = 20
@@ -71,11 +73,11 @@ class Coordinator:
         agreement: Agreement,
         transport: Transport,
         folder: Path,
-        conduct: Conduct | None = None,
+        conduct: CoordinatorSettings | None = None,
         say: Callable[[str], None] = lambda line: None,
     ) -> None:
         self.agreement, self.transport, self.folder, self.say = agreement, transport, folder, say
-        self.conduct = conduct or Conduct()
+        self.conduct = conduct or CoordinatorSettings()
         self.terms = agreement.terms()
         make_folder(folder, private=True)
         for line in narrow(inside(folder)):
@@ -132,15 +134,10 @@ class Coordinator:
                 continue
             if counted:
                 break
-        one = CountedRound(
-            number,
-            {place: mine for place, mine in asked.items() if place in counted},
-            asked,
-            found.refused,
-            {place: notes for place, (_, notes) in found.answers.items() if notes},
-            found.resent,
-            round(time.monotonic() - started, 3),
-        )
+        mine = {place: users for place, users in asked.items() if place in counted}
+        notes = {place: said for place, (_, said) in found.answers.items() if said}
+        seconds = round(time.monotonic() - started, 3)
+        one = CountedRound(number, mine, asked, found.refused, notes, found.resent, seconds)
         self._count(one)
         self._settle()
         return one
@@ -236,7 +233,8 @@ class Coordinator:
             messages[place] = self._envelope(Kind.WORK, number, place, {"clients": mine}, *parts).pack()
 
         def take(place: str, answer: Envelope) -> tuple[list[Arrival], list[str]]:
-            return arrivals(self.terms.codec, asked[place], answer, self.server.bounds_of(number)), answer.note["notes"]
+            too_long = partial(self.terms.refusals, number=number, bound=self.server.shared.get(BOUND))
+            return arrivals(self.terms.codec, asked[place], answer, too_long), answer.note["notes"]
 
         found = self.asking.ask(messages, take, self.conduct.deadline, lambda found: self._enough(found, asked))
         self.greeted -= {place for place, users in found.users.items() if users > len(self.register.places[place])}

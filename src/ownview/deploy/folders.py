@@ -26,9 +26,9 @@ from ownview.config.layers import parse_toml, toml_text
 from ownview.config.settings import Settings, setting
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.certificates import write_authority, write_server
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.https.limits import Limits
 from ownview.deploy.keys import KnownKeys
+from ownview.deploy.settings import CoordinatorSettings
 
 _HERE = ("localhost", "127.0.0.1")
 _NO_MORE = {
@@ -98,19 +98,19 @@ class ServerFolder:
         if not self.exists:
             raise DataError(f"{self.path}: no deployment; expected deployment.toml, as ownview deploy init writes it")
 
-    def plan(self) -> tuple[Plan, Conduct]:
+    def plan(self) -> tuple[Plan, CoordinatorSettings]:
         """How places reach the server, and how it conducts its rounds."""
         values = self._values()
         conduct = self._table(values, "conduct")
         values.pop("limits", None)
         require_transport(str(values.get("transport", "")))
-        return Plan.of(values), Conduct.of(conduct)
+        return Plan.of(values), CoordinatorSettings.of(conduct)
 
     def limits(self) -> Limits:
         """What others may take of the server."""
         return Limits.of(self._table(self._values(), "limits"))
 
-    def keep_plan(self, plan: Plan, conduct: Conduct, limits: Limits | None = None) -> None:
+    def keep_plan(self, plan: Plan, conduct: CoordinatorSettings, limits: Limits | None = None) -> None:
         """Write it down; a person may change it between two runs of the server."""
         tables = {"conduct": conduct.plain(), "limits": (limits or Limits()).plain()}
         write_text(self.plan_file, tomli_w.dumps({**plan.plain(), **tables}))
@@ -131,7 +131,7 @@ class ServerFolder:
         return found
 
 
-def create_server_folder(path: Path, agreement: Agreement, plan: Plan, conduct: Conduct) -> ServerFolder:
+def create_server_folder(path: Path, agreement: Agreement, plan: Plan, conduct: CoordinatorSettings) -> ServerFolder:
     """A server's folder, whole or not at all; what cannot be deployed is refused first."""
     agreement.terms()
 

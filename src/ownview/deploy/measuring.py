@@ -7,7 +7,7 @@ import torch
 
 from ownview.deploy.holdings import Holdings
 from ownview.evaluation.metrics import HEADLINE, Standing, per_user
-from ownview.federation.residents import Residents
+from ownview.round.residents import Residents
 
 USERS = "users"
 _CUTOFFS = (10,)

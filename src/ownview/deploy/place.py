@@ -29,9 +29,9 @@ from ownview.deploy.masks import PlaceMasks
 from ownview.deploy.measuring import metric_sums
 from ownview.deploy.notes import read_question
 from ownview.deploy.releases import Releases
-from ownview.federation.residents import OwnData, Residents
 from ownview.federation.terms import Terms
 from ownview.messages.wire import MAGIC, Message
+from ownview.round.residents import OwnData, Residents
 
 NO_TERMS = "no agreement"
 """The word by which a coordinator knows that a place has to be told the terms again."""

@@ -17,7 +17,29 @@ from ownview.deploy.agreement import PRECISIONS, Agreement
 from ownview.deploy.holdings import Holdings
 from ownview.deploy.participants import CountedRound
 from ownview.engine.machine import Machine
-from ownview.federation.round import Federation
+from ownview.federation.server import AggregationServer
+from ownview.federation.terms import Terms
+from ownview.federation.work import Work
+from ownview.round.federation import Federation
+from ownview.round.here import Here
+
+
+class _Logged(Here):
+    """Clients of which those take part that were counted.
+
+    Args:
+        terms: what they have agreed on with the server.
+        work: of the clients.
+        log: who was counted, by round.
+    """
+
+    def __init__(self, terms: Terms, work: Work, log: Mapping[int, CountedRound]) -> None:
+        super().__init__(terms, work)
+        self.log = log
+
+    def choose(self, server: AggregationServer, number: int) -> Tensor:
+        """Who was counted in a round."""
+        return torch.tensor(self.log[number].clients, dtype=torch.long)
 
 
 class Replay(Federation):
@@ -35,9 +57,8 @@ class Replay(Federation):
         machine = Machine(torch.device("cpu"), PRECISIONS[agreement.precision])
         super().__init__(agreement.model, split, split.training_items(), agreement.federation, agreement.seed, machine)
 
-    def participants(self, number: int) -> Tensor:
-        """Who was counted in a round."""
-        return torch.tensor(self.log[number].clients, dtype=torch.long)
+    def _where(self, work: Work) -> Here:
+        return _Logged(self.terms, work, self.log)
 
     def run(self) -> None:
         """All rounds of the log."""

@@ -12,7 +12,6 @@ from ownview.engine.blocks import plan
 from ownview.federation.clients import Axes
 from ownview.federation.preparation import Preparation
 from ownview.federation.reporting import ReportingWork
-from ownview.federation.round import Federation
 from ownview.federation.soundness import names_read
 from ownview.federation.training import TrainingWork
 from ownview.federation.work import Work
@@ -87,8 +86,3 @@ class ClientScorer:
         per_user = ((4 * tables + 8) * rows + at_work) * machine.bytes_per_value
         step = max(1, machine.block_bytes // per_user)
         return (slice(start, start + step) for start in range(0, count, step))
-
-
-def scorer_of(federation: Federation) -> ClientScorer:
-    """Scores by a federation's clients, which do first what their method asks of them."""
-    return ClientScorer(federation.work, federation.newest)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from math import prod
 
 import torch
@@ -185,6 +184,8 @@ class AggregationServer:
 
     def __init__(self, terms: Terms, noise: NoiseKey | None = None) -> None:
         self.terms, self.noise = terms, noise or terms.noise
+        self.ring = terms.seed if noise is None else noise.number("ring")
+        """Seed of the order in which clients that are masked stand on a ring."""
         self.shared: Params = {}
         self.held: Params = {}
         self.reported: Params = {}
@@ -208,10 +209,17 @@ class AggregationServer:
         self.optimizer = ServerOptimizer(terms.options, without_bound(averaged))
         self.seen = self._seen(0)
 
-    def choose(self, number: int) -> Tensor:
-        """Identities of the clients that take part in round `number`, ascending."""
+    def choose(self, number: int, present: Tensor | None = None) -> Tensor:
+        """Identities of the clients that take part in round `number`, ascending.
+
+        Args:
+            number: of the round.
+            present: [P] identities of the clients that are there, ascending; None for everybody.
+        """
         terms, self.seen = self.terms, self._seen(number)
         chosen = participation(terms.options.clients)
+        if present is not None:
+            return present[participants(chosen, terms.seed, number, len(present), present.device)]
         wanted = chosen.wanted(terms.world.num_clients)
         if terms.server.cohort is not None and wanted is not None and wanted < terms.world.num_clients:
             return terms.server.cohort.choose(self.seen, wanted)
@@ -260,10 +268,6 @@ class AggregationServer:
     def begin(self, number: int) -> MeanPartial | SumPartial:
         """The sums of round `number` before anybody has sent anything."""
         return partial_sums(self.terms, self.shared, number)
-
-    def bounds_of(self, number: int) -> Callable[[Upload], None]:
-        """Refuses an upload of one client that is longer than an honest one of round `number` can be."""
-        return partial(self.terms.require_bounded, number=number, bound=self.shared.get(BOUND))
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""

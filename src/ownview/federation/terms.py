@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -33,7 +34,7 @@ from ownview.privacy.planning import masked_cohort
 from ownview.privacy.protected import Protected, with_bound
 from ownview.privacy.transforms import Sending, Transform, transforms
 from ownview.privacy.whole_steps import BOUND
-from ownview.seam.client import Client, Reporting
+from ownview.seam.client import Client, Reporting, Summand
 from ownview.seam.method import Federated
 from ownview.seam.protection import DISTRIBUTED
 from ownview.seam.roles import PERSONAL, REPORTED
@@ -237,18 +238,19 @@ class Terms:
             return upload
         return self.transform.on_client(upload, self._sending(upload, number, bound, noise or self.noise))
 
-    def require_bounded(self, upload: Upload, number: int, bound: Tensor | None) -> None:
-        """Refuse, as the server, an upload that no honest client can have made in round `number`, or too long a one."""
+    def refusals(self, upload: Upload, number: int, bound: Tensor | None) -> dict[int, str]:
+        """By client, why the server counts no upload that an honest client of round `number` cannot have made."""
         if self.transform is None and isinstance(self.client.work, Reporting):
-            require_honest(upload, self.client.work.sends)
-        if self.transform is None or upload.words is not None:  # masks hide how long it is
-            return
-        excess = float(self.transform.excess(upload, self._sending(upload, number, bound, self.noise))[0])
-        if not excess <= 1:
-            raise MessageError(
-                f"client {int(upload.clients[0])}: an upload that is {excess:.5g} times as long as "
-                f"privacy={self.options.privacy} allows; it is not counted"
-            )
+            return _dishonest(upload, self.client.work.sends)
+        if self.transform is None or upload.words is not None or not len(upload.clients):  # masks hide how long it is
+            return {}
+        excess = self.transform.excess(upload, self._sending(upload, number, bound, self.noise))
+        return {
+            client: f"client {client}: an upload that is {over:.5g} times as long as privacy={self.options.privacy} "
+            "allows; it is not counted"
+            for client, over in zip(upload.clients.tolist(), excess.tolist(), strict=True)
+            if not over <= 1
+        }
 
     def _sending(self, upload: Upload, number: int, bound: Tensor | None, noise: NoiseKey) -> Sending:
         weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
@@ -258,6 +260,17 @@ class Terms:
     def seen(self, upload: Upload, number: int, bound: Tensor | None = None) -> Upload:
         """Uploads as anybody who knows the terms reads them: whole numbers stand for tables, which masks may hide."""
         return upload if self.masked is None else self.masked.seen(upload, number, bound)
+
+
+def _dishonest(upload: Upload, declared: Mapping[str, Summand]) -> dict[int, str]:
+    """By client, which summands are no honest client's."""
+    found = {}
+    for place, client in enumerate(upload.clients.tolist()):
+        try:
+            require_honest(upload.one(place), declared)
+        except MessageError as error:
+            found[client] = str(error)
+    return found
 
 
 def work_of(home: Household) -> Work:

@@ -11,7 +11,7 @@ from ownview.messages.upload import Upload
 
 
 class Traffic:
-    """Weighs a round's messages, by the same rules they are written by.
+    """Weighs a round's messages: as they were written, or as the codec would write them.
 
     Args:
         codec: writes them.
@@ -20,7 +20,7 @@ class Traffic:
 
     def __init__(self, codec: Codec, download: Download) -> None:
         self.codec, self.download = codec, download
-        self.receiving = self.others = 0
+        self.receiving = self.others = self.written = 0
         self.more_up = self.more_down = 0
         self.up: list[Tensor] = []
 
@@ -34,28 +34,34 @@ class Traffic:
         """Weigh what clients send."""
         self.up.append(self.codec.upload_sizes(upload))
 
-    def exchanged(self, down: int, up: int) -> None:
-        """Add bytes of messages about masks."""
-        self.more_down += down
-        self.more_up += up
+    @property
+    def clients(self) -> int:
+        """Whose messages were weighed."""
+        return self.receiving + self.others + self.written
 
     @property
     def mean_down(self) -> int:
         """Bytes to one client; what a client would receive where there was none."""
         whole, less = (self.codec.download_size(self.download, receives=receives) for receives in (True, False))
-        count = self.receiving + self.others
+        count = self.clients
         together = self.receiving * whole + self.others * less + self.more_down
         return round(together / count) if count else whole
 
     @property
     def mean_up(self) -> int:
         """Bytes from one client, silent ones included; 0 where there was none."""
-        return round((self.bytes_up + self.more_up) / max(self.receiving + self.others, 1))
+        return round((self.bytes_up + self.more_up) / max(self.clients, 1))
 
     @property
     def bytes_up(self) -> float:
         """Of all uploads together. Asked once a round: on a GPU, the host waits for it."""
         return sum(float(sizes.sum()) for sizes in self.up)
+
+    def weighed(self, clients: int, down: int, up: int) -> None:
+        """Add bytes that so many more clients received and sent, as they were written."""
+        self.written += clients
+        self.more_down += down
+        self.more_up += up
 
     def merge(self, receiving: int, others: int, bytes_up: float) -> None:
         """Add what was weighed elsewhere."""

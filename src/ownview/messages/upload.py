@@ -7,7 +7,7 @@ written out; `messages.codec` turns one client's into bytes and back.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 
 import torch
@@ -95,6 +95,12 @@ class Upload:
         named = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "shapes"}
         of_clients = {name: value for name, value in named.items() if value is not None}
         return replace(self, **tree_map(lambda value: value[here], of_clients))
+
+    def without(self, clients: Collection[int]) -> Upload:
+        """The stack without some clients."""
+        return self.chosen(
+            torch.tensor([one not in clients for one in self.clients.tolist()], device=self.clients.device)
+        )
 
     def one(self, index: int) -> Upload:
         """The client at a place of the stack, as a stack of one."""

@@ -11,8 +11,8 @@ from typing import Any
 
 from ownview.base.errors import SettingError
 from ownview.data.interactions import Interactions
-from ownview.federation.round import Federation
 from ownview.privacy.budget import Budget, budget
+from ownview.round.federation import Federation
 from ownview.runs.charging import charge_publication
 from ownview.runs.run import Run
 

@@ -15,10 +15,10 @@ from ownview.base.version import __version__
 from ownview.data.catalog import catalog
 from ownview.data.interactions import IntArray, Interactions
 from ownview.evaluation.metrics import HEADLINE
-from ownview.federation.round import Federation
 from ownview.pages.agreement import Agreement, agreement
 from ownview.pages.budgeted import budget_of, charge, covered, require_publishable
 from ownview.registry import Model
+from ownview.round.federation import Federation
 from ownview.runs.in_words import SIMULATED
 from ownview.runs.run import Run
 from ownview.runs.setup import ExperimentSetup

@@ -12,8 +12,9 @@ from ownview.data.questions import Question
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.ranking import Scorer
-from ownview.federation.round import Federation, RoundReport
 from ownview.parts.carried import Carrier, carrier
+from ownview.round.conduct import RoundReport
+from ownview.round.federation import Federation
 from ownview.runs.trainer import Trainer
 from ownview.seam.portable import Portable
 

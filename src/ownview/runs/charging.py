@@ -12,10 +12,10 @@ from pathlib import Path
 from ownview.base.errors import SettingError
 from ownview.data.catalog import catalog
 from ownview.data.interactions import Interactions
-from ownview.federation.round import Federation
 from ownview.privacy.planning import accounted_rounds
 from ownview.releases.entries import Mechanism
 from ownview.releases.release_ledger import Asked, Ledger
+from ownview.round.federation import Federation
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 

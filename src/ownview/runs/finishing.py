@@ -14,9 +14,9 @@ from ownview.evaluation.groups import summary as summary_of_group
 from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, per_user
 from ownview.evaluation.ranking import Ranker
 from ownview.evaluation.statistics import mean_interval
-from ownview.federation.cost import Cost, cost_of
 from ownview.messages.layout import Layout
 from ownview.privacy.record import record, summary
+from ownview.round.cost import Cost, cost_of
 from ownview.runs.best_round import Best
 from ownview.runs.blending import BlendTrainer
 from ownview.runs.experiment import Experiment

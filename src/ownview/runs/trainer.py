@@ -9,7 +9,8 @@ from torch import Tensor
 
 from ownview.data.questions import Question
 from ownview.evaluation.ranking import Scorer
-from ownview.federation.round import Federation, RoundReport
+from ownview.round.conduct import RoundReport
+from ownview.round.federation import Federation
 from ownview.seam.portable import Portable
 
 

@@ -22,14 +22,15 @@ from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Scorer, rankers
-from ownview.federation.asking import asked
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation, RoundReport
 from ownview.privacy.budget import budget
 from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.planning import warnings_of
 from ownview.privacy.record import headline, unaccounted
 from ownview.registry import Model, enough_rounds, parts_of
+from ownview.round.conduct import RoundReport
+from ownview.round.federation import Federation
+from ownview.round.scorers import asked
 from ownview.runs.blending import BlendTrainer
 from ownview.runs.carrying import CarryingTrainer, carrier_of
 from ownview.runs.folder import RunFolder

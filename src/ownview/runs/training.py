@@ -16,7 +16,7 @@ from ownview.base.errors import OutputError, OwnviewError, TrainingError
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker
-from ownview.federation.round import RoundReport
+from ownview.round.conduct import RoundReport
 from ownview.runs.best_round import Best
 from ownview.runs.folder import RunFolder
 from ownview.runs.loggers import Logger

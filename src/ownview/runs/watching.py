@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ownview.federation.preparation import Preparation
-from ownview.federation.round import Federation
 from ownview.federation.training import TrainingWork
+from ownview.round.federation import Federation
 
 _SMALL = 128
 """Values with more numbers than this are noted at the end only."""

@@ -17,8 +17,8 @@ from ownview.data.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST
 from ownview.federation.options import FederationOptions
-from ownview.federation.round import Federation
 from ownview.registry import MODELS, Model
+from ownview.round.federation import Federation
 from ownview.runs.experiment import Experiment, describe_model
 from ownview.runs.trainer import Trainer
 from ownview.runs.trainers import FederatedTrainer, trainer

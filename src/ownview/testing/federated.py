@@ -12,9 +12,9 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from ownview.federation.options import FederationOptions
-from ownview.federation.processes import ProcessFederation
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
+from ownview.round.alone import ProcessFederation
+from ownview.round.federation import Federation
+from ownview.round.scorers import scorer_of
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin
@@ -96,18 +96,18 @@ def alone_equals_vector(
         apart = ProcessFederation(agreed, split, split.training_items(), Path(folder), together=together)
         with apart:
             for number in range(1, rounds + 1):
-                report, (down, up) = one.round(number), apart.round(number)
-                assert report.bytes_down == round(sum(down) / len(down)), "other bytes down"
-                assert report.bytes_up == round(sum(up) / len(up)), "other bytes up"
+                report, real = one.round(number), apart.round(number)
+                assert report.bytes_down == real.bytes_down, "other bytes down"
+                assert report.bytes_up == real.bytes_up, "other bytes up"
                 if number == 1:
                     apart.restart()
             scores, own = apart.look(rounds)
-    simulated, real = _predictions(one), {"scores": scores}
-    real |= {f"server {name}": value for name, value in apart.server.pack().items() if value.is_floating_point()}
-    real |= {f"own {name}": torch.stack([mine[name] for mine in own]) for name in own[0]}
-    simulated = {name: simulated[name] for name in real}
+    simulated, alone = _predictions(one), {"scores": scores}
+    alone |= {f"server {name}": value for name, value in apart.server.pack().items() if value.is_floating_point()}
+    alone |= {f"own {name}": torch.stack([mine[name] for mine in own]) for name in own[0]}
+    simulated = {name: simulated[name] for name in alone}
     single = dtype == torch.float32
-    assert_close(simulated, real, 1e-5 if single else _EXACT * solved.worst, in_mean=single)
+    assert_close(simulated, alone, 1e-5 if single else _EXACT * solved.worst, in_mean=single)
 
 
 def touched_equals_dense(method: Federated, device: str = "cpu") -> None:

@@ -15,18 +15,18 @@ from torch import Tensor
 
 from ownview import FedEASE, Federated, FederationOptions, FedMF
 from ownview.base.errors import MessageError, SettingError, TrainingError
-from ownview.federation.round import Federation
 from ownview.messages import wire
 from ownview.messages.layout import Layout, Part
 from ownview.messages.sums import MeanPartial
 from ownview.messages.upload import MODULUS, Upload
 from ownview.privacy.masked import Masked
 from ownview.privacy.masking import primitives
-from ownview.privacy.masking.exchange import MaskedRound
+from ownview.privacy.masking.exchange import Exchange, OwnMasks
 from ownview.privacy.masks import MaskedSums, Masks, masked_sums
 from ownview.privacy.transforms import Sending, Summing
 from ownview.privacy.whole_steps import BOUND
 from ownview.registry import METHODS
+from ownview.round.federation import Federation
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.protection import Protection
 from ownview.seam.server import EACH
@@ -180,12 +180,15 @@ def test_clients_alone_equal_a_simulation(method: Federated) -> None:
     alone_equals_vector(method, FederationOptions(privacy="masked:clip=5"))
 
 
-def _round() -> tuple[Masked, MaskedRound, MeanPartial, Tensor]:
+def _round() -> tuple[Exchange, dict[int, OwnMasks], dict[int, bytes], MeanPartial, Tensor]:
     masked = Masked(Layout((Part("whole", (40,)),)), CLIP, 10, 8, Masks())
     words = torch.randint(MODULUS, (10, 40), generator=torch.Generator().manual_seed(0))
     total = MeanPartial({"whole": torch.zeros(40)}, torch.empty(0), "uniform")
     total.words = torch.zeros(40, dtype=torch.long)
-    return masked, MaskedRound(masked.cohort, 1, range(10), 0), total, words
+    exchange = Exchange(masked.cohort, 1, 0)
+    own = {one: OwnMasks(one, masked.cohort) for one in range(10)}
+    told = exchange.introduce(one.keys(1) for one in own.values())
+    return exchange, own, exchange.deliver(own[one].shares(data) for one, data in told.items()), total, words
 
 
 def _words(clients: Tensor, words: Tensor) -> Upload:
@@ -195,20 +198,21 @@ def _words(clients: Tensor, words: Tensor) -> Upload:
 
 @pytest.mark.parametrize("arriving", [10, 8, 7])
 def test_who_drops_out_leaves_the_sum_of_the_others_or_none(arriving: int) -> None:
-    _, masks, total, words = _round()
+    exchange, own, inboxes, total, words = _round()
     for client in range(arriving):
-        sent = masks.put_on(_words(torch.tensor([client]), words[client : client + 1]))
+        sent = own[client].put_on(_words(torch.tensor([client]), words[client : client + 1]), inboxes[client])
+        exchange.take(sent)
         assert sent.words is not None
         assert not bool((sent.words == words[client]).any())
         total.add(sent)
     if arriving < 8:
         before = total.words.clone() if total.words is not None else torch.zeros(0)
         with pytest.raises(TrainingError, match="7 clients sent masked numbers, and 8 are needed; nothing is released"):
-            masks.take_off(total)
+            exchange.left()
         assert total.words is not None
         assert torch.equal(total.words, before), "what is left is masked"
         return
-    masks.take_off(total)
+    exchange.lift(total, [own[one].show(data) for one, data in exchange.left().items()])
     assert total.words is not None
     assert torch.equal(total.words, words[:arriving].sum(0) % MODULUS)
 
@@ -216,7 +220,7 @@ def test_who_drops_out_leaves_the_sum_of_the_others_or_none(arriving: int) -> No
 def test_a_round_with_fewer_clients_than_the_threshold_trains_nobody() -> None:
     one = federation(FEDMF, small_world(), options=FederationOptions(privacy="masked:clip=1", clients="20"))
     before = {name: value.clone() for name, value in one.server.shared.items()}
-    one.participants = lambda number: torch.arange(9)  # type: ignore[method-assign]
+    one.where.choose = lambda server, number: torch.arange(9)  # type: ignore[method-assign]
     with pytest.raises(TrainingError, match="round 1: 9 clients take part, and 16 are needed; nothing is released"):
         one.round(1)
     assert all(torch.equal(value, before[name]) for name, value in one.server.shared.items())
@@ -241,8 +245,8 @@ def test_uploads_of_words_are_written_as_four_bytes_each_and_read_back() -> None
 
 
 def test_partial_sums_of_words_merge() -> None:
-    _, _, first, words = _round()
-    _, _, second, _ = _round()
+    *_, first, words = _round()
+    *_, second, _ = _round()
     first.add(_words(torch.arange(6), words[:6]))
     second.add(_words(torch.arange(6, 10), words[6:]))
     first.merge(second.pack())

@@ -12,7 +12,7 @@ from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.view import Scene
 from ownview.base.amounts import counted
 from ownview.base.errors import TrainingError
-from ownview.federation.round import Federation
+from ownview.round.federation import Federation
 
 SHARES = (0.001, 0.01, 0.05)
 FACTORS = (1e1, 1e3, 1e6)

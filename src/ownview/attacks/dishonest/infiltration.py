@@ -11,14 +11,13 @@ from torch import Tensor
 from ownview.attacks.dishonest.crew import BOOSTED, BOUNDED, Crew
 from ownview.attacks.dishonest.lies import enlarged, to_norm, worst_direction
 from ownview.attacks.view import Scene
-from ownview.base.errors import MessageError
-from ownview.federation.round import Federation
-from ownview.federation.scoring import scorer_of
 from ownview.federation.server import AggregationServer
-from ownview.federation.shard import Shard
 from ownview.federation.terms import Terms
 from ownview.messages.limits import LARGEST_VALUE
 from ownview.messages.upload import Upload
+from ownview.round.federation import Federation
+from ownview.round.here import Here
+from ownview.round.scorers import scorer_of
 from ownview.seam.client import Reporting, Training
 
 _LIST = 10
@@ -83,16 +82,13 @@ class Infiltrated(Terms):
     def _counted(self, upload: Upload) -> bool:
         """Whether the server adds a liar's upload up: always what is finite, where it checks nothing."""
         self.heard.sent += 1
-        try:
-            if self.checked:
-                self.require_bounded(upload, 1, None)
-            if not float(upload.norms()[0]) <= LARGEST_VALUE:
-                raise MessageError(f"a value beyond {LARGEST_VALUE:g}")
-        except MessageError as error:
+        why = "".join(self.refusals(upload, 1, None).values()) if self.checked else ""
+        if not why and not float(upload.norms()[0]) <= LARGEST_VALUE:
+            why = f"a value beyond {LARGEST_VALUE:g}"
+        if why:
             self.heard.refused += 1
-            self.heard.why = self.heard.why or str(error)
-            return False
-        return True
+            self.heard.why = self.heard.why or why
+        return not why
 
 
 def infiltrated(scene: Scene, crew: Crew, factor: float, *, checked: bool) -> Federation:
@@ -102,7 +98,7 @@ def infiltrated(scene: Scene, crew: Crew, factor: float, *, checked: bool) -> Fe
     given = {one.name: getattr(federation.terms, one.name) for one in fields(Terms)}
     terms = Infiltrated(**given, crew=crew, factor=factor, checked=checked)
     federation.terms, federation.server = terms, AggregationServer(terms)
-    federation.shard = Shard(terms, federation.work)
+    federation.where = Here(terms, federation.work)
     return federation
 
 

@@ -1,12 +1,13 @@
-"""The exchange of a round of masked sums: the server's half, by messages alone, and all clients in one process."""
+"""The exchange of a round of masked sums, by messages alone: the server's half, and one client's."""
 
 from __future__ import annotations
 
 import hashlib
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
+from enum import Enum
 from typing import TypeVar
 
 import torch
@@ -27,6 +28,14 @@ SHOWN = "shares were shown for round"
 _Up = TypeVar("_Up", Keys, SealedShares, Shares)
 
 
+class MaskStep(Enum):
+    """What clients are asked about masks, in this order; each kind of answer says whose it is."""
+
+    KEYS = Keys
+    SHARES = SealedShares
+    SHOW = Shares
+
+
 class Exchange:
     """The server's half: bytes from clients in, bytes to clients out; its steps come in order.
 
@@ -39,6 +48,7 @@ class Exchange:
     """
 
     def __init__(self, cohort: Cohort, number: int, seed: int) -> None:
+        self.cohort = cohort
         self.server = MaskingServer(number, cohort, derive(seed, "ring", number))
         self.up: Counter[int] = Counter()
         self.down: Counter[int] = Counter()
@@ -103,6 +113,12 @@ class OwnMasks:
         self.client, self.cohort, self.entropy, self.shown = client, cohort, entropy, shown
         self._masking: MaskingClient | None = None
 
+    def answer(self, step: MaskStep, number: int, told: bytes) -> bytes:
+        """What the client says in a step of round `number` to what it is told."""
+        if step is MaskStep.KEYS:
+            return self.keys(number)
+        return self.shares(told) if step is MaskStep.SHARES else self.show(told)
+
     def keys(self, number: int) -> bytes:
         """Public keys of a round, which begins anew."""
         require_not_shown(number, self.shown)
@@ -138,37 +154,6 @@ def require_not_shown(number: int, shown: int) -> None:
     """Refuse to begin a round again that shares were shown for, or an earlier one."""
     if number <= shown:
         raise MessageError(f"round {number}: {SHOWN} {shown}, and no sum of it is made again")
-
-
-class MaskedRound:
-    """A round in one process: every client is an object of its own, and all of them exchange bytes with the server.
-
-    Args:
-        agreed: how many take part, must be left, and share masks.
-        number: of the round.
-        cohort: identities of its clients.
-        seed: of the run, which clients' secrets follow from, so that runs repeat; no device may do so.
-    """
-
-    def __init__(self, agreed: Cohort, number: int, cohort: Sequence[int], seed: int) -> None:
-        self.exchange = Exchange(agreed, number, seed)
-        self.clients = {one: OwnMasks(one, agreed, drawn_from_seed(seed, number, one)) for one in cohort}
-        told = self.exchange.introduce(client.keys(number) for client in self.clients.values())
-        self.inboxes = self.exchange.deliver(self.clients[one].shares(data) for one, data in told.items())
-
-    def put_on(self, upload: Upload) -> Upload:
-        """Uploads as they leave their devices: masked."""
-        each = [
-            self.clients[client].put_on(upload.one(place), self.inboxes.pop(client))
-            for place, client in enumerate(upload.clients.tolist())
-        ]
-        self.exchange.take(upload)
-        return replace(upload, words=torch.cat([one.words for one in each if one.words is not None]))
-
-    def take_off(self, total: Partial) -> None:
-        """Masks off the sum, once everybody has sent."""
-        asked = self.exchange.left()
-        self.exchange.lift(total, [self.clients[one].show(data) for one, data in asked.items()])
 
 
 def drawn_from_seed(seed: int, number: int, client: int) -> Entropy:

@@ -17,15 +17,20 @@ from ownview.data.ragged import Ragged
 from ownview.data.splits import distinct
 from ownview.data.timeline import Timeline
 from ownview.federation.reporting import ReportingWork
-from ownview.federation.round import Federation
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.terms import Terms, work_of
 from ownview.federation.timelines import Timelines
 from ownview.federation.work import Work
 from ownview.messages.download import Download
+from ownview.round.federation import Federation
 
 FOLD_IN = 5
 """Rounds that a client of a newcomer trains at home before it is asked."""
+
+
+def scorer_of(federation: Federation) -> ClientScorer:
+    """Scores by a federation's clients, which do first what their method asks of them."""
+    return ClientScorer(federation.work, federation.newest)
 
 
 def asked(federation: Federation, question: Question) -> ClientScorer:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import torch
 
 from ownview.engine.clock import clock_on
-from ownview.federation.round import Federation
 from ownview.federation.soundness import names_moved
 from ownview.messages.download import Download
+from ownview.round.federation import Federation
 from ownview.seam.client import Client, Reporting
 from ownview.seam.roles import HELD, visible
 from ownview.seam.training import World

@@ -9,7 +9,7 @@ from ownview.config.settings import Settings, setting
 
 
 @dataclass(frozen=True)
-class Conduct(Settings):
+class CoordinatorSettings(Settings):
     """How a coordinator conducts its rounds."""
 
     title: ClassVar[str] = "coordinator"

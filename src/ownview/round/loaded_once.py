@@ -2,9 +2,9 @@
 
 import torch
 
-from ownview.federation import processes
+from ownview.round import alone
 
 torch.set_num_threads(1)
 torch.func.grad(lambda x: torch.vmap(torch.sum)(x).sum())(torch.ones(1, 1))
 
-__all__ = ["processes"]
+__all__ = ["alone"]

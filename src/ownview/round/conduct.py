@@ -1,0 +1,258 @@
+"""THE round: choose, ask, take, lift masks, finish, tell. Written once, for clients wherever they are.
+
+`conduct` knows a server and a `Where`: some clients that answer. `round.here` has them in this process, a block at a
+time; `round.alone` asks one after the other, by bytes; `cluster.workers` has them added up by Ray's workers; and
+`deploy.devices` asks places over a network. A new kind of client is one more `Where`.
+
+Whatever looks at uploads between their arrival and the sum is a `Rule`. A client that does not answer, answers late,
+answers wrongly or is left out by a rule is one case: `Round.leave_out`. It is no part of the sum, nor of those that the
+server counts, and what it did in the round ends as if it had not been done.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from ownview.base.errors import SettingError, TrainingError
+from ownview.engine.clock import Clock, clock_on
+from ownview.federation.reporting import TOGETHER
+from ownview.federation.server import AggregationServer
+from ownview.messages.download import Download
+from ownview.messages.sums import MeanPartial, SumPartial
+from ownview.messages.traffic import Traffic
+from ownview.messages.upload import Upload
+from ownview.privacy.masking.exchange import Exchange, MaskStep
+from ownview.privacy.whole_steps import BOUND
+from ownview.seam.client import Reporting
+from ownview.seam.training import Params
+
+Uploads = Generator[Upload, None, None]
+"""Of a round, as they come; closed where nobody waits for the rest."""
+
+LATE = "late"
+"""Why clients are left out that have not answered when a rule stops."""
+
+SMALL = 1e-3
+"""Values below this in size are reported as nearly zero."""
+
+
+class Round:
+    """One round as it goes on.
+
+    Args:
+        server: of the federation.
+        number: from 1.
+        cohort: [C] identities of the clients that were chosen, ascending.
+        rules: that look at its uploads.
+    """
+
+    def __init__(self, server: AggregationServer, number: int, cohort: Tensor, rules: Sequence[Rule] = ()) -> None:
+        self.server, self.terms, self.number, self.cohort, self.rules = server, server.terms, number, cohort, rules
+        self.clock: Clock = clock_on(self.terms.machine.device)
+        self.first = server.download(number, cohort[:0])
+        """What the server has for everybody."""
+        self.traffic = Traffic(self.terms.codec, self.first)
+        self.total: MeanPartial | SumPartial = server.begin(number)
+        self.masks: Exchange | None = None
+        self.inboxes: Mapping[int, bytes] = {}
+        """Where uploads are masked: by client, what the others have sealed for it."""
+        self.left_out: dict[int, str] = {}
+        """By client, why it does not count."""
+        self.loss: float | None = None
+
+    @property
+    def counted(self) -> Tensor:
+        """[K] identities of the cohort without those that were left out, ascending."""
+        if not self.left_out:
+            return self.cohort
+        out = torch.tensor(sorted(self.left_out), dtype=self.cohort.dtype, device=self.cohort.device)
+        return self.cohort[~torch.isin(self.cohort, out)]
+
+    @cached_property
+    def receives_after(self) -> bool:
+        """Whether clients receive after the round instead of before."""
+        work = self.terms.client.work
+        return isinstance(work, Reporting) and work.receives_after
+
+    def download(self, clients: Tensor) -> Download:
+        """What the server sends to some clients before they work."""
+        return self.server.download(self.number, clients, for_training=True)
+
+    def leave_out(self, clients: Iterable[int], why: str) -> None:
+        """Go on without some clients; the first reason stays."""
+        for client in clients:
+            self.left_out.setdefault(client, why)
+
+    def keep(self, upload: Upload, which: Tensor, why: str) -> Upload:
+        """The clients of a stack for which `which` [B] says so; the others are left out."""
+        if bool(which.all()):
+            return upload
+        self.leave_out(upload.clients[~which].tolist(), why)
+        return upload.chosen(which)
+
+    def refusals(self, upload: Upload) -> dict[int, str]:
+        """By client, why an upload is refused that no honest client can have made."""
+        return self.terms.refusals(upload, self.number, self.first.values.get(BOUND))
+
+    def take(self, upload: Upload) -> None:
+        """Add uploads to the sum, and note what the server needs of every single one."""
+        if not len(upload.clients):
+            return
+        self.total.add(upload)
+        self.server.take(upload)
+        if self.masks is not None:
+            self.masks.take(upload)
+
+
+Rule = Callable[[Iterator[Upload], Round], Iterator[Upload]]
+"""Uploads as they come and their round -> uploads that are added up. It may change uploads, hold them back until all
+have come, leave clients out (`Round.keep`, `Round.leave_out`), or stop early: who has not answered by then is late."""
+
+
+class Where(ABC):
+    """Some clients that answer, wherever they are.
+
+    `inspects` says that uploads need no look any more when they are yielded: they were made here, or looked at when
+    they arrived.
+    """
+
+    inspects = False
+
+    def choose(self, server: AggregationServer, number: int) -> Tensor:
+        """[C] identities of the clients that take part in a round, ascending."""
+        return server.choose(number)
+
+    def about_masks(self, going: Round, step: MaskStep, told: Mapping[int, bytes]) -> Mapping[int, bytes]:
+        """Ask clients about masks; by client, what each that answers says to what it is told."""
+        raise TypeError(f"{type(self).__name__} puts no masks on")
+
+    @abstractmethod
+    def ask(self, going: Round) -> Uploads:
+        """Send `Round.counted` what they begin with, and yield what they send; whoever fails is left out.
+
+        Clients that add up among themselves are merged into `Round.total` and yield nothing.
+        """
+
+    @abstractmethod
+    def tell(self, going: Round) -> None:
+        """The round is over: clients that counted receive what they receive after it, all others go back."""
+
+
+def conduct(server: AggregationServer, where: Where, number: int, rules: Sequence[Rule] = ()) -> Round:
+    """CoordinatorSettings round `number` (from 1).
+
+    Raises `TrainingError` where too few clients are there to release a masked sum; the server is then as it was.
+    """
+    going = Round(server, number, where.choose(server, number), rules)
+    _begin_masks(going, where)
+    with closing(where.ask(going)) as coming:
+        uploads: Iterator[Upload] = coming
+        for rule in rules if where.inspects else (honest, *rules):
+            uploads = rule(uploads, going)
+        for upload in uploads:
+            going.take(upload)
+            del upload  # may be large, and others are made meanwhile
+    _lift_masks(going, where)
+    server.finish(number, going.total, going.counted)
+    going.clock.lap("server")
+    where.tell(going)
+    going.clock.lap("train")
+    return going
+
+
+def honest(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
+    """The rule of every round: uploads that no honest client can have made are left out."""
+    for upload in uploads:
+        wrong = going.refusals(upload)
+        for client, why in wrong.items():
+            going.leave_out([client], why)
+        yield upload.without(wrong) if wrong else upload
+
+
+def _begin_masks(going: Round, where: Where) -> None:
+    """Keys and shares, where uploads are masked and masks are put on; who does not answer is left out."""
+    masked, clients = going.terms.masked, going.cohort.tolist()
+    if masked is None:
+        return
+    if going.rules:
+        raise SettingError(f"privacy={going.terms.options.privacy}: masks hide single uploads from every rule")
+    if len(clients) < masked.threshold:
+        raise TrainingError(
+            f"round {going.number}: {len(clients)} clients take part, and {masked.threshold} are needed; nothing is "
+            "released"
+        )
+    if not masked.masks.real:
+        return
+    masks = going.masks = Exchange(masked.cohort, going.number, going.server.ring)
+    keys = where.about_masks(going, MaskStep.KEYS, dict.fromkeys(clients, b""))
+    shares = where.about_masks(going, MaskStep.SHARES, masks.introduce(keys.values()))
+    going.inboxes = masks.deliver(shares.values())
+    going.leave_out((one for one in clients if one not in going.inboxes), "did not answer about masks")
+
+
+def _lift_masks(going: Round, where: Where) -> None:
+    """Take the masks off the sum, by shares of clients that are left."""
+    if going.masks is None:
+        return
+    shown = where.about_masks(going, MaskStep.SHOW, going.masks.left())
+    going.masks.lift(going.total, shown.values())
+    going.traffic.weighed(0, going.masks.down.total(), going.masks.up.total())
+
+
+@dataclass(frozen=True)
+class RoundReport:
+    """What happened in a round.
+
+    Args:
+        number: of the round.
+        clients: how many took part.
+        loss: the mean over clients, None where nobody took part or clients have none.
+        seconds: by part.
+        bytes_down: of the message to one client, the mean over clients.
+        bytes_up: of the message from one client, the mean over clients; see `messages.wire`.
+        bytes_dense: what values would be on their way down without regard to zeros.
+        sparsity: of every value that clients receive, after the round, shares of zeros and of values nearly zero.
+        left_out: by client, why it does not count.
+    """
+
+    number: int
+    clients: int
+    loss: float | None
+    seconds: Mapping[str, float]
+    bytes_down: int = 0
+    bytes_up: int = 0
+    bytes_dense: int = 0
+    sparsity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    left_out: Mapping[int, str] = field(default_factory=dict)
+
+
+def report(done: Round) -> RoundReport:
+    """Of a round that is over."""
+    traffic, dense = done.traffic, done.terms.codec.dense_download(done.first)
+    return RoundReport(
+        done.number, len(done.counted), done.loss, done.clock.seconds(), traffic.mean_down, traffic.mean_up, dense,
+        sparsity(done.server.shared), done.left_out,
+    )  # fmt: skip
+
+
+def sparsity(shared: Params) -> dict[str, dict[str, float]]:
+    """Of every value that clients receive the share that is exactly 0, and the share below `SMALL` in size."""
+    return {
+        name: {
+            "zero": 1 - int(torch.count_nonzero(value)) / value.numel(),
+            f"below_{SMALL:g}": _small(value) / value.numel(),
+        }
+        for name, value in shared.items()
+    }
+
+
+def _small(value: Tensor) -> int:
+    """How many numbers are below `SMALL` in size; looked at in parts, to hold no second value of that size."""
+    return sum(int((part.abs() < SMALL).sum()) for part in torch.split(value.reshape(-1), TOGETHER))

@@ -1,0 +1,154 @@
+"""Clients in this process, a block of them at a time: the fast way, and that of a worker for its shard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from ownview.engine.clock import Clock
+from ownview.federation.packing import joined, parted
+from ownview.federation.reporting import reporting
+from ownview.federation.terms import Terms
+from ownview.federation.work import Work
+from ownview.messages.download import Download
+from ownview.messages.sums import require_declared
+from ownview.messages.traffic import Traffic
+from ownview.messages.upload import Upload
+from ownview.privacy.masking.exchange import MaskStep, OwnMasks, drawn_from_seed
+from ownview.privacy.whole_steps import BOUND
+from ownview.round.conduct import LATE, Round, Uploads, Where
+from ownview.seam.client import Reporting
+
+
+class Here(Where):
+    """All clients of a federation, which are honest; the position of a client is its identity.
+
+    Args:
+        terms: what they have agreed on with the server.
+        work: of the clients.
+    """
+
+    inspects = True
+
+    def __init__(self, terms: Terms, work: Work) -> None:
+        self.terms, self._work = terms, work
+        self.masks: dict[int, OwnMasks] = {}
+        self.before: Mapping[str, Tensor] = {}
+
+    @property
+    def work(self) -> Work:
+        """Of all clients, with the newest that they hold."""
+        return self._work
+
+    def about_masks(self, going: Round, step: MaskStep, told: Mapping[int, bytes]) -> Mapping[int, bytes]:
+        """Every client is an object of its own whose secrets follow from the seed, so that runs repeat."""
+        if step is MaskStep.KEYS:
+            seed, number, agreed = self.terms.seed, going.number, going.masks
+            assert agreed is not None
+            self.masks = {one: OwnMasks(one, agreed.cohort, drawn_from_seed(seed, number, one)) for one in told}
+        return {one: self.masks[one].answer(step, going.number, data) for one, data in told.items()}
+
+    def ask(self, going: Round) -> Uploads:
+        """Block by block."""
+        cohort, put_on = going.counted, self._put_on(going) if going.masks is not None else None
+        if going.rules:  # which may leave clients out
+            self.before = {name: value.clone() for name, value in self.work.home.clients.pack().items()}
+        asked = worked(self.terms, self.work, going.first, cohort, going.download, going.traffic, going.clock, put_on)
+        answered = [cohort[:0]]
+        try:
+            for block, uploads in asked:
+                for upload in uploads:
+                    answered.append(upload.clients)
+                    yield upload
+                answered.append(block)  # also those that had nothing to send
+        except GeneratorExit:
+            going.leave_out(cohort[~torch.isin(cohort, torch.cat(answered))].tolist(), LATE)
+            going.loss = self.work.loss(going.number)
+            raise
+        going.loss = self.work.loss(going.number)
+
+    def _put_on(self, going: Round) -> Callable[[Upload], Upload]:
+        """Puts masks on uploads as they leave their clients."""
+
+        def masked(upload: Upload) -> Upload:
+            each = [
+                self.masks[client].put_on(upload.one(place), going.inboxes[client])
+                for place, client in enumerate(upload.clients.tolist())
+            ]
+            return replace(upload, words=torch.cat([one.words for one in each if one.words is not None]))
+
+        return masked
+
+    def tell(self, going: Round) -> None:
+        """Whoever was left out goes back to what it held; the others receive, where they receive after a round."""
+        if self.before and going.left_out:
+            clients = self.work.home.clients
+            clients.unpack(_exchanged(clients.pack(), self.before, going.left_out, len(clients.identities)))
+        self.before = {}
+        counted = going.counted
+        if going.receives_after and len(counted):
+            going.traffic.download = going.server.download(going.number, counted)
+            self.receive(going.traffic.download, counted)
+
+    def receive(self, download: Download, clients: Tensor) -> None:
+        """Clients work on what the server has after a round."""
+        self.work.after_round(download, clients)
+
+
+def worked(
+    terms: Terms,
+    work: Work,
+    first: Download,
+    cohort: Tensor,
+    download_for: Callable[[Tensor], Download],
+    traffic: Traffic,
+    clock: Clock,
+    put_on: Callable[[Upload], Upload] | None = None,
+) -> Iterator[tuple[Tensor, Iterator[Upload]]]:
+    """Some clients receive, work, keep what is theirs and send: block by block, [B] positions and their uploads.
+
+    Args:
+        terms: what they have agreed on with the server.
+        work: of the clients.
+        first: what the server has for everybody, of the round.
+        cohort: [C] positions of the clients that take part.
+        download_for: positions of some of them -> what the server sends these.
+        traffic: weighs messages.
+        clock: told where the time goes.
+        put_on: puts masks on uploads; None where none are.
+    """
+    declared = reporting(terms.client).sends if isinstance(terms.client.work, Reporting) else None
+
+    def leaving(upload: Upload, download: Download) -> Iterator[Upload]:
+        if declared is not None:
+            require_declared(upload, declared)
+        for part in terms.in_parts(upload):
+            sent = terms.sent(part, download.round, download.values.get(BOUND))
+            sent = sent if put_on is None else put_on(sent)
+            traffic.uploaded(sent)
+            yield sent
+
+    work.home.clients.begin(first, cohort)
+    for wave in work.waves(work.blocks(cohort)):
+        drawn = work.draw(first.round, wave)
+        clock.lap("sample")
+        downloads = [download_for(block) for block in wave]
+        uploads = work.do_all(drawn, downloads)
+        clock.lap("train")
+        for block, download, upload in zip(wave, downloads, uploads, strict=True):
+            yield block, leaving(upload, download)
+            traffic.downloaded(download, len(block))
+        clock.lap("server")
+
+
+def _exchanged(
+    now: Mapping[str, Tensor], before: Mapping[str, Tensor], back: Mapping[int, str], count: int
+) -> dict[str, Tensor]:
+    """What clients hold, packed; of those that go back, what they held before."""
+    edges = sorted({0, count, *(edge for one in back for edge in (one, one + 1))})
+    runs = [range(first, last) for first, last in pairwise(edges)]
+    return joined([parted(before if run.start in back else now, run) for run in runs])
