@@ -54,7 +54,7 @@ def test_recommendations_are_those_of_the_simulation(home: Path) -> None:
 @pytest.mark.parametrize("case", ["fedmf", "fedease"])
 def test_somebody_who_has_not_taken_part_gets_recommendations_from_ratings_alone(case: str, home: Path) -> None:
     coordinator = started(home, case)[1]
-    coordinator._greet()
+    coordinator.attendance.greet()
     before = advise(home, "north-0", 3)
     assert (before.round, before.taken_part) == (0, False)
     assert len(before.items) == 3
@@ -69,7 +69,7 @@ def test_somebody_who_has_not_taken_part_gets_recommendations_from_ratings_alone
 def test_what_cannot_be_recommended_is_said(home: Path) -> None:
     with pytest.raises(DataError, match="has not met a coordinator yet"):
         advise(home, "north-0", 3)
-    started(home)[1]._greet()
+    started(home)[1].attendance.greet()
     with pytest.raises(DataError, match="has 2 users; expected --user"):
         advise(home, None, 3)
     with pytest.raises(UnknownNameError, match="did you mean 'north-1'"):

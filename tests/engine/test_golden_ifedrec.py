@@ -11,7 +11,7 @@ from ownview import IFedRec
 from ownview.base.errors import SettingError
 from ownview.base.item_table import ItemTable
 from ownview.evaluation.named_protocols import NEW_ITEMS
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 from ownview.seam.optimizers import Sgd
 from ownview.seam.training import World
 from ownview.testing import small_world

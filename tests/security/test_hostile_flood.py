@@ -18,6 +18,7 @@ from ownview.deploy.envelope import Envelope, Kind, digest_of
 from ownview.deploy.place import Place
 from ownview.deploy.transport import Answering, InProcess
 from ownview.messages.limits import LONGEST_LINE
+from ownview.round.conduct import Round
 from tests.deploy.test_places import Noted
 from tests.deploy.world import agreement, write_homes
 from tests.security.flood import damaged, hostile
@@ -82,12 +83,13 @@ def _flood(folder: Path, messages: int) -> None:
         assert list(coordinator.round(number).counted) == ["east", "north"]
         evil.plainly_wrong = False
         while evil.sent < number * messages // (2 * ROUNDS):
-            coordinator.absences.end()
-            coordinator.greeted.discard(EVIL)
-            coordinator._greet()
+            coordinator.attendance.absences.end()
+            coordinator.attendance.greeted.discard(EVIL)
+            coordinator.attendance.greet()
             mine = coordinator.register.places.get(EVIL)
             if mine:
-                coordinator._ask_for_work(number, {EVIL: mine}, {})
+                coordinator.devices.asked = {EVIL: mine}
+                coordinator.devices.work(Round(coordinator.server, number, torch.tensor(mine)))
         while reached < number * messages // (2 * ROUNDS):
             reached += 2
             asked = chance.choice(noted["east"].asked)

@@ -31,7 +31,7 @@ class Arrival:
 
 
 def arrivals(
-    codec: Codec, identities: Sequence[int], answer: Envelope, too_long: Callable[[Upload], Mapping[int, str]]
+    codec: Codec, identities: Sequence[int], answer: Envelope, refusals: Callable[[Upload], Mapping[int, str]]
 ) -> list[Arrival]:
     """A place's uploads, all of which must be sound; whose they are follows from who was asked.
 
@@ -39,7 +39,7 @@ def arrivals(
         codec: of the method.
         identities: that were asked, in the order of the answer's parts.
         answer: of the place; users without anything to send have an empty part.
-        too_long: why an upload is refused that is longer than was agreed on.
+        refusals: by client, why an upload is not counted.
     """
     if len(answer.parts) != len(identities):
         raise MessageError(f"{len(answer.parts)} uploads of {len(identities)} users")
@@ -47,7 +47,7 @@ def arrivals(
     for identity, part in zip(identities, answer.parts, strict=True):
         if part:
             upload = codec.read_upload(part, identity)
-            for why in too_long(upload).values():
+            for why in refusals(upload).values():
                 raise MessageError(why)
             found.append(Arrival(identity, part, float(upload.norms()[0])))
     return found

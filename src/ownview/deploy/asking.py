@@ -92,9 +92,9 @@ class Asking:
         found: Asked[Taken],
     ) -> None:
         try:
-            read = read_answer(answer, kind)
-            if read.note["of"] != digest:
-                return  # an answer to something else, which came late
+            read = read_answer(answer, kind, digest)
+            if read is None:
+                return
             if read.kind is Kind.REFUSED:
                 found.refused[place] = line_of(read.note["why"])
             else:

@@ -100,10 +100,18 @@ def read_question(data: bytes) -> Envelope:
     return asked
 
 
-def read_answer(data: bytes, to: Kind) -> Envelope:
-    """What a place answers to a question of some kind, as the coordinator reads it."""
+def read_answer(data: bytes, to: Kind, digest: str) -> Envelope | None:
+    """What a place answers to a question, as the coordinator reads it; None for a late answer to another question.
+
+    Args:
+        data: whatever came.
+        to: kind of the question.
+        digest: of the question.
+    """
     answer = Envelope.unpack(data, LONGEST_ANSWER)
+    ANSWERS[answer.kind].require(answer)
+    if answer.note["of"] != digest:
+        return None
     if answer.kind not in (to, Kind.REFUSED):
         raise MessageError(f"{answer.kind.name} in answer to {to.name}")
-    ANSWERS[answer.kind].require(answer)
     return answer

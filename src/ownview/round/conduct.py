@@ -140,6 +140,10 @@ class Where(ABC):
         Clients that add up among themselves are merged into `Round.total` and yield nothing.
         """
 
+    def check(self, going: Round) -> None:
+        """All uploads are in, and nothing is combined yet: raise where the round cannot end like this."""
+        return
+
     @abstractmethod
     def tell(self, going: Round) -> None:
         """The round is over: clients that counted receive what they receive after it, all others go back."""
@@ -159,6 +163,7 @@ def conduct(server: AggregationServer, where: Where, number: int, rules: Sequenc
         for upload in uploads:
             going.take(upload)
             del upload  # may be large, and others are made meanwhile
+    where.check(going)
     _lift_masks(going, where)
     server.finish(number, going.total, going.counted)
     going.clock.lap("server")

@@ -1,0 +1,115 @@
+"""Who is there: places that have come are greeted, told the terms, and left alone for a while where they refuse."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor
+
+from ownview.deploy.absences import Absences
+from ownview.deploy.agreement import Agreement
+from ownview.deploy.asking import Asking
+from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.place import NO_TERMS
+from ownview.deploy.register import Register
+from ownview.deploy.settings import CoordinatorSettings
+
+
+class Attendance:
+    """Places as a coordinator knows them.
+
+    Args:
+        agreement: with all places.
+        asking: of places.
+        register: their users' identities.
+        settings: of the coordinator.
+        done: the last counted round.
+        download: what the server has for every client after it.
+    """
+
+    def __init__(
+        self,
+        agreement: Agreement,
+        asking: Asking,
+        register: Register,
+        settings: CoordinatorSettings,
+        done: Callable[[], int],
+        download: Callable[[], bytes],
+    ) -> None:
+        self.agreement, self.asking, self.register, self.settings = agreement, asking, register, settings
+        self.done, self.download = done, download
+        self.transport, self.say = asking.transport, asking.say
+        self.greeted: set[str] = set()
+        self.absences = Absences(settings.greeting)
+        self.declined: dict[str, str] = {}
+        self.greetings = time.time_ns()
+
+    def wait(self, number: int, least: int, busy: Mapping[str, object]) -> Tensor:
+        """[P] identities of the users that are there, ascending, once they are enough for a round.
+
+        Args:
+            number: of the round.
+            least: users.
+            busy: places that cannot take part yet.
+        """
+        said = False
+        while True:
+            self.greet()
+            users = self.register.of(place for place in self.there() if place not in busy)
+            if len(users) >= least:
+                return torch.tensor(users, dtype=torch.long)
+            if not said:
+                self.say(f"round {number}: waits for users: {len(users)} are there, expected {least}")
+                said = True
+            self.transport.receive(self.settings.resend)
+            self.greeted &= set(self.transport.places())
+
+    def there(self) -> list[str]:
+        """Places that are connected, know the terms, and are not left alone for a wrong answer."""
+        return [place for place in self.absences.present(self.transport.places()) if place in self.greeted]
+
+    def leave_alone(self, refused: Mapping[str, str]) -> None:
+        """Places that refused or answered wrongly; who lacks the terms is told them at once."""
+        self.greeted -= set(refused)
+        for place in (one for one, why in refused.items() if NO_TERMS not in why):
+            self.absences.begin(place)
+
+    def grown(self, users: Mapping[str, int]) -> None:
+        """Greet those places again that say they have more users than identities."""
+        self.greeted -= {place for place, count in users.items() if count > len(self.register.places[place])}
+
+    def greet(self) -> None:
+        """Ask places that have come how many users they have, and tell them the terms and their identities."""
+        self.greetings += 1
+        new = [place for place in self.absences.present(self.transport.places()) if place not in self.greeted]
+        hello = Envelope(Kind.HELLO, self.done(), note={"greeting": self.greetings}).pack()
+        patience = self.settings.greeting
+        found = self.asking.ask(dict.fromkeys(new, hello), lambda place, answer: answer.note, patience)
+        messages: dict[str, bytes] = {}
+        declined: dict[str, str] = {}
+        for place in sorted(found.answers):
+            note = found.answers[place]
+            why = self.register.enrol(place, note["users"])
+            if why != self.declined.get(place, ""):
+                declined[place] = self.declined[place] = why
+            mine = self.register.places[place]
+            if why and not mine:
+                self.absences.begin(place)
+            elif note["agreed"] == self.agreement.digest and note["known"] == len(mine):
+                self.greeted.add(place)
+            else:
+                parts = [self.agreement.pack(), self.download()]
+                messages[place] = Envelope(Kind.TERMS, self.done(), note={"identities": mine}, parts=parts).pack()
+        told = self.asking.ask(messages, lambda place, answer: None, patience)
+        self.greeted |= set(told.answers)
+        self.leave_alone({**found.refused, **told.refused})
+        self._decline(declined)
+
+    def _decline(self, reasons: Mapping[str, str]) -> None:
+        """Say at both ends why users of some places cannot take part."""
+        for place, why in reasons.items():
+            self.say(f"place {place}: {why}" if why else f"place {place}: all of its users take part now")
+        messages = {place: Envelope(Kind.DECLINED, note={"why": why}).pack() for place, why in reasons.items() if why}
+        self.asking.ask(messages, lambda place, answer: None, self.settings.greeting)
