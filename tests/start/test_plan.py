@@ -17,7 +17,7 @@ from ownview.start.costs import Speed, cost_of
 from ownview.start.folder import StartFolder
 from ownview.start.suited import Budget, Selection, suited
 
-TWO_CORES = Speed(factor=2e10, product=6e10, elements=1e9)
+TWO_CORES = Speed(factor=2e10, single=5e10, product=6e10, elements=1e9)
 """About what two cores do that nobody else works on."""
 
 
@@ -53,11 +53,11 @@ def test_the_plan_stays_within_its_budget(shop: Split) -> None:
         seconds = [one.seconds for one in found.methods]
         assert sum(seconds) + max(seconds) <= 60 * minutes
         for one in found.methods:
-            assert one.seconds == cost_of(one.method, one.settings, one.rounds, shop, TWO_CORES).seconds
+            assert one.seconds == cost_of(one.method, one.settings, one.rounds, one.measured, shop, TWO_CORES).seconds
 
 
 def test_a_slower_machine_takes_smaller_forms_and_says_so(shop: Split) -> None:
-    slow = replace(TWO_CORES, factor=1e9, product=3e9, elements=3e8)
+    slow = replace(TWO_CORES, factor=1e9, single=2e9, product=3e9, elements=3e8)
     found = suited(shop, Budget(900, 8e9, slow))
     fast = chosen(shop, 15)
     assert {one.method for one in found.methods} < set(fast)
@@ -94,7 +94,9 @@ def test_time_left_is_told_by_work_and_moves_inside_a_part() -> None:
     assert work.seconds_left() == pytest.approx(120)
     assert work.line() == "2 of 3 (large, 1 min 40 s so far), about 2 min 00 s left"
     now[0] = 320.0
-    assert work.seconds_left() == pytest.approx(20 + 30), "what is late is expected to be a tenth later"
+    assert work.seconds_left() == pytest.approx(20 + 75), "what is late is expected to be a quarter later"
+    work.expect("last", 50.0)
+    assert work.seconds_left() == pytest.approx(100 + 75)
     work.begin("last")
     work.end()
     assert work.now is None

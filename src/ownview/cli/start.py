@@ -19,14 +19,14 @@ from ownview.cli.progress import clock_words
 from ownview.cli.reading import read_or_ask, with_reading_options
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_files
-from ownview.cli.work import working
+from ownview.cli.work import Work, working
 from ownview.data.columns import named
+from ownview.data.folders import source_files
 from ownview.data.matching import ItemNames
 from ownview.data.readers import ReadingOptions, name_of
 from ownview.evaluation.named_protocols import protocol as protocol_named
-from ownview.evaluation.probes import STEPS
 from ownview.runs.in_words import SIMULATED
-from ownview.start.folder import StartFolder
+from ownview.start.folder import ATTACK, AUDIT, FIT, LISTS, PAGE, REPORT, StartFolder
 
 if TYPE_CHECKING:
     from ownview.data.interactions import Interactions
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 _STEPS = 7
 _PLACES = 10
 """Of the lists that methods are compared by."""
+
+_READING, _BYTES = 3.0, 5e6
+"""Seconds until a small file is read and planned for, and bytes of a large one a second."""
 
 
 @with_reading_options
@@ -91,20 +94,21 @@ def command(
         say_who(console)
     place = out or RUNS / f"start-{name_of(file)}"
     wanted = None if protocol is None else protocol_named(protocol)
-    steps = read_or_ask(
-        console,
-        "start",
-        file,
-        reading,
-        lambda options: Steps.of(
-            StartFolder(place, file, options, titles, protocol), method or (), memory, wanted, minutes, private=private
-        ),
-    )
+
+    def opened(options: ReadingOptions) -> Steps:
+        folder = StartFolder(place, file, options, titles, protocol)
+        size = sum(one.stat().st_size for one in source_files(file)) if file.exists() else 0
+        with working("reading", {file.name: _READING + size / _BYTES}) as work:
+            work.begin(file.name)
+            return Steps.of(folder, method or (), memory, wanted, minutes, private=private)
+
+    steps = read_or_ask(console, "start", file, reading, opened)
+    work = Work(steps.expected())
     with same_command_goes_on():
         _describe(console, steps)
-        _audit(console, steps)
-        _compare(console, steps, jobs, table)
-        _use(console, steps, k)
+        _audit(console, steps, work)
+        _compare(console, steps, work, jobs, table)
+        _use(console, steps, work, k)
 
 
 def _describe(console: Console, steps: Steps) -> None:
@@ -157,15 +161,13 @@ def _titles(data: Interactions) -> str:
     return f"{called} of {data.num_items}"
 
 
-def _audit(console: Console, steps: Steps) -> None:
+def _audit(console: Console, steps: Steps, work: Work) -> None:
     _step(console, 2, f"Audit the question ({_asked(steps)})")
     if steps.question.why:
         console.print(f"  {steps.question.why}", markup=False)
-    parts = [f"probe {number}" for number in range(1, STEPS + 1)]
-    with working("auditing", dict.fromkeys(parts, 1.0)) as work:
-        work.begin(parts[0])
-        ahead = iter(parts[1:])
-        findings = steps.audit(lambda name: work.begin(next(ahead)) if len(work.began) < STEPS else work.end())
+    with working("auditing", work):
+        work.begin(AUDIT)
+        findings = steps.audit(lambda name: None)
     for finding in findings:
         if finding.fires:
             console.print(f"  [red]![/] {finding.probe}: {escape(finding.sentence)}")
@@ -182,16 +184,15 @@ def _asked(steps: Steps) -> str:
     return f"protocol {name}: {held_out} is held out, all items are ranked"
 
 
-def _compare(console: Console, steps: Steps, jobs: int, table: bool) -> None:
+def _compare(console: Console, steps: Steps, work: Work, jobs: int, table: bool) -> None:
     tasks = steps.tasks()
     names = ", ".join(one.way or one.method for one in steps.selection.methods)
     things = "method" if steps.people is None else "way"
     _step(console, 3, f"Compare {counted(len(tasks), things)}: {names}")
-    expected = {folder.name: one.seconds for (_, folder), one in zip(tasks, steps.selection.methods, strict=True)}
     console.print(f"  {_forecast(steps)}", markup=False)
     for line in steps.selection.left_out:
         console.print(f"  left out: {line}", markup=False, soft_wrap=True)
-    with working("comparing", expected) as work:
+    with working("comparing", work):
         found = steps.compare(tasks, jobs, lambda run, number, metrics: None, work.begin)
     if steps.people is not None:
         show_ways(console, steps)
@@ -215,7 +216,7 @@ def _forecast(steps: Steps) -> str:
     )
 
 
-def _use(console: Console, steps: Steps, k: int) -> None:
+def _use(console: Console, steps: Steps, work: Work, k: int) -> None:
     folder, tasks = steps.folder, steps.tasks()
     best = steps.best(tasks)
     value = best.result["validation"]["NDCG@10"]
@@ -224,25 +225,33 @@ def _use(console: Console, steps: Steps, k: int) -> None:
     why = f"it has the highest NDCG@10 on validation, {value:.3f}" if told is None else f"{told.way} is recommended"
     _step(console, 4, f"Fit {label} on everything: {why}")
     console.print(f"  it is {_kind(best)}", soft_wrap=True, markup=False)
-    if told is None and (exposed := steps.exposure(best)) is not None:
+    work.expect(FIT, work.taken.get(best.folder.path.name, work.parts[FIT]))
+    with working("attacking", work):
+        work.begin(ATTACK)
+        exposed = steps.exposure(best) if told is None else None
+    if exposed is not None:
         mark = "[red]![/] " if exposed.fires else ""
         console.print(f"  {mark}{escape(exposed.sentence)} (ownview attack)", soft_wrap=True)
     if earlier := steps.earlier_model(best):
         console.print(f"  the model of an earlier start, {earlier}, gives way to it", soft_wrap=True, markup=False)
-    seconds = {Path(one.method).name: one.seconds for one in steps.selection.methods}
-    expected = {label: seconds.get(Path(best.experiment.method).name, 0.0)}
-    with working("fitting", expected) as work:
-        work.begin(label)
+    with working("fitting", work):
+        work.begin(FIT)
         model = steps.fit(best, lambda number, metrics: None)
     _step(console, 5, f"Write {counted(k, 'item')} for everybody")
-    users = steps.lists(model, k)
+    with working("listing", work):
+        work.begin(LISTS)
+        users = steps.lists(model, k)
     console.print(f"  {folder.lists}: lists of {counted(users, 'user')}", soft_wrap=True, markup=False)
     _step(console, 6, "Write the report of the comparison")
-    verdict = steps.verdict(best, model)
-    steps.report(verdict)
+    with working("reporting", work):
+        work.begin(REPORT)
+        verdict = steps.verdict(best, model)
+        steps.report(verdict)
     console.print(f"  {folder.report}", soft_wrap=True, markup=False)
     _step(console, 7, "Write the page for people, which computes recommendations by itself")
-    made = steps.page(model)
+    with working("packing the page", work):
+        work.begin(PAGE)
+        made = steps.page(model)
     written = f"left out: {made}" if isinstance(made, str) else f"{made.path}: {readable(made.bytes)}"
     console.print(f"  {written}", soft_wrap=True, markup=False)
     for sentence in [] if isinstance(made, str) else [*made.warnings(), *made.exposure.sentences()]:

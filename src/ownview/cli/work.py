@@ -10,8 +10,11 @@ from contextlib import contextmanager
 from ownview.cli.progress import bars, clock_words, lines_wanted
 from ownview.cli.terminal import Console
 
-_EVERY = 10.0
-"""Seconds from one line to the next, where there is no terminal."""
+_EVERY = 8.0
+"""Seconds from one line to the next, where there is no terminal: a thread may wake a little late."""
+
+_LATE = 0.25
+"""Share of its time so far that a part which takes longer than expected is expected to take more."""
 
 
 class Work:
@@ -37,22 +40,23 @@ class Work:
         for name, when in self.began.items():
             self.taken.setdefault(name, self.clock() - when)
 
+    def expect(self, name: str, seconds: float) -> None:
+        """Other seconds for a part, once more is known of it."""
+        self.parts[name] = max(seconds, 0.1)
+
     @property
     def now(self) -> str | None:
         """The part that goes on."""
         return next((name for name in self.began if name not in self.taken), None)
 
     def seconds_left(self) -> float:
-        """Of all parts: what was expected, times what those that are done took of what was expected of them.
-
-        A part that takes longer than expected is expected to take a tenth of its time more.
-        """
+        """Of all parts: what was expected, times what those that are done took of what was expected of them."""
         expected = sum(self.parts.get(name, 0.0) for name in self.taken)
         pace = sum(self.taken.values()) / expected if expected else 1.0
         left = sum(seconds for name, seconds in self.parts.items() if name not in self.began)
         if (now := self.now) is not None:
             so_far = self.clock() - self.began[now]
-            return pace * left + max(pace * self.parts.get(now, 0.0) - so_far, so_far / 10)
+            return pace * left + max(pace * self.parts.get(now, 0.0) - so_far, _LATE * so_far)
         return pace * left
 
     def line(self) -> str:
@@ -66,19 +70,23 @@ class Work:
 
 
 @contextmanager
-def working(title: str, parts: Mapping[str, float], *, every: float = _EVERY) -> Iterator[Work]:
-    """Show work while it is done: a bar on a terminal, elsewhere a line every ten seconds, also inside a part."""
-    work, over = Work(parts), threading.Event()
-    total = sum(work.parts.values())
+def working(title: str, parts: Work | Mapping[str, float], *, every: float = _EVERY) -> Iterator[Work]:
+    """Show work while it is done: a bar on a terminal, elsewhere a line every ten seconds at the latest.
+
+    Args:
+        title: of what is done now.
+        parts: of this alone; or the work that this is a part of, whose time left is shown then.
+        every: seconds from one line to the next.
+    """
+    work, over = parts if isinstance(parts, Work) else Work(parts), threading.Event()
     with bars(quiet=False) as bar:
-        task = None if bar is None else bar.add_task(title, total=total, words="")
+        task = None if bar is None else bar.add_task(title, total=100, words="")
 
         def show() -> None:
             while not over.wait(every if bar is None else 1.0):
                 if bar is not None and task is not None:
-                    left = work.seconds_left()
-                    spent = sum(work.taken.values())
-                    bar.update(task, completed=total * spent / max(spent + left, 1e-9), words=work.line())
+                    spent, left = sum(work.taken.values()), work.seconds_left()
+                    bar.update(task, completed=round(100 * spent / max(spent + left, 1e-9)), words=work.line())
                 elif lines_wanted():
                     console = Console(stderr=True, highlight=False)
                     console.print(f"{title}: {work.line()}", soft_wrap=True, markup=False)

@@ -19,17 +19,17 @@ from ownview.parts.positive_definite import solved_in
 _SIDE = 1536
 """Of the matrices that speed is measured by: a second on two cores for all of them."""
 
-_PASSES = 12.0
+_PASSES = 8.0
 """Elementwise operations on every score when it is ranked: made, looked through, hidden, compared twice, the best."""
 
-_BEGIN = 2.0
+_BEGIN = 1.0
 """Seconds until a run has read its data and until its folder is written, beside what grows with rows."""
 
 _ROW = 4e-6
 """Seconds of the same for each row."""
 
 _MEASURED = 2.0
-"""Rankings of everybody in a run: validation, and test with the lists that are kept."""
+"""Rankings of everybody in a run that is fitted at once: validation, and test with the lists that are kept."""
 
 _READ = 2.0
 """Elementwise operations on every number of a row of weights that a history reads."""
@@ -43,6 +43,9 @@ _SAMPLES = 5
 
 _STEPS = 120.0
 """Elementwise operations on each number of a sample in a step of training: forward, backward, optimiser."""
+
+_CLIENT = 5e-5
+"""Seconds of a client and round beside its samples."""
 
 _WORDS = 12.0
 """Elementwise operations on every number of a masked upload: laid out, rounded where there is something, added up."""
@@ -97,19 +100,25 @@ class Cost:
     memory: float
 
 
-def cost_of(method: str, settings: Mapping[str, Value], rounds: int, split: Split, speed: Speed) -> Cost:
+def ranking(split: Split, speed: Speed) -> float:
+    """Seconds that everybody's scores of all items take to be ranked once, without what makes them."""
+    return split.num_users * split.num_items * _PASSES / speed.elements
+
+
+def cost_of(method: str, settings: Mapping[str, Value], rounds: int, measured: int, split: Split, speed: Speed) -> Cost:
     """What a run takes; of methods that are not counted here, as if they trained in rounds.
 
     Args:
         method: its name.
         settings: that differ from its defaults.
-        rounds: of training.
+        rounds: of training, where the method needs so many.
+        measured: rounds of training from one measurement to the next.
         split: the data: n users, m items, r rows.
         speed: of the machine.
     """
     n, m, r = split.num_users, split.num_items, len(split.train.values)
     begins = _BEGIN + _ROW * r
-    ranked = _MEASURED * n * m * _PASSES / speed.elements
+    ranked = _MEASURED * ranking(split, speed)
     histories = _MEASURED * r * m * _READ / speed.elements
     square = 4.0 * m * m
     match method:
@@ -131,9 +140,12 @@ def cost_of(method: str, settings: Mapping[str, Value], rounds: int, split: Spli
             wide = 3 * m
             seconds, memory = 2 * wide**3 / speed.single + 6 * histories, 40.0 * wide**2
         case _:
-            trained = rounds * r * _SAMPLES * _TRAINED_NUMBERS * _STEPS / speed.elements
-            measured = rounds * n * m * (2 * _TRAINED_NUMBERS / speed.product + _PASSES / speed.elements)
-            seconds, memory = trained + measured, 8.0 * r * _SAMPLES * _TRAINED_NUMBERS
+            numbers = rounds * r * _SAMPLES * _TRAINED_NUMBERS
+            trained = rounds * n * _CLIENT + numbers * _STEPS / speed.elements
+            more = (rounds // measured - 1) * ranking(split, speed)
+            # Every client scores with a table of its own, so that no product serves several.
+            scored = (rounds // measured + 1) * n * m * 2 * _TRAINED_NUMBERS / speed.elements
+            seconds, memory = trained + more + scored, 8.0 * r * _SAMPLES * _TRAINED_NUMBERS
     return Cost(begins + ranked + seconds, memory)
 
 

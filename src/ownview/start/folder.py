@@ -21,6 +21,9 @@ from ownview.data.source_text import require_source
 from ownview.data.storage import INTERACTIONS, ITEMS, store
 from ownview.start.suited import Selection
 
+AUDIT, ATTACK, FIT, LISTS, REPORT, PAGE = "audit", "attack", "fit", "lists", "report", "page"
+"""Parts of the work beside the runs."""
+
 _FORMAT = 2
 
 

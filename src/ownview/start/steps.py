@@ -33,7 +33,7 @@ from ownview.runs.frames import write_frame
 from ownview.runs.run import OnRound, Run, experiment_of, open_run, resume, run
 from ownview.runs.table import Comparison
 from ownview.start.costs import Speed
-from ownview.start.folder import StartFolder
+from ownview.start.folder import ATTACK, AUDIT, FIT, LISTS, PAGE, REPORT, StartFolder
 from ownview.start.going_on import GO_ON
 from ownview.start.private import People, Recommended, private_ways, recommended, rows_of
 from ownview.start.question import Question, choose_question
@@ -117,6 +117,13 @@ class Steps:
         selection = folder.planned(asked) or _plan(folder, question.split, asked, people)
         return cls(folder, data, question, selection, memory, minutes, people=people)
 
+    def expected(self) -> dict[str, float]:
+        """Seconds by part of the work, in order: the audit, every run by the name of its folder, and what follows."""
+        runs = {one.place: one.seconds for one in self.selection.methods}
+        ranked = min(runs.values(), default=0.0)
+        fitted = max(runs.values(), default=0.0)
+        return {AUDIT: 10.0, **runs, ATTACK: 5.0, FIT: fitted, LISTS: ranked, REPORT: 3.0, PAGE: 10.0}
+
     def audit(self, done: Callable[[str], None]) -> list[Finding]:
         """What the question gives away on this data, by so many people that it takes seconds."""
         split = self.split
@@ -135,6 +142,7 @@ class Steps:
                 data=str(self.folder.data.resolve()),
                 settings=one.settings,
                 rounds=one.rounds,
+                measure_every=one.measured,
                 protocol=self.question.protocol,
                 federation=FederationOptions(privacy=one.privacy),
             )

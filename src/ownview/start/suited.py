@@ -28,6 +28,7 @@ class Suited:
         method: its name.
         settings: that differ from its defaults on such data.
         rounds: of training; methods that need fewer take fewer.
+        measured: rounds from one measurement of validation to the next; the last is always measured.
         words: what it does, for people who know no methods, in half a sentence; its summary where empty.
         seconds: that it is expected to take; 0 where nobody asked.
         privacy: the federation's setting.
@@ -37,6 +38,7 @@ class Suited:
     method: str
     settings: Mapping[str, Value] = field(default_factory=dict)
     rounds: int = 1
+    measured: int = 1
     words: str = ""
     seconds: float = 0.0
     privacy: str = "none"
@@ -87,7 +89,7 @@ class Budget:
 
     def cost(self, one: Suited, split: Split) -> Cost:
         """What a method would take."""
-        cost = cost_of(one.method, one.settings, one.rounds, split, self.speed)
+        cost = cost_of(one.method, one.settings, one.rounds, one.measured, split, self.speed)
         if masked_sums(one.privacy) is None:
             return cost
         more = masking(split, self.speed)
@@ -150,12 +152,14 @@ def _wishes(split: Split) -> list[tuple[Suited, ...]]:
         wished.append((Suited("markov", words="it counts what was taken right after what"),))
     wished.append((Suited("fedease", words="it learns which things go together, from sums of pairs"),))
     if ordered:
-        full = (Suited("fednext", rounds=10, words=_NEXT),) if split.num_items <= _FULL_FORM else ()
+        full = (Suited("fednext", words=_NEXT),) if split.num_items <= _FULL_FORM else ()
         ranks = [rank for rank in _RANKS if rank < split.num_items]
-        wished.append((*full, *(Suited("fednext", _rank_form(rank), rounds=10, words=_NEXT) for rank in ranks)))
+        wished.append(
+            (*full, *(Suited("fednext", _rank_form(rank), rounds=6, measured=6, words=_NEXT) for rank in ranks))
+        )
     wished.append((Suited("ease", words="it learns which things go together, from all rows in one place"),))
     trained = "it learns a table of items in rounds, fine-tuned for each person"
-    wished.append(tuple(Suited("pfedrec", rounds=rounds, words=trained) for rounds in _ROUNDS))
+    wished.append(tuple(Suited("pfedrec", rounds=rounds, measured=5, words=trained) for rounds in _ROUNDS))
     return [forms for forms in wished if forms]
 
 
