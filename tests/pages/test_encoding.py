@@ -44,7 +44,10 @@ def test_with_room_all_weights_are_there_to_half_a_step() -> None:
     dense[owner, weights.columns] = weights.values
     given = full.terms[0].weights
     assert isinstance(given, torch.Tensor)
-    half_a_step = given.abs().amax(1, keepdim=True) / 254
+    # Steps are q sqrt(|q|) of the greatest over 127 sqrt(127): the widest lies at the greatest, the least at 0.
+    greatest = given.abs().amax(1, keepdim=True)
+    place = (given.abs() / greatest.clamp(min=1e-9)) ** (2 / 3) * 127
+    half_a_step = greatest * ((place + 0.5) ** 1.5 - place**1.5).clamp(min=0.5) / 127**1.5
     assert bool(((dense - given).abs() <= half_a_step * 1.001).all())
 
 
@@ -57,7 +60,9 @@ def test_the_text_is_the_form() -> None:
     summed = np.cumsum(gaps.astype(np.int64))
     columns = summed - (summed[begin] - gaps[begin])
     assert columns.tolist() == weights.columns.tolist()
-    values = numbers(text["whole"], "|i1") * numbers(text["scales"], "<f4")[owner]
+    whole = numbers(text["whole"], "|i1").astype(np.float64)
+    assert text["fine"] == "1"
+    values = (whole * np.sqrt(np.abs(whole)) * numbers(text["scales"], "<f4")[owner]).astype(np.float32)
     assert values.tolist() == weights.values.tolist()
     assert numbers(made.plain["arrays"]["bias"]["floats"], "<f4").tolist() == list(range(M))
     assert made.plain["terms"] == [{"weights": "rows", "fades": 4.0, "most": None}]

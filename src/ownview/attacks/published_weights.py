@@ -32,6 +32,9 @@ _LEAST = 1e-3
 _CLEARLY = 0.05
 """By so much a guess must be more precise than the control."""
 
+_SHARED = 2
+"""People from whom on a pair is published."""
+
 _SOME = 0.01
 """Of all pairs of one person, which must be found."""
 
@@ -186,17 +189,21 @@ def _pairs(solved: SolvedSums, people: People) -> AttackFinding:
     """Sums above rounding and at most 1: where pairs count less the further apart, several people may come to that."""
     upper = np.triu(solved.sums, 1)
     claimed = (upper > _noise(solved.sums)) & (upper < 1 + 20 * _LEAST)
-    truth = np.triu(people.together.toarray() == 1, 1)
+    together = people.together.toarray()
+    truth = np.triu(together == 1, 1)
     both, pairs = int((claimed & truth).sum()), int(truth.sum())
-    cells = len(upper) * (len(upper) - 1) // 2
+    # Which pairs two people or more had is published: whoever guesses does so among the others.
+    others = int(np.triu(together < _SHARED, 1).sum())
     values = {
         "precision": both / max(int(claimed.sum()), 1), "recall": both / max(pairs, 1), "claimed": int(claimed.sum()),
-        "shuffled precision": pairs / max(cells, 1),
+        "shuffled precision": pairs / max(others, 1),
     }  # fmt: skip
-    succeeds = values["precision"] > values["shuffled precision"] + _CLEARLY and values["recall"] > _SOME
+    by_chance = min(values["shuffled precision"], 0.5)
+    succeeds = values["precision"] > by_chance + _CLEARLY and values["recall"] > _SOME
     sentence = (
         f"of {int(claimed.sum()):,} pairs of items that look like one person's, {both:,} are (precision "
-        f"{values['precision']:.3f}, recall {values['recall']:.3f})"
+        f"{values['precision']:.3f}, recall {values['recall']:.3f}; of pairs that no two had "
+        f"{values['shuffled precision']:.3f})"
     )
     return AttackFinding(PAIRS, _SEES, True, succeeds, sentence, values)
 

@@ -64,6 +64,11 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("nomeproduto", "nomedoproduto", "descricao", "beschreibung"),
     ),
     "creator": ("creator", "creators", "author", "authors", "director", "directors", "artistname"),
+    "url": ("url", "link", "itemurl", "producturl", "productlink", "website", "lien", "enlace"),
+    "image": (
+        *("image", "imageurl", "imagelink", "picture", "pictureurl", "thumbnail", "thumbnailurl", "cover", "coverurl"),
+        *("bild", "imagem", "imagen", "immagine"),
+    ),
     "quantity": (
         *("quantity", "qty", "orderqty", "quantityordered", "orderquantity", "lineitemquantity", "units"),
         *("menge", "anzahl", "stuck", "stueck", "quantite", "qte", "cantidad", "unidades", "quantita", "qta"),

@@ -53,6 +53,10 @@ class ReadingOptions(TypedDict, total=False):
     tolerant: bool
 
 
+_OF_ROWS = ("quantity", "order", "event")
+_OF_ITEMS = ("url", "image")
+"""Columns that may stand in the interactions, beside those that are located for every source."""
+
 _TOLERABLE = 0.5
 """Share of rows without a user or an item beyond which a file is taken for misread."""
 
@@ -149,7 +153,7 @@ def _located(table: Table, columns: Mapping[str, str] | None, has_titles: bool, 
         raise DataError(f"{error}{likely_ids(table)}") from None
     header = table.header or []
     named = set(columns or {})
-    for key, place in locate_known(header, ("quantity", "order", "event")).items():
+    for key, place in locate_known(header, (*_OF_ROWS, *_OF_ITEMS)).items():
         if [place] not in where.values():
             where[key] = [place]
     if not has_titles and "title" not in named:
@@ -232,8 +236,12 @@ def _about_items(
         return found
     if "title" not in where:
         return None
-    own = titles_in_rows(items, table.column(where["title"][0]).filter(kept).to_list())
-    return ItemFile(own, {"title": own})
+    columns = {
+        key: titles_in_rows(items, table.column(where[key][0]).filter(kept).to_list())
+        for key in ("title", *_OF_ITEMS)
+        if key in where
+    }
+    return ItemFile(columns["title"], columns)
 
 
 def _unread(table: Table, where: Where) -> tuple[str, ...]:

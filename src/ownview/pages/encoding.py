@@ -1,6 +1,7 @@
 """A portable form as text that fits into a page: rounded, packed, and where need be its strongest weights alone.
 
-Weights from items to items are rounded to one of 255 steps of their row's greatest; what rounds to 0 is left out.
+Weights from items to items are rounded to one of 255 steps of their row's greatest, closer to each other near 0 where
+there is room for all; what rounds to 0 is left out.
 Vectors are rounded to one of 65,535 steps. What comes out is both: the text, and the form that it stands for, number by
 number, so that whatever is said about the page is measured with the page's own numbers.
 """
@@ -62,9 +63,10 @@ def encode(form: Linear | Factors, room: int) -> Encoded:
         _require(_size(encoded.plain), room)
         return encoded
     thin = _Thinning(form, room)
-    whole = thin.at(1.0)
-    if _size(whole.plain) <= room:
-        return whole
+    for fine in (True, False):
+        whole = thin.at(1.0, fine=fine)
+        if _size(whole.plain) <= room:
+            return whole
     low, high, best = 0.0, 1.0, thin.at(0.0)
     _require(_size(best.plain), room)
     size = _size(whole.plain)
@@ -115,8 +117,8 @@ class _Thinning:
             for term in form.terms
         ]
 
-    def at(self, share: float) -> Encoded:
-        """With the strongest weights of every term, and the `FEWEST` strongest of every item."""
+    def at(self, share: float, *, fine: bool = False) -> Encoded:
+        """With the strongest weights of every term, and the `FEWEST` strongest of every item; `fine` in finer steps."""
         arrays, kept = _bias(self.form), 0
         terms: list[Term] = []
         for place, (term, weights) in enumerate(zip(self.form.terms, self.terms, strict=True)):
@@ -128,7 +130,7 @@ class _Thinning:
             else:
                 strongest = weights.strongest(share)
                 kept += strongest.nnz
-                made, text = _rounded_rows(strongest)
+                made, text = _rounded_rows(strongest, fine=fine)
                 texts = {"rows": text}
             terms.append(replace(term, weights=made))
             arrays |= {f"term{place}.{name}": text for name, text in texts.items()}
@@ -183,14 +185,19 @@ def _compressed(given: Tensor | SparseRows, most: int) -> Any:
     return sparse.csr_matrix(dense.numpy())
 
 
-def _rounded_rows(weights: Any) -> tuple[SparseRows, dict[str, str]]:
-    """Values as whole numbers times a scale of their row, columns as the gap to the one before in the same row."""
+def _rounded_rows(weights: Any, *, fine: bool) -> tuple[SparseRows, dict[str, str]]:
+    """Values as whole numbers q times a scale of their row, columns as the gap to the one before in the same row.
+
+    Fine steps are q sqrt(|q|): near 0, where most weights lie, they are eleven times as close.
+    """
     rows = weights.shape[0]
     owner = np.repeat(np.arange(rows), np.diff(weights.indptr))
     greatest = np.zeros(rows, dtype=np.float32)
     np.maximum.at(greatest, owner, np.abs(weights.data))
-    scales = np.where(greatest > 0, greatest / np.float32(127), np.float32(1)).astype(np.float32)
-    whole = np.rint(weights.data / scales[owner]).astype(np.int8)
+    steps = 127 * np.sqrt(127) if fine else 127.0
+    scales = np.where(greatest > 0, greatest / np.float32(steps), np.float32(1)).astype(np.float32)
+    share = np.clip(weights.data / scales[owner], -steps, steps)
+    whole = np.rint(np.sign(share) * np.abs(share) ** (2 / 3) if fine else share).astype(np.int8)
     there = whole != 0
     owner, columns, whole = owner[there], weights.indices[there].astype(np.int64), whole[there]
     lengths = np.bincount(owner, minlength=rows)
@@ -198,11 +205,12 @@ def _rounded_rows(weights: Any) -> tuple[SparseRows, dict[str, str]]:
     gaps = np.diff(columns, prepend=0)
     begins = offsets[:-1][lengths > 0]
     gaps[begins] = columns[begins]
-    values = whole.astype(np.float32) * scales[owner]
+    stretched = whole * np.sqrt(np.abs(whole.astype(np.float64))) if fine else whole.astype(np.float64)
+    values = (stretched * scales[owner].astype(np.float64)).astype(np.float32)  # as the page's script does it
     made = SparseRows(*(torch.from_numpy(one) for one in (offsets, columns, values)))
     wide = "<u2" if rows <= 2**16 else "<u4"
     texts = {"lengths": _text(lengths, "<u4"), "gaps": _text(gaps, wide), "whole": _text(whole, "|i1")}
-    return made, {"gap_bytes": wide[2], **texts, "scales": _text(scales, "<f4")}
+    return made, {"gap_bytes": wide[2], **({"fine": "1"} if fine else {}), **texts, "scales": _text(scales, "<f4")}
 
 
 def _steps(vectors: Tensor) -> tuple[Tensor, dict[str, str]]:

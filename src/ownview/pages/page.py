@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import write_text
 from ownview.base.offline_page import offline_page
+from ownview.data.interactions import IntArray
 from ownview.pages.agreement import Agreement
 from ownview.pages.encoding import encode
 from ownview.pages.leaving_out import MIN_PEOPLE
+from ownview.pages.links import links_of
 from ownview.pages.published import Exposure, Published
 from ownview.pages.taken import Taken
 from ownview.runs.run import Run, open_run
@@ -39,6 +41,7 @@ class Page(NamedTuple):
     exposure:  what was left out, and what the weights give away all the same
     left_out:  what the model does besides, in sentences
     titled:    whether items have titles, and not their ids alone
+    lost:      which links and pictures are left out, in sentences
     """
 
     path: Path
@@ -48,6 +51,7 @@ class Page(NamedTuple):
     exposure: Exposure
     left_out: tuple[str, ...]
     titled: bool
+    lost: tuple[str, ...] = ()
 
     def warnings(self) -> list[str]:
         """What its maker should know before anybody else sees it."""
@@ -57,7 +61,7 @@ class Page(NamedTuple):
         if self.agreement.overlap < ENOUGH_ALIKE:
             more = "--megabytes makes room for more" if self.kept < 1 else "what few people had is left out of it"
             told.append(f"{self.agreement.sentence()}: less than {100 * ENOUGH_ALIKE:.0f} %; {more}")
-        return told
+        return [*told, *self.lost]
 
 
 def page(
@@ -96,7 +100,8 @@ def page(
     taken.charge()
     write_text(path, made.text)
     titled = taken.data.titles is not None
-    return Page(path, path.stat().st_size, made.kept, made.agreement, made.exposure, taken.form.left_out, titled)
+    told = made.agreement, made.exposure, taken.form.left_out, titled, made.lost
+    return Page(path, path.stat().st_size, made.kept, *told)
 
 
 class _Made(NamedTuple):
@@ -104,17 +109,20 @@ class _Made(NamedTuple):
     kept: float
     agreement: Agreement
     exposure: Exposure
+    lost: tuple[str, ...]
 
 
 def _made(published: Published, title: str, limit: int) -> _Made:
     facts = published.taken.facts()
+    seen = published.known
+    links = links_of(published.taken.data.about, published.left.kept[seen].tolist(), limit)
     model: dict[str, Any] = {
         "title": title or HEADING,
         "ids": [str(one) for one in published.ids],
         "titles": published.titles,
-        "known": published.known.tolist(),
+        "known": seen.tolist(),
         "about": facts,
-    }
+    } | {name: _by_place(every, seen) for name, every in links.plain().items()}
     spare = 3_000  # what is said of agreement and exposure, which are measured last
     encoded = encode(published.form, limit - len(render(model).encode()) - spare)
     agreed, exposed = published.agreement(encoded.form), published.exposure(encoded.form)
@@ -124,7 +132,15 @@ def _made(published: Published, title: str, limit: int) -> _Made:
         "kept": encoded.kept,
         "exposure": exposed.sentences(),
     }
-    return _Made(render(model), encoded.kept, agreed, exposed)
+    return _Made(render(model), encoded.kept, agreed, exposed, links.notes)
+
+
+def _by_place(values: Sequence[str], places: IntArray) -> list[str]:
+    """Values that come in the order of some places, in the order of all items."""
+    found = [""] * len(values)
+    for place, value in zip(places.tolist(), values, strict=True):
+        found[place] = value
+    return found
 
 
 def render(model: Mapping[str, Any]) -> str:

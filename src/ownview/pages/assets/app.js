@@ -77,7 +77,8 @@ function drawList() {
   const top = total[listed[0]], low = Math.min(0, ...listed.map((i) => total[i]));
   const length = (i) => (top > low ? Math.max(0.04, (total[i] - low) / (top - low)) : 1);
   node.recommended.replaceChildren(...listed.map((i, k) =>
-    recommendation(titles[i], because(form, titles, picks, why[k]), length(i), why[k], () => pick(i), () => refuse(i))));
+    recommendation(titles[i], because(form, titles, picks, why[k]), length(i), why[k], () => pick(i), () => refuse(i),
+      model.links?.[i], model.pictures?.[i])));
   node.status.textContent = `${listed.length} recommendations from ${picks.length} ${picks.length === 1 ? "pick" : "picks"}.`;
   node.more.hidden = shown >= 50 || listed.length < shown;
 }

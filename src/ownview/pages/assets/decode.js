@@ -19,7 +19,7 @@ async function rows(text) {
     for (let column = 0; place < offsets[row + 1]; place += 1) {
       column += gaps[place];
       columns[place] = column;
-      values[place] = whole[place] * scales[row];
+      values[place] = (text.fine ? whole[place] * Math.sqrt(Math.abs(whole[place])) : whole[place]) * scales[row];
     }
   }
   return { offsets, columns, values };

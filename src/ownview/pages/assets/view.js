@@ -38,8 +38,18 @@ function bar(length, shares) {
   return el("div", { class: "track", "aria-hidden": "true" }, el("div", { class: "bar", style: { width: `${100 * length}%` } }, parts));
 }
 
-function recommendation(title, why, length, shares, add, refuse) {
-  return el("li", {}, el("div", { class: "what" }, el("h3", {}, named(title)), el("p", { class: "why" }, why), bar(length, shares)),
+// Addresses are opened by a click and never before; pictures that stand in the page are shown at once.
+const outward = (address, ...what) => el("a", { href: address, target: "_blank", rel: "noopener noreferrer nofollow" }, ...what);
+
+function pictured(picture, title) {
+  if (!picture) return null;
+  if (picture.startsWith("data:")) return el("img", { src: picture, alt: "", width: 48, height: 48 });
+  return el("span", { class: "picture" }, outward(picture, "Picture", el("span", { class: "hidden" }, ` of ${title}`)));
+}
+
+function recommendation(title, why, length, shares, add, refuse, link, picture) {
+  return el("li", {}, el("div", { class: "what" }, el("h3", {}, link ? outward(link, named(title)) : named(title), pictured(picture, title)),
+    el("p", { class: "why" }, why), bar(length, shares)),
     el("div", { class: "answers" },
       el("button", { type: "button", class: "add", "aria-label": `I liked ${title} too`, onclick: add }, el("span", {}, "I liked it")),
       el("button", { type: "button", class: "refuse", "aria-label": `${title} is not for me`, onclick: refuse }, el("span", {}, "Not for me"))));
