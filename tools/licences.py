@@ -36,6 +36,7 @@ SPDX = {
     "Apache Software License 2.0": "Apache-2.0",
     "BSD 3-Clause": "BSD-3-Clause",
     "BSD License": "BSD",
+    "BSD, Public Domain": "BSD",  # pycryptodome: BSD-2-Clause where it is not in the public domain
     "ISC License": "ISC",
     "ISC License (ISCL)": "ISC",
     "MIT Licence": "MIT",

@@ -1,0 +1,118 @@
+"""Ownview's methods in Flower, by Flower's public interface alone: `ServerApp`, `Grid` and `ClientApp`.
+
+    python examples/flower/prepare.py "$PWD/runs/flower"
+    flwr run examples/flower --run-config "folder='$PWD/runs/flower'" --stream
+
+Flower carries bytes, and nothing of the method changes: the server's half is `Coordinator`, the client's half is
+`Place`, as over HTTPS (docs/deploy.md). A node is a place: a folder with `ratings.csv` of its own users, which keeps
+their state between messages, so that any process may answer for it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
+from flwr.clientapp import ClientApp
+from flwr.serverapp import Grid, ServerApp
+
+from ownview.base.errors import SettingError
+from ownview.deploy.agreement import Agreement
+from ownview.deploy.conduct import Conduct
+from ownview.deploy.coordinator import Coordinator
+from ownview.deploy.place import Place
+
+RECORD, BYTES, NAME = "ownview", "bytes", "name"
+POLL = 0.02
+"""Seconds from one look for answers to the next."""
+
+client = ClientApp()
+server = ServerApp()
+
+
+@client.query()
+def answer(message: Message, context: Context) -> Message:
+    """The place's answer to a message; to an empty one, the place's name."""
+    home = home_of(context)
+    asked = message.content.config_records[RECORD][BYTES]
+    assert isinstance(asked, bytes)
+    record = ConfigRecord({BYTES: Place(home).answer(asked) if asked else b"", NAME: home.name})
+    return Message(RecordDict({RECORD: record}), reply_to=message)
+
+
+def home_of(context: Context) -> Path:
+    """`home` of the node's own configuration or, in a simulation, the folder of its partition."""
+    if "home" in context.node_config:
+        return Path(str(context.node_config["home"]))
+    return Path(str(context.run_config["folder"])) / f"place{context.node_config['partition-id']}"
+
+
+@server.main()
+def conduct(grid: Grid, context: Context) -> None:
+    """All rounds; the coordinator's folder has the model, the log of rounds and a checkpoint to go on from."""
+    settings = context.run_config
+    folder = Path(str(settings["folder"]))
+    agreement = Agreement.unpack((folder / "agreement").read_bytes())
+    require_no_masks(agreement)
+    carrier = GridTransport(grid, int(settings["places"]))
+    coordinator = Coordinator(agreement, carrier, folder / "coordinator", Conduct(least=agreement.clients), print)
+    coordinator.run(int(settings["rounds"]))
+    carrier.close()
+
+
+def require_no_masks(agreement: Agreement) -> None:
+    """Refuse masked sums: keys of masks are in a place's memory alone, and Flower has a process for every message."""
+    if agreement.terms().masked is not None:
+        raise SettingError(
+            f"federation setting privacy={agreement.federation.privacy!r}: masks need places that stay in memory, and "
+            "Flower starts a process a message; expected privacy without masks, or `ownview deploy`, which stays"
+        )
+
+
+class GridTransport:
+    """The coordinator's end of a carrier (`ownview.deploy.transport.Transport`) over Flower's grid.
+
+    Flower numbers nodes anew in every run; places are known by the names that their nodes tell at the beginning.
+
+    Args:
+        grid: of the run.
+        count: nodes to wait for.
+    """
+
+    def __init__(self, grid: Grid, count: int) -> None:
+        self.grid, self.pending = grid, dict[str, str]()
+        while len(nodes := list(grid.get_node_ids())) < count:
+            time.sleep(POLL)
+        told = grid.send_and_receive([_message(node, b"") for node in nodes])
+        self.nodes = {str(one.content.config_records[RECORD][NAME]): one.metadata.src_node_id for one in told}
+
+    def places(self) -> Sequence[str]:
+        """Names of the places whose nodes are connected."""
+        here = set(self.grid.get_node_ids())
+        return sorted(name for name, node in self.nodes.items() if node in here)
+
+    def send(self, place: str, message: bytes) -> None:
+        """Push a message; nothing where an earlier one is still unanswered, which Flower delivers by itself."""
+        if place not in self.pending.values():
+            (number,) = self.grid.push_messages([_message(self.nodes[place], message)])
+            self.pending[number] = place
+
+    def receive(self, patience: float) -> list[tuple[str, bytes]]:
+        """Answers that came; waits for the first one at most `patience` seconds."""
+        until = time.monotonic() + patience
+        while not (found := list(self.grid.pull_messages(list(self.pending)))) and time.monotonic() < until:
+            time.sleep(POLL)
+        places = [self.pending.pop(one.metadata.reply_to_message_id) for one in found]
+        answers = [one.content.config_records[RECORD][BYTES] if one.has_content() else None for one in found]
+        return [(place, one) for place, one in zip(places, answers, strict=True) if isinstance(one, bytes)]
+
+    def close(self) -> None:
+        """Forget what is pending."""
+        self.pending.clear()
+
+
+def _message(node: int, content: bytes) -> Message:
+    record = RecordDict({RECORD: ConfigRecord({BYTES: content})})
+    return Message(record, dst_node_id=node, message_type=MessageType.QUERY)
