@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,16 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Asked, OneShot
+from ownview.baselines.central import Asked
+from ownview.baselines.counting import Cells, Counting, cells_of, whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.data.timeline import Timeline
 from ownview.parts.sequence import require_order
 from ownview.seam.portable import Linear, Portable, SparseRows, Term
 from ownview.seam.training import Params
 
 
 @dataclass(frozen=True)
-class Markov(OneShot):
+class Markov(Counting):
     """score of item i = how often i came right after the user's last item, in anybody's training history.
 
     Items that never did stand behind, by popularity: a row counts 1 / (1 + rows of all items), less than a transition.
@@ -36,20 +39,29 @@ class Markov(OneShot):
         """The order of a user's items."""
         require_order(self.name, split.order)
 
-    def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
-        """Count steps from an item to the next, as compressed rows, and items."""
-        items = split.timeline.items
+    def shapes(self, num_items: int) -> dict[str, tuple[int, ...]]:
+        """Steps from items to items, and rows of items."""
+        return {"steps": (num_items, num_items), "rows": (num_items,)}
+
+    def counted(self, line: Timeline, num_items: int) -> dict[str, Cells]:
+        """Count steps from an item to the next, and items."""
+        items = line.items
         every, offsets = items.values.numpy(), items.offsets.numpy()
         follows = np.ones(len(every), dtype=bool)
         follows[offsets[:-1][items.lengths.numpy() > 0]] = False
         later = np.flatnonzero(follows)
-        m = split.num_items
-        step, count = np.unique(every[later - 1] * m + every[later], return_counts=True)
+        step, count = np.unique(every[later - 1] * num_items + every[later], return_counts=True)
+        rows = cells_of(np.bincount(every, minlength=num_items))
+        return {"steps": Cells(step, count.astype(np.float64)), "rows": rows}
+
+    def learned_from(self, sums: Mapping[str, Cells], num_items: int) -> Params:
+        """Steps as compressed rows, and popularity."""
+        m, (step, count), rows = num_items, sums["steps"], whole(sums["rows"], num_items)
         return {
             "offsets": torch.from_numpy(np.searchsorted(step // m, np.arange(m + 1))),
             "items": torch.from_numpy(step % m),
             "counts": torch.from_numpy(count.astype(np.float32)),
-            "popularity": torch.bincount(items.values, minlength=m).to(torch.float32) / (1 + len(every)),
+            "popularity": torch.from_numpy(rows).to(torch.float32) / (1 + int(rows.sum())),
         }
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Asked, OneShot
-from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.baselines.central import Asked
+from ownview.baselines.counting import Cells, Counting, cells_of, whole
+from ownview.data.timeline import Timeline
 from ownview.seam.portable import Linear, Portable
 from ownview.seam.training import Params
 
 
 @dataclass(frozen=True)
-class Popularity(OneShot):
+class Popularity(Counting):
     """score of an item = how many training rows it has."""
 
     name: ClassVar[str] = "popularity"
@@ -26,10 +28,17 @@ class Popularity(OneShot):
     by_history: ClassVar[bool] = True
     yardstick: ClassVar[bool] = True
 
-    def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
-        """Count."""
-        counts = torch.bincount(split.train.values, minlength=split.num_items)
-        return {"counts": counts.to(torch.float32)}
+    def shapes(self, num_items: int) -> dict[str, tuple[int, ...]]:
+        """A number an item."""
+        return {"counts": (num_items,)}
+
+    def counted(self, line: Timeline, num_items: int) -> dict[str, Cells]:
+        """Rows of each item."""
+        return {"counts": cells_of(np.bincount(line.items.values.numpy(), minlength=num_items))}
+
+    def learned_from(self, sums: Mapping[str, Cells], num_items: int) -> Params:
+        """The counts of all items."""
+        return {"counts": torch.from_numpy(whole(sums["counts"], num_items)).to(torch.float32)}
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] the counts, for every user."""

@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import torch
 
+from ownview.baselines.counting import Cells, cells_of
 from ownview.baselines.popularity import Popularity
 from ownview.config.settings import setting
 from ownview.data.interactions import FloatArray
-from ownview.data.ragged import Ragged
 from ownview.data.sittings import DAY, Sittings, require_times
 from ownview.data.splits import Split
-from ownview.seam.training import Params
+from ownview.data.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -32,11 +31,10 @@ class SittingCounts(Popularity):
         """Times."""
         require_times(self.name, split.order)
 
-    def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
+    def counted(self, line: Timeline, num_items: int) -> dict[str, Cells]:
         """Cut histories into sittings, and count."""
-        sittings = Sittings.of(split.timeline, round(self.pause_days * DAY))
-        counted = np.bincount(sittings.items, weights=self.weights(sittings), minlength=split.num_items)
-        return {"counts": torch.from_numpy(counted).to(torch.float32)}
+        sittings = Sittings.of(line, round(self.pause_days * DAY))
+        return {"counts": cells_of(np.bincount(sittings.items, self.weights(sittings), minlength=num_items))}
 
 
 @dataclass(frozen=True)

@@ -34,6 +34,16 @@ COMMANDS = {
     ),
     "report": Command("report", "Make one self-contained HTML page of finished runs: tables, curves, lists, pictures."),
     "fit": Command("fit", "Train a method on everything, nothing held out: for recommending, without a test figure."),
+    "update": Command(
+        "update",
+        "Add new rows to a model in use, with new people and new items; readers see the old version until all is done.",
+    ),
+    "forget": Command(
+        "forget",
+        "Take a person out of a model: sums, histories, lists, reports; a receipt says what was done and what cannot "
+        "be.",
+    ),
+    "sums": Command("sums", "The sums that a model is solved from: show, solve again, merge, add up once more."),
     "recommend": Command(
         "recommend", "Recommend items to one user, to everybody, or to somebody new, with titles where there are any."
     ),

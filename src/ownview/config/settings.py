@@ -32,7 +32,8 @@ class Rule:
     """What a setting may be: bounds are inclusive, `above` is exclusive, `choices` lists all values.
 
     `infinite` lets a number be infinity, written inf. `search` is where `ownview tune` looks for the best value; None
-    for a setting that is not for tuning.
+    for a setting that is not for tuning. `afterwards` marks what decides nothing that clients send: sums that are kept
+    are solved again with another value.
     """
 
     help: str
@@ -42,6 +43,7 @@ class Rule:
     choices: tuple[str, ...] = ()
     search: Space | None = None
     infinite: bool = False
+    afterwards: bool = False
 
     def expected(self, kind: str) -> str:
         """The rule in words, for help texts and errors."""
@@ -76,9 +78,11 @@ def setting(
     choices: tuple[str, ...] = (),
     search: Space | None = None,
     infinite: bool = False,
+    afterwards: bool = False,
 ) -> Any:
     """Declare a field of a `Settings` class with its default, meaning, range, and where its best value may lie."""
-    return field(default=default, metadata={"rule": Rule(help, low, above, high, choices, search, infinite)})
+    rule = Rule(help, low, above, high, choices, search, infinite, afterwards)
+    return field(default=default, metadata={"rule": rule})
 
 
 @dataclass(frozen=True)

@@ -28,17 +28,22 @@ def ease_weights(gram: Tensor, regularization: float) -> Tensor:
     Solved for all items but those of the tail (`parts.tail`), in float64 where these are at most `MOST_IN_DOUBLE`, else
     in the precision of G. Besides G and B one matrix of the items solved for is held at most, in that precision.
     """
+    return weights_of(ease_inverse(gram, regularization)).to(gram.dtype)
+
+
+def ease_inverse(gram: Tensor, regularization: float) -> Tensor:
+    """[m, m] P of `ease_weights`, in the precision that it is solved in; in that of G where a tail was eliminated."""
     tail = tail_of(gram, regularization)
     if tail is not None:
         kind = solved_in(gram.dtype, len(tail.rest))
-        return _weights(tail.whole(inverse(lambda: tail.remaining(gram, kind)), gram.dtype))
+        return tail.whole(inverse(lambda: tail.remaining(gram, kind)), gram.dtype)
 
     def ridged() -> Tensor:
         made = gram.to(solved_in(gram.dtype, len(gram)), copy=True)
         made.diagonal().add_(regularization)
         return made
 
-    return _weights(inverse(ridged)).to(gram.dtype)
+    return inverse(ridged)
 
 
 def inverse(made: Callable[[], Tensor]) -> Tensor:
@@ -72,6 +77,6 @@ def symmetrised(matrix: Tensor) -> Tensor:
     return matrix
 
 
-def _weights(inverted: Tensor) -> Tensor:
+def weights_of(inverted: Tensor) -> Tensor:
     """I - P / diag(P) in the place of P."""
     return inverted.div_(-inverted.diagonal().clone()).fill_diagonal_(0.0)

@@ -24,7 +24,7 @@ from ownview.seam.features import item_likeness
 from ownview.seam.initial import Constant
 from ownview.seam.portable import Linear, Portable, SparseRows, Term
 from ownview.seam.roles import received
-from ownview.seam.server import Arrived, Server, Sums
+from ownview.seam.server import Arrived, Server, Solved, Sums
 from ownview.seam.training import Params, World
 
 Loudness = Callable[[Params], Tensor]
@@ -41,10 +41,10 @@ class TextSettings(Settings):
 
     text: float = setting(
         0.0, "weight of the items' text beside the sums, in root mean squares of the weights; 0: none",
-        low=0, search=OneOf((0.0, 3.0, 10.0, 30.0)),
+        low=0, search=OneOf((0.0, 3.0, 10.0, 30.0)), afterwards=True,
     )  # fmt: skip
     text_recency: float = setting(
-        2.0, "places after which an item counts 1/e in what text says", above=0, infinite=True
+        2.0, "places after which an item counts 1/e in what text says", above=0, infinite=True, afterwards=True
     )
 
     def client_with_text(self, client: Client, world: World) -> Client:
@@ -76,7 +76,12 @@ class TextSettings(Settings):
             new = sums.combine(total, values, arrived)
             return {**new, "loud": loudness({**values, **new})} if made in new else new
 
-        return replace(server, combine=replace(sums, combine=combine))
+        def again(total: Params, kept: Params) -> Solved:
+            assert sums.again is not None
+            found = sums.again(total, kept)
+            return replace(found, values={**found.values, "loud": loudness(found.values)})
+
+        return replace(server, combine=replace(sums, combine=combine, again=again if sums.again else None))
 
     def portable_with_text(self, form: Portable, received: Params, world: World) -> Portable:
         """One more term."""

@@ -44,6 +44,7 @@ class Finishing:
         ranker: of test.
         trainer: of the model; it goes back to the chosen round.
         watch: clients that are watched.
+        costed: whether what a client and the server need is worked out.
     """
 
     experiment: Experiment
@@ -51,6 +52,7 @@ class Finishing:
     ranker: Ranker
     trainer: Trainer
     watch: Watch | None
+    costed: bool = True
 
     def write(self, best: Best, folder: RunFolder) -> None:
         """Every file of a finished run; result.json comes last."""
@@ -107,7 +109,7 @@ class Finishing:
     def _cost(self, best: Best, folder: RunFolder) -> Cost | None:
         """None for a model that is not federated."""
         federation = self.trainer.federation
-        return None if federation is None else cost_of(federation, best.round, folder.read_rounds())
+        return None if federation is None or not self.costed else cost_of(federation, best.round, folder.read_rounds())
 
     def _interactions(self, users: IntArray) -> IntArray:
         """[k] what trains of the users, or what is known of those who do not train."""

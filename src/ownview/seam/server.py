@@ -82,6 +82,25 @@ ADVICE = "raise --memory or lower embedding_size"
 
 
 @dataclass(frozen=True)
+class Solved:
+    """What follows from sums that are kept.
+
+    Args:
+        values: new values of the server's.
+        kept: what makes the next solution cheaper.
+        how: in words.
+    """
+
+    values: Params
+    kept: Params
+    how: str
+
+
+Again = Callable[[Params, Params], Solved]
+"""Sums in float64, and what the solution before them kept (empty where there was none) -> the solution."""
+
+
+@dataclass(frozen=True)
 class Sums:
     """Sums of what clients report, and what follows from them.
 
@@ -91,6 +110,8 @@ class Sums:
         working: numbers of the run's precision that `combine`, or a client's `prepare_download`, holds besides.
         advice: what to do where the server's values do not fit in memory.
         in_place: whether `combine` leaves new values where the sums were, so that these need no room besides.
+        again: the same as `combine` from nothing, for sums that are kept and change a little at a time; None where
+            solving anew is as cheap.
     """
 
     needs: ClassVar[str] = SUMS
@@ -99,6 +120,7 @@ class Sums:
     working: int = 0
     advice: str = ADVICE
     in_place: bool = False
+    again: Again | None = None
 
 
 AMONG = ("all", "receiving")

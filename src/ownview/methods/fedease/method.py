@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ownview.methods.fedease.algorithm import SummedPairs
+from ownview.parts.pairs_again import PairsAgain
 from ownview.parts.places import numbers_held, reach
 from ownview.parts.positive_definite import MOST_IN_DOUBLE
 from ownview.parts.private_pairs import RELEASES, PrivatePairs
@@ -42,8 +43,12 @@ class FedEASE(SummedPairs):
     def server(self, world: World) -> Server:
         """The server's half."""
         private = self._private(world)
-        server = super().server(world) if private is None else private.server()
+        server = self._summing(world) if private is None else private.server()
         return self.server_with_text(server, lambda values: loudness(values["weights"]), "weights")
+
+    def _summing(self, world: World) -> Server:
+        sums = self.memory(world).sums(self.combine)
+        return Server(replace(sums, again=PairsAgain(self.regularization)))
 
     def portable(self, received: Params, world: World) -> Portable:
         """One term, equal to a client's scores."""

@@ -15,13 +15,14 @@ class EaseSettings(TextSettings):
     """lambda and the two spans of time of FedEASE's formula."""
 
     regularization: float = setting(
-        100.0, "lambda, added to the diagonal of the summed pairs", above=0, search=Between(10.0, 3000.0, log=True)
-    )
+        100.0, "lambda, added to the diagonal of the summed pairs",
+        above=0, search=Between(10.0, 3000.0, log=True), afterwards=True,
+    )  # fmt: skip
     nearness: float = setting(
         16.0, "places after which a pair of a history counts 1/e; inf: all pairs count 1",
         above=0, infinite=True, search=OneOf((4.0, 8.0, 16.0, 32.0, math.inf)),
     )  # fmt: skip
     recency: float = setting(
         4.0, "places after which an item counts 1/e when its client is asked; inf: all items count 1",
-        above=0, infinite=True, search=OneOf((2.0, 4.0, 8.0, 16.0, math.inf)),
+        above=0, infinite=True, search=OneOf((2.0, 4.0, 8.0, 16.0, math.inf)), afterwards=True,
     )  # fmt: skip

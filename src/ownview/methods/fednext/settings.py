@@ -25,7 +25,7 @@ class NextSettings(TextSettings):
     )
     regularization: float = setting(
         0.0, "lambda in mean diagonals of each scale; 0 takes 2 in the full form, 0.1 in the rank form",
-        low=0, search=Between(0.05, 20.0, log=True),
+        low=0, search=Between(0.05, 20.0, log=True), afterwards=True,
     )  # fmt: skip
     weighting: float = setting(0.5, "a client with L items counts (L - 1)^-weighting a position", low=0, high=1)
     length: int = setting(200, "latest items of a history that are looked at", low=2)
@@ -35,11 +35,14 @@ class NextSettings(TextSettings):
     pause_days: float = setting(1.0, "days without an item after which a sitting is over", above=0)
     sittings: float = setting(4.0, "sittings after which a past one counts 1/e", above=0)
     across_regularization: float = setting(
-        100.0, "lambda of the sum across sittings, in mean diagonals", above=0, search=Between(1.0, 300.0, log=True)
-    )
-    ease_regularization: float = setting(200.0, "lambda of EASE^R beside it after a pause", above=0)
+        100.0, "lambda of the sum across sittings, in mean diagonals",
+        above=0, search=Between(1.0, 300.0, log=True), afterwards=True,
+    )  # fmt: skip
+    ease_regularization: float = setting(200.0, "lambda of EASE^R beside it after a pause", above=0, afterwards=True)
     recent_days: float = setting(30.0, "days after which an item counts 1/e in recent popularity", above=0)
-    recent_weight: float = setting(0.5, "of recent popularity after a pause", low=0, search=Between(0.0, 2.0))
+    recent_weight: float = setting(
+        0.5, "of recent popularity after a pause", low=0, search=Between(0.0, 2.0), afterwards=True
+    )
 
     @property
     def ridge(self) -> float:

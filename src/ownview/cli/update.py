@@ -1,0 +1,52 @@
+"""`ownview update`: new rows for a model that is in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ownview.cli import reading
+from ownview.cli.options import AsJson, Columns, print_json
+from ownview.cli.terminal import Console
+from ownview.cli.trusting import Trust
+from ownview.data.readers import read
+
+
+def command(
+    model: Annotated[Path, typer.Argument(help="Folder of a model (`ownview fit`).")],
+    file: Annotated[Path, typer.Argument(help="New rows, or all rows: those that are known count once.")],
+    columns: Columns = None,
+    tolerant: reading.Tolerant = False,
+    separator: reading.Separator = None,
+    encoding: reading.Encoding = None,
+    dates: reading.DateOrder = None,
+    events: reading.Events = None,
+    min_rating: reading.MinRating = None,
+    items: Annotated[Path | None, typer.Option("--items", help="File with item,title and others about items.")] = None,
+    rounds: Annotated[
+        int | None, typer.Option("--rounds", help="Of a method that trains; a tenth of the model's by default.", min=1)
+    ] = None,
+    trust: Trust = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add new rows to a model in use, with new people and new items; readers see the old version until all is done.
+
+    Where the method is a sum, what is new is added and solved; others train on from where they were.
+
+    Every day: [bold]ownview update model orders-today.csv[/]
+    """
+    from ownview.sums.living import update_model  # noqa: PLC0415 - slow to import, and help does without
+
+    given = reading.reading_options(columns, separator, encoding, dates, events, min_rating, tolerant)
+    console = None if as_json else Console(highlight=False)
+    data = reading.read_or_ask(
+        console, f"update {model}", file, given, lambda options: read(file, titles=items, **options)
+    )
+    changed = update_model(model, data, str(file), rounds=rounds)
+    if console is None:
+        print_json(changed.plain())
+        return
+    console.print(f"{changed.version}: {changed.what}", soft_wrap=True, markup=False)
+    console.print(f"  {changed.how}; {changed.seconds:.2f} s in all", soft_wrap=True, markup=False)

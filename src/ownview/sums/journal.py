@@ -1,0 +1,285 @@
+"""The journal of a store: who has added, when, for how much budget, what is taken out; and the state of the arrays.
+
+SQLite in the store's folder, or PostgreSQL by its URL (extra `postgres`), the same tables. A transaction is there whole
+or not at all, also after a kill. A contribution's id is drawn at random and is no name; names and histories stand in a
+table of their own, from which a forgotten person's row is removed and overwritten.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import re
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from ownview.base.errors import OutputError, SettingError, UnwrittenError
+from ownview.base.files import write_json
+from ownview.base.json_text import parse_json
+from ownview.data.interactions import IntArray
+from ownview.sums.histories import History
+
+FILE, PLACE = "journal.sqlite", "journal.json"
+ENVIRONMENT = "OWNVIEW_JOURNAL"
+"""Holds the URL of a store's PostgreSQL: it may have a password in it, so no file of the store does."""
+
+_TABLES = (
+    "CREATE TABLE state (one INTEGER PRIMARY KEY, value TEXT NOT NULL)",
+    "CREATE TABLE contributions (id TEXT PRIMARY KEY, added TEXT NOT NULL, changed TEXT NOT NULL, "
+    "budget DOUBLE PRECISION NOT NULL, taken_out INTEGER NOT NULL, digest TEXT NOT NULL)",
+    "CREATE TABLE people (name TEXT PRIMARY KEY, id TEXT NOT NULL, history BLOB NOT NULL)",
+    "CREATE TABLE items (place INTEGER PRIMARY KEY, item TEXT NOT NULL, about TEXT NOT NULL, people INTEGER NOT NULL)",
+)
+_SCHEMA = re.compile(r"ownview_[0-9a-f]{16}")
+
+
+@dataclass(frozen=True)
+class State:
+    """Of the arrays.
+
+    Args:
+        generation: of the files that hold the sums.
+        items: places that they have room for.
+        sequence: goes up with every change.
+        redo: name of a file of cells that may not have reached the arrays yet; empty where all have.
+        rows: that ever came; numbers of new rows begin with it.
+    """
+
+    generation: int = 1
+    items: int = 0
+    sequence: int = 0
+    redo: str = ""
+    rows: int = 0
+
+
+class Contribution(NamedTuple):
+    """A line of the journal."""
+
+    id: str
+    added: str
+    changed: str
+    budget: float
+    taken_out: bool
+    digest: str
+
+
+class Journal:
+    """Tables of one store; see `opened`.
+
+    Args:
+        connection: of the database's own driver, which commits when it is told to.
+        source: what errors call it.
+        errors: what the driver raises.
+        mark: that stands for a value in its statements.
+    """
+
+    def __init__(self, connection: Any, source: str, errors: type[Exception], mark: str) -> None:
+        self._connection, self.source, self._errors, self._mark = connection, source, errors, mark
+
+    @classmethod
+    def create(cls, folder: Path, url: str | None, name: str) -> Journal:
+        """A new journal; `name` tells the stores of one PostgreSQL apart."""
+        schema = f"ownview_{name}"
+        write_json(folder / PLACE, {"kind": "sqlite" if url is None else "postgres", "schema": schema})
+        journal = cls.opened(folder, url)
+        binary = "BLOB" if url is None else "BYTEA"
+        with journal.transaction():
+            if url is not None:
+                journal.run(f"CREATE SCHEMA {schema}")
+            for table in _TABLES:
+                journal.run(table.replace("BLOB", binary))
+            journal.run("INSERT INTO state VALUES (1, ?)", json.dumps(asdict(State())))
+        return journal
+
+    @classmethod
+    def opened(cls, folder: Path, url: str | None = None) -> Journal:
+        """The journal of a store; the URL of its PostgreSQL from $OWNVIEW_JOURNAL where None."""
+        try:
+            told = dict(parse_json((folder / PLACE).read_text(encoding="utf-8")))
+            kind, schema = told["kind"], str(told["schema"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise OutputError(f"{folder / PLACE}: cannot be read: {error}; expected a store (ownview sums)") from None
+        if not _SCHEMA.fullmatch(schema) or kind not in ("sqlite", "postgres"):
+            raise OutputError(f"{folder / PLACE}: is damaged; bring a sound copy back")
+        if kind == "sqlite":
+            return cls._sqlite(folder / FILE)
+        url = url or os.environ.get(ENVIRONMENT)
+        if not url:
+            raise SettingError(f"{folder}: its journal is in PostgreSQL; expected its URL in {ENVIRONMENT}")
+        return cls._postgres(url, schema)
+
+    @classmethod
+    def _sqlite(cls, path: Path) -> Journal:
+        try:
+            connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
+            connection.execute("PRAGMA synchronous=FULL")
+            connection.execute("PRAGMA secure_delete=ON")  # what is deleted is overwritten
+        except sqlite3.Error as error:
+            raise _told(str(path), error) from error
+        return cls(connection, str(path), sqlite3.Error, "?")
+
+    @classmethod
+    def _postgres(cls, url: str, schema: str) -> Journal:
+        where = f"PostgreSQL at {urlsplit(url).hostname or 'this machine'}"
+        try:
+            psycopg = importlib.import_module("psycopg")
+        except ImportError:
+            raise SettingError("a journal in PostgreSQL needs psycopg: pip install 'ownview[postgres]'") from None
+        try:
+            connection = psycopg.connect(url, autocommit=True, connect_timeout=30)
+            connection.execute(f"SET search_path TO {schema}")
+        except psycopg.Error as error:
+            raise _told(where, error) from None
+        return cls(connection, where, psycopg.Error, "%s")
+
+    @property
+    def overwrites(self) -> bool:
+        """Whether what is deleted is gone from the database's files: true of SQLite."""
+        return self._mark == "?"
+
+    def run(self, statement: str, *values: Any) -> list[Sequence[Any]]:
+        """Rows of a statement, in which ? stands for each value."""
+        try:
+            found = self._connection.execute(statement.replace("?", self._mark), values)
+            return list(found.fetchall()) if found.description else []
+        except self._errors as error:
+            raise _told(self.source, error) from error
+
+    def run_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """A statement for every row of values."""
+        if rows:
+            try:
+                self._connection.cursor().executemany(statement.replace("?", self._mark), rows)
+            except self._errors as error:
+                raise _told(self.source, error) from error
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All of it or nothing."""
+        self.run("BEGIN IMMEDIATE" if self.overwrites else "BEGIN")
+        try:
+            yield
+            self.run("COMMIT")
+        except BaseException:
+            with suppress(OutputError):  # a full disk has rolled it back already
+                self.run("ROLLBACK")
+            raise
+
+    def state(self) -> State:
+        """As the last transaction left it."""
+        rows = self.run("SELECT value FROM state WHERE one = 1")
+        try:
+            return State(**parse_json(rows[0][0]))
+        except (IndexError, TypeError, ValueError):
+            raise OutputError(f"{self.source}: is damaged: it has no state; bring a sound copy back") from None
+
+    def set_state(self, **changes: Any) -> None:
+        """Within a transaction."""
+        self.run("UPDATE state SET value = ? WHERE one = 1", json.dumps(asdict(replace(self.state(), **changes))))
+
+    def contributions(self) -> list[Contribution]:
+        """All lines, the oldest first."""
+        rows = self.run("SELECT id, added, changed, budget, taken_out, digest FROM contributions ORDER BY added, id")
+        return [Contribution(row[0], row[1], row[2], row[3], bool(row[4]), row[5]) for row in rows]
+
+    def items(self) -> dict[int, tuple[str, dict[str, str]]]:
+        """By place: id, and columns about it."""
+        rows = self.run("SELECT place, item, about FROM items ORDER BY place")
+        return {int(place): (item, dict(parse_json(about))) for place, item, about in rows}
+
+    def note(self, contribution: str, made: str, budget: float, *, taken_out: bool = False) -> None:
+        """A new line; `made` is the contribution's digest. Within a transaction, as all that is noted."""
+        line = (contribution, _now(), _now(), budget, int(taken_out), made)
+        self.run("INSERT INTO contributions VALUES (?, ?, ?, ?, ?, ?)", *line)
+
+    def note_taken_out(self, contribution: str) -> None:
+        """That a contribution does not count any more."""
+        self.run("UPDATE contributions SET taken_out = 1, changed = ?, digest = '' WHERE id = ?", _now(), contribution)
+
+    def note_items(self, items: Mapping[int, tuple[str, dict[str, str]]]) -> None:
+        """New items, which nobody has yet."""
+        rows = [(place, item, json.dumps(about), 0) for place, (item, about) in items.items()]
+        self.run_many("INSERT INTO items VALUES (?, ?, ?, ?)", rows)
+
+    def note_people(
+        self, known: Mapping[str, History], people: Mapping[str, History], made: Mapping[str, str], budget: float
+    ) -> None:
+        """Histories that count from now on.
+
+        Args:
+            known: of those who were there.
+            people: of all that come.
+            made: digests of their contributions.
+            budget: of each contribution.
+        """
+        for name, one in people.items():
+            self._count(known[name].places if name in known else one.places[:0], -1)
+            self._count(one.places, 1)
+        for name in people:
+            rows = self.run("SELECT id FROM people WHERE name = ?", name)
+            if rows:
+                change = "UPDATE contributions SET changed = ?, budget = budget + ?, digest = ? WHERE id = ?"
+                self.run(change, _now(), budget, made[name], rows[0][0])
+            mine = rows[0][0] if rows else secrets.token_hex(16)
+            if not rows:
+                self.note(mine, made[name], budget)
+            self.run("DELETE FROM people WHERE name = ?", name)
+            self.run("INSERT INTO people VALUES (?, ?, ?)", name, mine, people[name].packed())
+
+    def note_forgotten(self, name: str, history: History) -> None:
+        """Nothing of a person stays but that a contribution was taken out; items that nobody else had go too."""
+        self.note_taken_out(self.run("SELECT id FROM people WHERE name = ?", name)[0][0])
+        self.run("DELETE FROM people WHERE name = ?", name)
+        self._count(history.places, -1)
+        self.run("DELETE FROM items WHERE people <= 0")
+
+    def _count(self, places: IntArray, more: int) -> None:
+        """How many people have each item."""
+        rows = [(more, place) for place in np.unique(places).tolist()]
+        self.run_many("UPDATE items SET people = people + ? WHERE place = ?", rows)
+
+    def clean(self) -> None:
+        """Leave nothing of deleted rows in the database's own tables."""
+        if not self.overwrites:
+            self.run("VACUUM FULL people")
+            self.run("VACUUM FULL items")
+
+    def lock(self) -> bool:
+        """Whether no writer on another machine has this journal, and this one has it now."""
+        if self.overwrites:
+            return True
+        rows = self.run("SELECT pg_try_advisory_lock(hashtext(current_schema()))")
+        return bool(rows[0][0])
+
+    def drop(self) -> None:
+        """Remove everything of this store from a database that others may use too."""
+        if not self.overwrites:
+            schema = self.run("SELECT current_schema()")[0][0]
+            self.run(f"DROP SCHEMA {schema} CASCADE")
+
+    def close(self) -> None:
+        """Let go of the database."""
+        self._connection.close()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _told(source: str, error: Exception) -> OutputError:
+    why = " ".join(str(error).split())
+    if "disk is full" in why or "disk I/O error" in why or "No space left" in why:
+        return UnwrittenError(f"{source}: cannot be written: {why}; make room or choose another place")
+    if "malformed" in why or "not a database" in why:
+        return OutputError(f"{source}: is damaged: {why}; bring a sound copy back")
+    return OutputError(f"{source}: {why}")

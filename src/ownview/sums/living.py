@@ -1,0 +1,319 @@
+"""The life of a model folder: rows come, people go, settings change; every change is a new version."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ownview.base.errors import OutputError, SettingError
+from ownview.base.files import make_folder, write_json
+from ownview.base.lock import sole_worker
+from ownview.data.interactions import Interactions
+from ownview.federation.reporting import reporting
+from ownview.privacy.budget import budget
+from ownview.runs.run import Run, open_run
+from ownview.runs.setup import split_data
+from ownview.runs.versions import drop_unused, publish, version
+from ownview.seam.method import Federated
+from ownview.seam.roles import RECEIVED
+from ownview.seam.training import Params
+from ownview.sums.agreement import LARGE_WORLD, Agreement, why_no_sum
+from ownview.sums.histories import History, about_items, interactions
+from ownview.sums.journal import ENVIRONMENT
+from ownview.sums.people import Came, as_people, merge, rebuild, update
+from ownview.sums.solving import Made, sequence, write_version
+from ownview.sums.store import Snapshot, Store
+from ownview.sums.summing import Summing
+from ownview.sums.training_on import rounds_more, write_trained
+
+SUMS, RECEIPTS = "sums", "receipts"
+_AHEAD, _GRID = 240 * 86_400, 120 * 86_400
+"""Seconds by which clocks are set ahead, where what people add depends on them, to one moment for all stores that begin
+in the same months: what fades with age fades in the same proportions, whenever it is asked."""
+
+NOT_CALLED_BACK = (
+    "pages, exports, lists and copies that were given away before are not called back",
+    "what was released under a privacy budget stays spent",
+    "the file that the rows came from is not changed: take them out of it too, or the next update adds them again",
+    "backups, and blocks that a file system or a disk keeps of removed files, are beyond this program",
+)
+
+
+class Changed(NamedTuple):
+    """A new version: its name, what came or went, how it was made, and how long all of it took."""
+
+    version: str
+    what: str
+    how: str
+    seconds: float
+
+    def plain(self) -> dict[str, Any]:
+        """For JSON."""
+        return self._asdict()
+
+
+def at_hand(model: Path) -> Run:
+    """A model that may change.
+
+    Raises:
+        OutputError: not a finished model that was trained on everything.
+        SettingError: made under a budget, so that a change would be another release.
+    """
+    run = open_run(model)
+    if run.measured:
+        raise SettingError(f"{model}: has items held out to be measured; expected a model to be used (ownview fit)")
+    if isinstance(run.model or run.experiment.model(), Federated) and budget(run.experiment.federation.privacy):
+        raise SettingError(
+            f"{model}: was made under a budget, and every change would be another release; fit it again where the "
+            "budget allows (ownview fit --privacy)"
+        )
+    return run
+
+
+@contextmanager
+def kept(model: Path, url: str | None = None) -> Iterator[tuple[Run, Store | None]]:
+    """The model, for its only writer, and its store of sums, made where there is none yet; None where it trains."""
+    with sole_worker(model):
+        drop_unused(model)
+        run = at_hand(model)
+        if why_no_sum(run.experiment) is not None:
+            yield run, None
+            return
+        if not (model / SUMS).is_dir():
+            _create(model / SUMS, run, url or os.environ.get(ENVIRONMENT))
+        with Store.writing(model / SUMS, url) as store:
+            if sequence(run.folder.path) != store.journal.state().sequence:  # a kill came before the version
+                _publish(model, run, store, anew=True)
+                run = open_run(model)
+            yield run, store
+
+
+def _create(folder: Path, run: Run, url: str | None) -> None:
+    data = _data(run)
+    items = dict(enumerate(about_items(data)))
+    ids = {where: item for where, (item, _) in items.items()}
+    people = as_people(data, {item: where for where, item in ids.items()})
+    agreed, rounds = _agreed(run), int(run.result["rounds"])
+    model = run.model or run.experiment.model()
+    enough = model.enough if isinstance(model, Federated) else 1
+    order = split_data(run.experiment, data).order
+    agreement = Agreement(run.experiment, order, None, rounds + 1 if agreed and enough is None else rounds)
+    if order == "times" and data.timestamp is not None:
+        moment = -(-(int(data.timestamp.max()) + _AHEAD) // _GRID) * _GRID
+        agreement = _timed(
+            agreement, moment, agreed, dict([max(people.items(), key=lambda one: len(one[1].rows))]), ids
+        )
+    Store.create(folder, agreement, agreed, people, items, url)
+
+
+def _timed(
+    agreement: Agreement, moment: int, agreed: Params, somebody: dict[str, History], ids: Mapping[int, str]
+) -> Agreement:
+    """With the moment, where what a person adds depends on it: else stores of any time can be merged."""
+    made = set()
+    for clock in (moment, moment + _GRID):
+        summing = Summing.of(replace(agreement, moment=clock), agreed, len(ids))
+        made.add(next(summing.digest(one) for _, one in summing.each(somebody, ids)))
+    return agreement if len(made) == 1 else replace(agreement, moment=moment)
+
+
+def _agreed(run: Run) -> Params:
+    """What clients of the model work with; nothing where they receive after they have sent."""
+    model = run.model or run.experiment.model()
+    if not isinstance(model, Federated):
+        return {}
+    client = model.client(LARGE_WORLD)
+    if reporting(client).receives_after:
+        return {}
+    tensors = run.folder.read_tensors("model")[0]
+    return {name: tensors[f"shared.{name}"] for name, one in client.params.items() if one.role is RECEIVED}
+
+
+def _data(run: Run) -> Interactions:
+    return run.data if run.data is not None else run.loaded().setup.data
+
+
+def _publish(model: Path, run: Run, store: Store, *, anew: bool = False) -> Made:
+    data, made = _data(run), []
+    now = store.snapshot()
+    publish(model, lambda place: made.append(write_version(place, store, now, data.name, clock=data.clock, anew=anew)))
+    return made[0]
+
+
+def update_model(model: Path, data: Interactions, source: str, *, rounds: int | None = None,
+                 url: str | None = None) -> Changed:  # fmt: skip
+    """Add rows that are not there yet, and put a version with them in use; nothing changes where all are known."""
+    begun = time.perf_counter()
+    with kept(model, url) as (run, store):
+        if store is None:
+            came, merged = _merged(_data(run), data, source)
+            how = "nothing is new"
+            if came.rows:
+                found: list[str] = []
+                more = rounds or rounds_more(run)
+                publish(model, lambda place: found.append(write_trained(place, run, merged, more)))
+                how = found[0]
+        else:
+            came, how = update(store, data, source), "nothing is new"
+            if came.rows:
+                how = _told(_publish(model, run, store))
+    if store is not None and _outlived(store.agreement, data):
+        how += "; its moment has passed, everybody is added up for a later one with the next change"
+        with sole_worker(model):
+            _drop(model / SUMS, url)
+    return Changed(version(model), came.sentence(), how, time.perf_counter() - begun)
+
+
+def _outlived(agreement: Agreement, data: Interactions) -> bool:
+    """Whether rows are later than what clocks are taken to say."""
+    return agreement.moment is not None and data.timestamp is not None and int(data.timestamp.max()) > agreement.moment
+
+
+def _merged(before: Interactions, data: Interactions, source: str) -> tuple[Came, Interactions]:
+    """Old rows and new ones, old people and items first."""
+    if before.timestamp is not None and data.timestamp is None:
+        raise SettingError(f"{source}: has no times, and the model's rows have; expected a column timestamp")
+    items = dict(enumerate(about_items(before)))
+    place = {item: where for where, (item, _) in items.items()}
+    for item, about in about_items(data):
+        if item not in place:
+            place[item] = len(items)
+            items[len(items)] = (item, about)
+    people = as_people(before, place)
+    old, rows, changed = len(people), 0, 0
+    for name, one in as_people(data, place, int(before.row.max()) + 1).items():
+        known = people.get(name, History.empty(timed=before.timestamp is not None))
+        people[name] = known.plus(one if before.timestamp is not None else one._replace(times=None))
+        rows += len(people[name].places) - len(known.places)
+        changed += len(people[name].places) > len(known.places)
+    whole = interactions(before.name, people, items, clock=before.clock)
+    new = Came(rows, len(data) - rows, changed, len(people) - old, len(items) - before.num_items)
+    return new, whole
+
+
+def forget_user(model: Path, user: str, url: str | None = None) -> tuple[Changed, Path]:
+    """Take a person out of everything in the folder; the new version, and the receipt's file.
+
+    Where the model is a sum, exactly and at once: sums and histories are, bit for bit, those of a model that the person
+    never entered, and weights and lists are solved from them alone. Where it trains, it is trained anew without them.
+    """
+    begun, hashes = time.perf_counter(), {}
+    with kept(model, url) as (run, store):
+        data = _data(run)
+        exact = store is not None and not store.agreed
+        if exact and store is not None:
+            hashes["sums before"] = fingerprint(store.snapshot())
+            cells = store.forget(user)
+            hashes["sums after"] = fingerprint(store.snapshot())
+            how = f"{_told(_publish(model, run, store, anew=True))}; {cells:,} cells of the sums changed"
+            left = () if store.journal.overwrites else ("PostgreSQL's own log and backups keep what they kept",)
+        else:
+            data.position_of_user(user)  # unknown is said before anything changes
+            rest = without(data, user)
+            found: list[str] = []
+            publish(model, lambda place: found.append(write_trained(place, run, rest, None)))
+            how, left = found[0], ()
+    if not exact and (model / SUMS).is_dir():
+        with sole_worker(model):
+            _drop(model / SUMS, url)
+    receipt = model / RECEIPTS / f"forgotten-{secrets.token_hex(8)}.json"
+    make_folder(receipt.parent)
+    hashes["model after"] = hashlib.sha256((open_run(model).folder.path / "model.safetensors").read_bytes()).hexdigest()
+    told = {
+        "when": datetime.now(UTC).isoformat(timespec="seconds"),
+        "taken out": "one person: rows, contribution, lists, and items that nobody else had",
+        "how": how,
+        "exact": exact or store is None,
+        "version": version(model),
+        "sha256": hashes,
+        "not called back": [*NOT_CALLED_BACK, *left],
+    }
+    write_json(receipt, told)
+    return Changed(version(model), "one person was taken out", how, time.perf_counter() - begun), receipt
+
+
+def _drop(store: Path, url: str | None) -> None:
+    """Remove a store whose agreed values people had made; the next update makes it from the model as it is then."""
+    with Store.writing(store, url) as one:
+        one.journal.drop()
+    shutil.rmtree(store)
+
+
+def without(data: Interactions, user: str) -> Interactions:
+    """Everybody's rows but one person's; items that nobody else had are gone."""
+    keep = np.ones(len(data), dtype=bool)
+    keep[data.of(data.position_of_user(user))] = False
+    if not keep.any():
+        raise OutputError(f"{data.name}: nobody would be left; remove the folder instead")
+    return data.select(keep)
+
+
+def solve_model(model: Path, settings: Mapping[str, Any], url: str | None = None) -> Changed:
+    """Solve the same sums again, with other settings of the server where some are given."""
+    begun = time.perf_counter()
+    with kept(model, url) as (run, store):
+        if store is None:
+            raise SettingError(f"{model}: {why_no_sum(run.experiment)}; there are no sums to solve again")
+        agreement = store.agreement.solved_with(dict(settings))
+        agreement.model  # noqa: B018 - a wrong value is said before anything is written
+        agreement.write(store.folder)
+        store.reload()
+        how = _told(_publish(model, run, store))
+    words = ", ".join(f"{name}={value}" for name, value in settings.items()) or "the same settings"
+    return Changed(version(model), f"solved with {words}", how, time.perf_counter() - begun)
+
+
+def merge_model(model: Path, other: Path, url: str | None = None, other_url: str | None = None) -> Changed:
+    """Add another model's sums and people to a model's."""
+    begun = time.perf_counter()
+    with kept(other, other_url) as (_, theirs):
+        if theirs is None:
+            raise SettingError(f"{other}: is not made of sums; train one model on both files instead")
+    with kept(model, url) as (run, store), Store.reading(other / SUMS, other_url) as theirs:
+        if store is None:
+            raise SettingError(f"{model}: is not made of sums; train one model on both files instead")
+        came = merge(store, theirs.snapshot(), theirs)
+        how = _told(_publish(model, run, store))
+    return Changed(version(model), came.sentence(), how, time.perf_counter() - begun)
+
+
+def rebuild_model(model: Path, url: str | None = None) -> Changed:
+    """Add everybody up once more, and solve."""
+    begun = time.perf_counter()
+    with kept(model, url) as (run, store):
+        if store is None:
+            raise SettingError(f"{model}: is not made of sums; there is nothing to add up")
+        number = rebuild(store)
+        how = _told(_publish(model, run, store, anew=True))
+    return Changed(version(model), f"{number:,} people added up once more", how, time.perf_counter() - begun)
+
+
+def fingerprint(now: Snapshot) -> str:
+    """SHA-256 of the sums by item id: equal for equal sums, whatever places items have."""
+    found = hashlib.sha256()
+    order = np.argsort(np.array([now.items[where][0] for where in now.places.tolist()], dtype=object), kind="stable")
+    for name in sorted(now.sums):
+        value, m = now.sums[name], len(order)
+        sides = [
+            (np.arange(size // m)[:, None] * m + order).reshape(-1) if m and size % m == 0 else np.arange(size)
+            for size in value.shape
+        ]
+        found.update(json.dumps([name, *value.shape]).encode())
+        found.update(np.ascontiguousarray(value[np.ix_(*sides)]).tobytes())
+    return found.hexdigest()
+
+
+def _told(made: Made) -> str:
+    return f"{made.how}; lists of {made.people:,} people in {made.seconds.lists:.2f} s"

@@ -1,0 +1,119 @@
+"""From a store to a version of its model: solve, make everybody's lists, write a finished model folder."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from ownview.base.files import write_json
+from ownview.base.json_text import parse_json
+from ownview.runs.best_round import Best
+from ownview.runs.finishing import Finishing
+from ownview.runs.folder import RunFolder
+from ownview.runs.histories import write_histories
+from ownview.runs.provenance import peak_memory
+from ownview.runs.setup import ExperimentSetup
+from ownview.runs.tensor_files import read_tensors, write_tensors
+from ownview.seam.server import Solved
+from ownview.seam.training import Params
+from ownview.sums.histories import interactions
+from ownview.sums.store import Snapshot, Store
+
+SEQUENCE = "sums.json"
+"""Of a version: which change of the sums it was solved after."""
+
+_KEPT = "solved.safetensors"
+"""What makes the next solution of a store cheaper; beside its sums."""
+
+
+class Seconds(NamedTuple):
+    """How long the steps of a version took."""
+
+    solve: float
+    lists: float
+    write: float
+
+
+class Made(NamedTuple):
+    """A version's model: how it was solved, and how long everything took."""
+
+    how: str
+    seconds: Seconds
+    people: int
+    items: int
+
+
+def sequence(place: Path) -> int:
+    """Of a version; 0 of a model that no change has been made to."""
+    path = place / SEQUENCE
+    return int(parse_json(path.read_text(encoding="utf-8"))["sequence"]) if path.is_file() else 0
+
+
+def solved(store: Store, now: Snapshot, *, anew: bool = False) -> Solved:
+    """The model's values.
+
+    Args:
+        store: of the sums.
+        now: its sums.
+        anew: whether nothing of the solution before is used, so that nothing of it is left either.
+    """
+    path = store.folder / _KEPT
+    kept: Params = {}
+    if anew:
+        path.unlink(missing_ok=True)
+    elif path.is_file():
+        tensors, about, _ = read_tensors(path)
+        same = about["items"] == [now.items[where][0] for where in now.places.tolist()][: len(about["items"])]
+        kept = tensors if same else {}
+    found = store.summing.solve(now.sums, kept, now.clients, now.places)
+    if found.kept and store.write:
+        items = [now.items[where][0] for where in now.places.tolist()]
+        write_tensors(path, found.kept, {"items": items, "sequence": now.state.sequence}, {})
+    return found
+
+
+def write_version(place: Path, store: Store, now: Snapshot, name: str, *, clock: bool, anew: bool = False) -> Made:
+    """Write a finished model into a folder that exists.
+
+    Args:
+        place: the folder.
+        store: of the sums.
+        now: its sums and people.
+        name: of the data.
+        clock: whether times are seconds.
+        anew: whether nothing of the solution before is used.
+    """
+    begun = time.perf_counter()
+    found = solved(store, now, anew=anew)
+    after_solve = time.perf_counter()
+    data = interactions(name, now.people, now.items, clock=clock)
+    experiment = replace(store.agreement.experiment, data=name)
+    folder, setup, seconds = RunFolder(place), ExperimentSetup.of(experiment, data=data), after_solve - begun
+    write_histories(place, data)
+    write_json(place / SEQUENCE, {"sequence": now.state.sequence, "how": found.how})
+    folder.write_experiment(experiment.to_toml(place))
+    folder.write_provenance(setup.provenance(experiment))
+    trainer = setup.trainer(experiment, experiment.model(), place.parent)
+    packed = {key: value.clone() for key, value in trainer.pack().items()}
+    for key, value in found.values.items():
+        known = next((one for one in (f"shared.{key}", f"held.{key}", key) if one in packed), key)
+        packed[known] = value.to(packed[known].dtype).contiguous() if known in packed else value
+    if "joined" in packed:
+        packed["joined"] = torch.ones_like(packed["joined"])
+    if "done" in packed:
+        packed["done"] = torch.tensor(experiment.rounds)
+    trainer.unpack(packed)
+    traffic = dict.fromkeys(("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client"), 0)
+    line = {"clients": now.clients, "loss": None, **traffic, "peak_memory_bytes": peak_memory(torch.device("cpu"))}
+    took = {experiment.rounds: {"solve": round(seconds, 6)}}
+    lines = [{"round": n, **line, "seconds": took.get(n, {})} for n in range(1, experiment.rounds + 1)]
+    folder.write_rounds(lines)
+    written = time.perf_counter()
+    finishing = Finishing(experiment, setup.split, setup.rankers[1], trainer, None, costed=False)
+    finishing.write(Best(experiment.rounds, packed=packed), folder)
+    done = time.perf_counter()
+    return Made(found.how, Seconds(seconds, done - written, written - after_solve), len(now.people), len(now.places))

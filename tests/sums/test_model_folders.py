@@ -1,0 +1,184 @@
+"""The life of a model folder: rows come, people go, settings change, folders move."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ownview as ov
+from ownview.base.errors import OutputError, OwnviewError, SettingError
+from ownview.data import Interactions
+from ownview.registry import build
+from ownview.runs.run import Run
+from ownview.sums.living import fingerprint, forget_user, kept, merge_model, solve_model, update_model
+from tests.sums.worlds import METHODS, rows
+
+PEOPLE = [f"person-{k}" for k in range(12)]
+
+
+def halves(seed: int = 5, count: int = 160) -> tuple[Interactions, Interactions, Interactions]:
+    """All rows; the first of them; and the last, which bring new people and new items."""
+    data = rows(np.random.default_rng(seed), PEOPLE, 25, count).without_repeats()
+    late = data.row >= int(0.8 * count)
+    return data, data.select(~late), data.select(late)
+
+
+def fitted(method: str, data: Interactions, out: Path | None = None) -> Run:
+    rounds = {"rounds": 10} if method == "fedmf" else {}
+    settings = {"embedding_size": 4, "local_epochs": 1} if method == "fedmf" else METHODS.get(method, {})
+    return ov.fit(build(method, settings), data, out=out, **rounds)  # type: ignore[arg-type]
+
+
+def lists(run: Run) -> dict[str, list[tuple[str, float]]]:
+    frame = run.recommend_many(None, 5)
+    found: dict[str, list[tuple[str, float]]] = {}
+    for user, item, score in zip(frame["user"], frame["item"], frame["score"], strict=True):
+        found.setdefault(user, []).append((item, round(score, 4)))
+    return {user: sorted(listed, key=lambda one: (-one[1], one[0])) for user, listed in found.items()}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_updated_and_forgotten_it_is_what_a_fit_of_the_same_rows_is(method: str, tmp_path: Path) -> None:
+    data, first, late = halves()
+    model = tmp_path / "model"
+    fitted(method, first, model)
+    came = update_model(model, late, "late.csv")
+    assert came.version == "v000001"
+    assert lists(ov.open_run(model)) == lists(fitted(method, data))
+    again = update_model(model, data, "all.csv")
+    assert (again.version, again.how) == ("v000001", "nothing is new")
+    who = "person-3"
+    forget_user(model, who)
+    rest = data.select(data.user != data.position_of_user(who))
+    assert lists(ov.open_run(model)) == lists(fitted(method, rest))
+
+
+def test_after_forgetting_sums_are_bit_for_bit_those_without_the_person(tmp_path: Path) -> None:
+    _, first, late = halves()
+    fitted("fedease", first, tmp_path / "with")
+    update_model(tmp_path / "with", late, "late.csv")
+    forget_user(tmp_path / "with", "person-3")
+    rest = [one.select(one.users[one.user] != "person-3") for one in (first, late)]
+    fitted("fedease", rest[0], tmp_path / "without")
+    update_model(tmp_path / "without", rest[1], "late.csv")
+    found = []
+    for name in ("with", "without"):
+        with kept(tmp_path / name) as (_, store):
+            assert store is not None
+            found.append(fingerprint(store.snapshot()))
+    assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("method", ["fedease", "markov", "fedmf"])
+def test_nothing_of_a_forgotten_person_is_in_any_file(method: str, tmp_path: Path) -> None:
+    """Searched byte by byte for the id and for an item and a title that nobody else had; their pairs are 0."""
+    _, first, late = halves()
+    own = Interactions.from_rows(
+        "world",
+        np.array(["secret-person-77"] * 3 + ["person-0"], dtype=object),
+        np.array(["only-hers-81", "i1", "i2", "i1"], dtype=object),
+        timestamp=np.array([1, 2, 3, 4]) * 86_400,
+        titles={"only-hers-81": "A title that nobody else has"},
+    )
+    model = tmp_path / "model"
+    fitted(method, first, model)
+    update_model(model, own, "own.csv")
+    update_model(model, late, "late.csv")
+    needles = [b"secret-person-77", b"only-hers-81", b"A title that nobody else has"]
+    there = b"".join(path.read_bytes() for path in model.rglob("*") if path.is_file())
+    assert all(needle in there for needle in needles), "the search must be able to find them"
+    _, receipt = forget_user(model, "secret-person-77")
+    for path in model.rglob("*"):
+        content = path.read_bytes() if path.is_file() else b""
+        for needle in needles:
+            assert needle not in content, f"{needle!r} in {path}"
+            assert needle not in str(path).encode()
+    assert "not called back" in receipt.read_text()
+    if method != "fedmf":
+        with kept(model) as (_, store):
+            assert store is not None
+            now = store.snapshot()
+            ids = [now.items[where][0] for where in now.places.tolist()]
+            assert "only-hers-81" not in ids
+            held = {where for one in now.people.values() for where in one.places.tolist()}
+            empty = sorted(set(range(store.arrays.items)) - held)
+            for value in store.arrays.values.values():
+                assert not (len(value) == store.arrays.items and value[empty].any()), "their pairs are 0 again"
+
+
+def test_a_method_that_trains_goes_on_and_trains_anew_to_forget(tmp_path: Path) -> None:
+    data, first, late = halves()
+    model = tmp_path / "model"
+    fitted("fedmf", first, model)
+    came = update_model(model, late, "late.csv")
+    assert came.how.startswith("trained on for 1 rounds")
+    assert ov.open_run(model).result["rounds"] == 11
+    assert set(lists(ov.open_run(model))) == {str(one) for one in data.users}
+    changed, _ = forget_user(model, "person-3")
+    assert changed.how.startswith("trained anew for 11 rounds")
+
+
+def test_the_same_sums_are_solved_with_other_settings_and_stores_are_merged(tmp_path: Path) -> None:
+    data, first, late = halves()
+    one, other = tmp_path / "one", tmp_path / "other"
+    fitted("fedease", first, one)
+    fitted("fedease", late, other)
+    merge_model(one, other)
+    assert lists(ov.open_run(one)) == lists(fitted("fedease", data))
+    solved = solve_model(one, {"regularization": 7.0})
+    expected = ov.fit(build("fedease", {**METHODS["fedease"], "regularization": 7.0}), data)
+    assert lists(ov.open_run(one)) == lists(expected)
+    assert "whole factorisation" in solved.how
+    with pytest.raises(SettingError, match="setting nearness: decides what people add"):
+        solve_model(one, {"nearness": 9.0})
+    fitted("popularity", late, tmp_path / "popular")
+    with pytest.raises(OutputError, match="is of another agreement: method is 'fedease' here and 'popularity' there"):
+        merge_model(one, tmp_path / "popular")
+
+
+def test_a_model_that_was_changed_moves_and_goes_on_elsewhere(tmp_path: Path) -> None:
+    data, first, late = halves()
+    fitted("fedease", first, tmp_path / "here")
+    with kept(tmp_path / "here"):
+        pass
+    shutil.copytree(tmp_path / "here", tmp_path / "there")
+    shutil.rmtree(tmp_path / "here")
+    update_model(tmp_path / "there", late, "late.csv")
+    assert lists(ov.open_run(tmp_path / "there")) == lists(fitted("fedease", data))
+    for path in (tmp_path / "there").rglob("*"):
+        assert not path.is_file() or str(tmp_path).encode() not in path.read_bytes(), path
+
+
+def test_what_cannot_be_done_is_one_line_and_nothing_changes(tmp_path: Path) -> None:
+    data, first, late = halves()
+    model = tmp_path / "model"
+    fitted("fedease", first, model)
+    update_model(model, late, "late.csv")
+    before = {path: path.read_bytes() for path in model.rglob("*") if path.is_file()}
+
+    def refused(match: str, change: object) -> None:
+        with pytest.raises(OwnviewError, match=match) as told:
+            change()  # type: ignore[operator]
+        assert "\n" not in str(told.value)
+        assert {path: path.read_bytes() for path in model.rglob("*") if path.is_file()} == before
+
+    refused("unknown user of this model", lambda: forget_user(model, "person-33"))
+    untimed = Interactions.from_rows("new", np.array(["p"], dtype=object), np.array(["i1"], dtype=object))
+    refused("has no times, and the model's rows have", lambda: update_model(model, untimed, "new.csv"))
+    million = Interactions.from_rows(
+        "huge",
+        np.zeros(10**6, dtype=np.int64),
+        np.arange(10**6),
+        timestamp=np.arange(10**6, dtype=np.int64),
+    )
+    refused("a history of 1,000,000 rows would take", lambda: update_model(model, million, "huge.csv"))
+    (model / "sums" / "journal.sqlite").write_bytes(b"no database" * 100)
+    with pytest.raises(OutputError, match=r"journal\.sqlite: is damaged: file is not a database"):
+        update_model(model, late, "late.csv")
+    (model / "sums" / "journal.sqlite").write_bytes(before[model / "sums" / "journal.sqlite"])
+    measured = ov.run("popularity", data, out=tmp_path / "measured").folder.path
+    with pytest.raises(SettingError, match="has items held out to be measured"):
+        update_model(measured, late, "late.csv")

@@ -1,0 +1,105 @@
+"""Whatever was added, changed, taken out and merged: sums are, bit for bit, those of the final histories alone."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ownview.base.errors import UnknownNameError
+from ownview.sums.people import merge, rebuild, update
+from ownview.sums.store import Store
+from tests.sums.worlds import METHODS, added_up, by_item, empty, made_of, quick, rows
+
+
+@pytest.mark.parametrize("sequences", [90, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("method", METHODS)
+def test_sums_are_those_of_the_final_histories_alone(
+    method: str, sequences: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After every sequence in memory; after every twentieth also in a store of its own with items in other places."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+    monkeypatch.setattr(np.memmap, "flush", lambda self: None)
+    number = -(-sequences // len(METHODS))
+    merged = forgotten = 0
+    with (
+        Store.writing(empty(tmp_path / "ours", method)) as ours,
+        Store.writing(empty(tmp_path / "hers", method)) as hers,
+    ):
+        for seed in range(number):
+            random = np.random.default_rng([seed, *method.encode()])
+            for store in (quick(ours), quick(hers)):
+                for name in store.names():
+                    store.forget(name)
+            for _ in range(int(random.integers(2, 6))):
+                what = _step(ours, hers, random)
+                merged, forgotten = merged + (what == "merge"), forgotten + (what == "forget")
+            now = ours.snapshot()
+            assert by_item(now) == added_up(ours, now), f"seed {seed}"
+            if seed % 20 == 0:
+                ids = {where: item for where, (item, _) in now.items.items()}
+                assert by_item(now) == made_of(tmp_path / f"made{seed}", method, now.people, ids), f"seed {seed}"
+    assert min(merged, forgotten) > number // 4
+
+
+def _step(store: Store, other: Store, random: np.random.Generator) -> str:
+    what, names = str(random.choice(["update", "update", "forget", "merge"])), store.names()
+    if what == "forget" and names:
+        store.forget(str(random.choice(names)))
+    elif what == "merge":
+        update(other, rows(random, ["a", "b", "x", "y"], 9, int(random.integers(1, 12))), "theirs")
+        merge(store, other.snapshot(), other)
+        for name in other.names():  # its contributions are in the other store now
+            other.forget(name)
+    else:
+        update(store, rows(random, ["a", "b", "c", "d", "e"], 7, int(random.integers(1, 15))), "ours")
+        return "update"
+    return what
+
+
+def test_rows_that_are_known_count_once_and_forgetting_leaves_an_empty_store(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    data = rows(random, ["a", "b"], 5, 20)
+    with Store.writing(empty(tmp_path / "store", "fedease")) as store:
+        first = update(store, data, "file")
+        before = by_item(store.snapshot())
+        again = update(store, data, "file")
+        assert (again.rows, again.known, again.people) == (0, len(data), 0)
+        assert first.rows + first.known == len(data)
+        assert by_item(store.snapshot()) == before
+        rebuild(store)
+        assert by_item(store.snapshot()) == before
+        for name in ("a", "b"):
+            store.forget(name)
+        with pytest.raises(UnknownNameError, match="a forgotten one is unknown"):
+            store.forget("a")
+        now = store.snapshot()
+        assert (now.people, now.items, now.clients) == ({}, {}, 0)
+        assert not any(value.any() for value in store.arrays.values.values())
+        assert [line.taken_out for line in store.journal.contributions()] == [True, True]
+
+
+def test_contributions_without_a_history_count_once_and_are_taken_out_by_whoever_sent_them(tmp_path: Path) -> None:
+    from ownview.base.errors import OutputError
+
+    random = np.random.default_rng(2)
+    with Store.writing(empty(tmp_path / "store", "fedease")) as store:
+        update(store, rows(random, ["a", "b"], 5, 20), "file")
+        before = by_item(store.snapshot())
+        ids = {where: item for where, (item, _) in store.journal.items().items()}
+        one = store.summing.contributions({"c": store.snapshot().people["a"]}, ids)["c"]
+        other = store.summing.contributions({"c": store.snapshot().people["b"]}, ids)["c"]
+        assert store.add("f" * 32, one, budget=0.5)
+        assert not store.add("f" * 32, one)
+        assert store.snapshot().clients == 3
+        with pytest.raises(OutputError, match="is not what was added"):
+            store.take_out("f" * 32, other)
+        store.take_out("f" * 32, one)
+        with pytest.raises(OutputError, match="is taken out already"):
+            store.take_out("f" * 32, one)
+        with pytest.raises(OutputError, match="is not in this store"):
+            store.take_out("e" * 32, one)
+        assert by_item(store.snapshot()) == before
+        assert [line.budget for line in store.journal.contributions()] == [0.0, 0.0, 0.5]
