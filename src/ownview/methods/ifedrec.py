@@ -39,9 +39,7 @@ class IFedRec(Method):
 
     name: ClassVar[str] = "ifedrec"
     title: ClassVar[str] = "IFedRec"
-    summary: ClassVar[str] = (
-        "PFedRec's clients; the server learns a network from attributes to vectors of new items"
-    )
+    summary: ClassVar[str] = "PFedRec's clients; the server learns a network from attributes to vectors of new items"
     paper: ClassVar[str] = "Zhang et al., WWW 2024"
     speaks_of_new: ClassVar[bool] = True
 

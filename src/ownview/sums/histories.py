@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ownview.base.errors import DataError, OutputError
+from ownview.base.item_table import ItemTable
 from ownview.data.interactions import IdArray, IntArray, Interactions
-from ownview.data.item_table import ItemTable
 
 _HEAD = 9
 """Bytes before the numbers: how many rows, and whether they have times."""
