@@ -8,6 +8,7 @@ from typing import ClassVar
 from ownview.config.participation import participation
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import Settings, setting
+from ownview.messages.robust import robust_rule
 from ownview.privacy.budget import budget
 from ownview.privacy.masks import masked_sums
 from ownview.privacy.transforms import transforms
@@ -51,12 +52,18 @@ class FederationOptions(Settings):
         "masked:clip=C; or noise without an epsilon, from the seed: laplace:SCALE, gaussian:clip=C,noise=Z",
     )
 
+    robust: str = setting(
+        "none",
+        "how uploads count where clients may lie: none, clipped:F, trimmed:S, median, krum:L, multi-krum:L, geometric",
+    )
+
     def __post_init__(self) -> None:
         given: object = self.clients
         if isinstance(given, int | float):  # TOML and Python write numbers as numbers
             object.__setattr__(self, "clients", str(given))
         super().__post_init__()
         participation(self.clients)
+        robust_rule(self.robust)
         if budget(self.privacy) is None and masked_sums(self.privacy) is None:
             transforms(self.privacy)
 

@@ -15,6 +15,7 @@ from ownview.federation.options import FederationOptions
 from ownview.federation.reporting import all_finite, not_finite, reporting
 from ownview.federation.terms import Terms
 from ownview.messages.download import Download
+from ownview.messages.robust import Gathered, robust_rule
 from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
@@ -267,7 +268,9 @@ class AggregationServer:
 
     def begin(self, number: int) -> MeanPartial | SumPartial:
         """The sums of round `number` before anybody has sent anything."""
-        return partial_sums(self.terms, self.shared, number)
+        total, rule = partial_sums(self.terms, self.shared, number), robust_rule(self.terms.options.robust)
+        total.robust = None if rule is None else Gathered(rule, self.terms.weighting)
+        return total
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""
@@ -281,6 +284,7 @@ class AggregationServer:
 
     def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
         """Combine what has arrived from the clients of the round."""
+        total.settle()
         self.protect(number, total)
         if isinstance(total, SumPartial):
             plan = self.terms.world.protection

@@ -32,7 +32,7 @@ from ownview.privacy.masked import Masked
 from ownview.privacy.masks import masked_sums
 from ownview.privacy.planning import masked_cohort
 from ownview.privacy.protected import Protected, with_bound
-from ownview.privacy.transforms import Sending, Transform, transforms
+from ownview.privacy.transforms import Clip, Sending, Transform, transforms
 from ownview.privacy.whole_steps import BOUND
 from ownview.seam.client import Client, Reporting, Summand
 from ownview.seam.method import Federated
@@ -41,7 +41,7 @@ from ownview.seam.roles import PERSONAL, REPORTED
 from ownview.seam.server import Mean, Server, Sums
 from ownview.seam.training import World
 
-_HEEDED_BY_SUMS = ("clients", "privacy")
+_HEEDED_BY_SUMS = ("clients", "privacy", "robust")
 _WORDS_TOGETHER = 2**22
 """Whole numbers that are made at once."""
 
@@ -104,6 +104,8 @@ class Terms:
                 f"federation setting row_mean='touched': the server averages no item table of {method.name}; "
                 "expected method or all"
             )
+        if options.robust != "none":
+            _require_robust(terms)
         why = terms.transform.refusal(client, server) if terms.transform is not None else None
         if hidden and not (why or terms.averaged or isinstance(server.combine, Sums)):
             why = "nothing leaves its clients, so there is nothing to protect"
@@ -271,6 +273,22 @@ def _dishonest(upload: Upload, declared: Mapping[str, Summand]) -> dict[int, str
         except MessageError as error:
             found[client] = str(error)
     return found
+
+
+def _require_robust(terms: Terms) -> None:
+    """Refuse a robust rule that makes no sense, with the reason."""
+    combine, text = terms.server.combine, terms.options.robust
+    why = Clip(1.0).refusal(terms.client, terms.server)
+    if terms.transform is not None:
+        why = f"under privacy={terms.noise_setting!r} uploads are hidden, noisy or clipped already"
+    elif isinstance(combine, Sums) and not text.startswith("clipped:"):
+        why = "a sum over people's own items has no upload in its middle; expected clipped:F"
+    elif why is None and not isinstance(combine, Sums) and combine.rows == "touched" and "krum" in text:
+        why = "rows are averaged over the clients that touched them, and one upload touches few; expected row_mean=all"
+    elif why is None and not (terms.averaged or isinstance(combine, Sums)):
+        why = "nothing leaves its clients"
+    if why:
+        raise SettingError(f"federation setting robust={text!r} makes no sense for {terms.name}: {why}")
 
 
 def work_of(home: Household) -> Work:

@@ -31,6 +31,16 @@ class Rounding(Protocol):
         """Uploads with whole numbers in float64, some clients after the others."""
 
 
+class Gathering(Protocol):
+    """Uploads of a round that wait for a rule about all of them: `messages.robust`."""
+
+    def take(self, upload: Upload) -> None:
+        """Those of some clients."""
+
+    def settled(self) -> Iterator[Upload]:
+        """What is added up in their place."""
+
+
 class Partial(ABC):
     """What has arrived so far of a round.
 
@@ -45,11 +55,22 @@ class Partial(ABC):
     value_type: torch.dtype
     words: Tensor | None = None
     steps: Rounding | None = None
+    robust: Gathering | None = None
 
     def add(self, upload: Upload) -> None:
-        """Take the uploads of some clients."""
+        """Take the uploads of some clients; where a robust rule is about all of them, they wait until `settle`."""
+        if self.robust is not None:
+            self.robust.take(upload)
+            return
         for part in (upload,) if self.steps is None else self.steps.parts(upload):
             self._add(part)
+
+    def settle(self) -> None:
+        """Add up what a robust rule makes of all uploads, once they have arrived."""
+        if self.robust is not None:
+            waiting, self.robust = self.robust, None
+            for upload in waiting.settled():
+                self.add(upload)
 
     @abstractmethod
     def _add(self, upload: Upload) -> None:
@@ -67,6 +88,8 @@ class Partial(ABC):
 
     def merge(self, packed: Mapping[str, Tensor]) -> None:
         """Add what another partial sum has packed."""
+        if self.robust is not None:
+            raise SettingError("federation setting robust: needs every upload, and workers send sums; expected none")
         for name, mine in self.pack().items():
             mine.add_(packed[name].to(mine.device))
         if self.words is not None:
