@@ -52,12 +52,12 @@ def _run(method: str, devices: int, users: int, rounds: int) -> dict[str, float]
     with tempfile.TemporaryDirectory() as place:
         folder, home = Path(place), Path(place) / "flwr"
         prepare(folder / "homes", method, devices, users)
-        runtime, fleet, control = (_free_port() for _ in range(3))
-        relay = Relay((LOOPBACK, fleet))
+        link = _free_port()
+        relay = Relay((LOOPBACK, link))
         host, port = relay.start()
         home.mkdir()
         home.joinpath("config.toml").write_text(
-            f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{LOOPBACK}:{control}"\ninsecure = true\n'
+            f'[superlink]\ndefault = "here"\n[superlink.here]\naddress = "{LOOPBACK}:{link}"\ninsecure = true\n'
         )
         path = os.pathsep.join(map(str, (ROOT / "src", ROOT)))
         environment = {
@@ -67,11 +67,10 @@ def _run(method: str, devices: int, users: int, rounds: int) -> dict[str, float]
         began, used = time.monotonic(), _cpu()
         log = (folder / "log").open("wb")
         started = [
-            _start(environment, log, "flower-superlink", "--insecure", "--host", LOOPBACK, "--port", runtime,
-                   "--fleet-api-address", f"{LOOPBACK}:{fleet}", "--control-api-address", f"{LOOPBACK}:{control}",
+            _start(environment, log, "flower-superlink", "--insecure", "--host", LOOPBACK, "--port", link,
                    "--disable-runtime-dependency-installation")
         ]  # fmt: skip
-        _wait_for(fleet)
+        _wait_for(link)
         for k in range(devices):
             where = f'home="{folder / "homes" / f"place{k}"}"'
             started.append(

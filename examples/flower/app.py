@@ -20,9 +20,9 @@ from flwr.serverapp import Grid, ServerApp
 
 from ownview.base.errors import SettingError
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.conduct import Conduct
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.place import Place
+from ownview.deploy.settings import CoordinatorSettings
 
 RECORD, BYTES, NAME = "ownview", "bytes", "name"
 POLL = 0.02
@@ -57,7 +57,9 @@ def conduct(grid: Grid, context: Context) -> None:
     agreement = Agreement.unpack((folder / "agreement").read_bytes())
     require_no_masks(agreement)
     carrier = GridTransport(grid, int(settings["places"]))
-    coordinator = Coordinator(agreement, carrier, folder / "coordinator", Conduct(least=agreement.clients), print)
+    coordinator = Coordinator(
+        agreement, carrier, folder / "coordinator", CoordinatorSettings(least=agreement.clients), print
+    )
     coordinator.run(int(settings["rounds"]))
     carrier.close()
 
