@@ -77,7 +77,7 @@ def test_somebody_new_by_titles_sees_what_was_understood(fitted: Path, ownview: 
         "  Tome 9  (tome 9)",
         "  The Runaway Bunny — Margaret Wise Brown  (id:1984)",
     ]
-    assert lines[4] == "fedease for somebody new of shop (trained on everything)"
+    assert lines[4] == "fedease for a new person of shop (trained on everything)"
     found = json.loads(ownview(*asked, "--json").out)
     assert [one["given"] for one in found["history"]] == ["dune", "tome 9", "id:1984"]
     assert len(found["recommendations"]) == 3

@@ -76,7 +76,7 @@ def test_ctrl_c_ends_the_looking_and_not_the_run(ownview: Callable[..., Outcome]
 
     stopped = ownview("watch", "mine")
     assert stopped.code == 0
-    assert stopped.out.splitlines()[-1] == "mine: nobody is at work on it; go on with: ownview run --resume mine"
+    assert stopped.out.splitlines()[-1] == "mine: no process is at work on it; go on with: ownview run --resume mine"
     assert "mine: stopped, round " in stopped.out
 
 

@@ -136,7 +136,7 @@ def test_status_and_stop_of_a_server_and_a_place(init: Call, ownview: Call, tmp_
     server = tmp_path / "books"
     ServerFolder(server).keys.enrol("east", "ab" * 32)
     told = ownview("deploy", "status", server)
-    assert "nobody is at work" in told.out
+    assert "no process is at work" in told.out
     assert "0 of 20 rounds are done" in told.out
     assert "east: has not come yet" in told.out
     found = json.loads(ownview("deploy", "status", place, "--json").out)

@@ -106,7 +106,7 @@ def test_weights_in_full_give_counts_and_histories_away_and_an_export_does_not(
     assert before[HISTORIES].values["recall"] > 0.9
     assert before[HISTORIES].values["people"] >= 8
     assert before[NEAREST].values["precision"] > before[NEAREST].values["shuffled precision"] + 0.3
-    assert any("reads histories of single people" in one for one in plain.exposure.sentences())
+    assert any("histories of single people can be read off" in one for one in plain.exposure.sentences())
 
     done = export(model, tmp_path / "made")
     after = attacked(done.path, model, LAMBDA)
@@ -115,7 +115,7 @@ def test_weights_in_full_give_counts_and_histories_away_and_an_export_does_not(
     assert after[PAIRS].values["recall"] == 0
     assert people_of(model, [item for item, _ in scorer.Model(done.path).items]).count.min() >= MIN_PEOPLE
     assert done.exposure.items_left_out >= 8
-    assert not any("reads histories" in one for one in done.exposure.sentences())
+    assert not any("histories of single people" in one for one in done.exposure.sentences())
 
 
 def test_sums_of_one_person_are_named_in_full_weights_and_gone_from_an_export(
@@ -206,7 +206,7 @@ def test_it_is_said_where_it_is_made_and_in_the_card(
         assert f"weights: {sentence}" in told.out
         assert sentence in card.replace("\\", "")
     told = ownview("page", folder, "-o", tmp_path / "page.html", "--min-people", "1")
-    assert "reads histories of single people off them" in told.out
+    assert "histories of single people can be read off the weights" in told.out
     told = ownview("export", folder, "-o", tmp_path / "none", "--min-people", "1000")
     assert told.code == 2
     assert "no two items were had by 1,000 people or more" in told.err

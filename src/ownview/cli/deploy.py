@@ -248,7 +248,7 @@ def _invite(server: ServerFolder, names: list[str], days: float) -> None:
     for name in names:
         file = invite(server, name, days)
         _tell(
-            f"{name}: carry {file} to its machine, let nobody else read it, and run there, while the server is at work"
+            f"{name}: carry {file} to its machine, keep it to itself, and run there, while the server is at work"
         )
         _tell(f"    ownview deploy join {file.name} {name}")
 
@@ -268,7 +268,7 @@ def _tell_place(found: PlaceStanding) -> None:
 
 
 def _at_work(process: int | None) -> str:
-    return "nobody is at work" if process is None else f"process {process} is at work"
+    return "no process is at work" if process is None else f"process {process} is at work"
 
 
 def _tell(line: str) -> None:

@@ -45,7 +45,7 @@ COMMANDS = {
     ),
     "sums": Command("sums", "The sums that a model is solved from: show, solve again, merge, add up once more."),
     "recommend": Command(
-        "recommend", "Recommend items to one user, to everybody, or to somebody new, with titles where there are any."
+        "recommend", "Recommend items to one user, to everybody, or to a new person, with titles where there are any."
     ),
     "page": Command(
         "page",

@@ -71,7 +71,7 @@ def _sentence(one: Standing) -> str:
     left = max(0.0, one.total - one.spent.epsilon)
     spent = f"epsilon {one.spent.epsilon:.4g} of {one.total:g} is spent"
     by = f" by {counted(len(one.by), 'release')} ({one.spent.how})" if one.by else ""
-    return f"{one.data}: of somebody among {_people(one.number)} {spent}{by}, {left:.4g} is left"
+    return f"{one.data}: of one person among {_people(one.number)} {spent}{by}, {left:.4g} is left"
 
 
 def _people(number: int) -> str:
@@ -79,7 +79,7 @@ def _people(number: int) -> str:
 
 
 def _plain(entry: Entry) -> dict[str, Any]:
-    """Without the names of files of people and items, which are nobody's business."""
+    """Without the names of files of people and items, which stay private."""
     return {name: value for name, value in entry.plain().items() if name not in ("people", "items")}
 
 

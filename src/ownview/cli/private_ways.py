@@ -54,7 +54,7 @@ def _sent(run: Run) -> int:
 
 
 _LEARNS = {
-    "nothing sent": "nobody anything",
+    "nothing sent": "no one: nothing leaves",
     "sums hidden": "the server: sums",
     "epsilon": "who adds up: uploads; all others: noisy sums",
 }

@@ -119,7 +119,7 @@ class Lines:
 
 
 def lines_wanted() -> bool:
-    """Whoever keeps what comes out may do without: OWNVIEW_PROGRESS=off."""
+    """False under OWNVIEW_PROGRESS=off, for output that is kept."""
     return os.environ.get("OWNVIEW_PROGRESS", "") != "off"
 
 

@@ -1,4 +1,4 @@
-"""`ownview recommend`: what a finished model would show its users, or somebody new."""
+"""`ownview recommend`: what a finished model would show its users, or a new person."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ def command(
     user: Annotated[str | None, typer.Option("--user", help="A user id, as the data has it.")] = None,
     everybody: Annotated[bool, typer.Option("--all", help="Lists of all users, into the file that -o names.")] = False,
     history: Annotated[
-        str | None, typer.Option("--history", help="Somebody new: titles or ids, oldest first, parted by semicolons.")
+        str | None, typer.Option("--history", help="A new person: titles or ids, oldest first, parted by semicolons.")
     ] = None,
     new_user: Annotated[
         Path | None,
-        typer.Option("--new-user", help="Somebody new: a file with a column item or title, and maybe timestamp."),
+        typer.Option("--new-user", help="A new person: a file with a column item or title, and maybe timestamp."),
     ] = None,
     k: Annotated[int, typer.Option("-k", help="How many items.", min=1)] = 10,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="File for --all: .parquet or .csv.")] = None,
@@ -40,7 +40,7 @@ def command(
     trust: Trust = False,
     as_json: AsJson = False,
 ) -> None:
-    """Recommend items to one user, to everybody, or to somebody new, with titles where there are any."""
+    """Recommend items to one user, to everybody, or to a new person, with titles where there are any."""
     asked = {"--user": user is not None, "--all": everybody, "--history": history is not None, "--new-user": new_user}
     given = [name for name, there in asked.items() if there]
     if len(given) != 1:
@@ -63,7 +63,7 @@ def command(
     console = Console(highlight=False)
     if person is not None:
         _show_understood(console, person)
-    console.print(_title(finished, "somebody new" if person else f"user {user}"), soft_wrap=True, markup=False)
+    console.print(_title(finished, "a new person" if person else f"user {user}"), soft_wrap=True, markup=False)
     console.print(_table(found_items))
     if not found_items:
         console.print("nothing is left to recommend", markup=False)

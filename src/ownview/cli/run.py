@@ -201,7 +201,7 @@ def base_experiment(method: str | None, data: str, config: Path | None, preset_n
 
 
 def on_command_line(context: typer.Context, name: str) -> bool:
-    """Whether somebody wrote an option, and did not leave it at its default."""
+    """Whether an option was given, and not left at its default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 

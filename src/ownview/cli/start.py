@@ -144,11 +144,11 @@ def _ratings(steps: Steps) -> list[str]:
 
 
 def _few_left(split: Split) -> list[str]:
-    """That figures say nothing, where nobody has more items left to rank than a list has places."""
+    """That figures say nothing, where no person has more items left to rank than a list has places."""
     left = split.num_items - int(split.train.lengths.min())
     if left > _PLACES:
         return []
-    return [f"nobody has more than {counted(left, 'item')} left to rank: HR@{_PLACES} is 1 whatever the model"]
+    return [f"no person has more than {counted(left, 'item')} left to rank: HR@{_PLACES} is 1 whatever the model"]
 
 
 def _titles(data: Interactions) -> str:

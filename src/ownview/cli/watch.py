@@ -97,7 +97,7 @@ def command(
         return  # the runs go on; only the looking ends
     for one in view.followed:
         if one.state == "stopped":
-            typer.echo(f"{one.name}: nobody is at work on it; {RunFolder(one.path).go_on}")
+            typer.echo(f"{one.name}: no process is at work on it; {RunFolder(one.path).go_on}")
 
 
 @dataclass
@@ -210,7 +210,7 @@ class View:
                 self.followed.append(Followed(found, name))
 
     def _busy(self) -> bool:
-        """Whether somebody is at work on a folder of runs, and so may begin another."""
+        """Whether a process is at work on a folder of runs, and so may begin another."""
         above = {one.path.parent for one in self.followed if one.path not in self.asked}
         return any(at_work(path) for path in {*above, *(path for path in self.asked if path.is_dir())})
 

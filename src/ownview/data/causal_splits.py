@@ -1,6 +1,6 @@
-"""Splits at a moment: what came before it trains, whoever's it is; what comes after it is asked and nothing else.
+"""Splits at a moment: all users' rows before it train; what comes after it is asked and nothing else.
 
-Users and items that nobody had met before the moment are not there for the model: changing, adding or removing rows
+Users and items without a row before the moment are not there for the model: changing, adding or removing rows
 after it changes no model and no score, only who is asked and what is right. The moment itself is given as a time, or
 found as a share of all rows in time order.
 """

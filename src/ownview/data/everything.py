@@ -1,4 +1,4 @@
-"""Nothing held out: every interaction trains, and everybody is asked for a list that nobody can check."""
+"""Nothing held out: every interaction trains, and all users are asked for a list that cannot be measured."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ class Interactions:
 
     @property
     def num_items(self) -> int:
-        """How many items somebody interacted with."""
+        """Items with at least one interaction."""
         return len(self.items)
 
     def __len__(self) -> int:

@@ -22,7 +22,7 @@ class NegativeSampler:
 
     The r-th item outside the ascending list e_0 < e_1 < ... is r + #{j : e_j - j <= r}, so one uniform draw below
     the number of allowed items and one binary search give an exactly uniform item. On a CPU with few users and items,
-    all allowed items are listed once instead, and nobody searches.
+    all allowed items are listed once instead of searched for.
 
     Args:
         excluded: [n lists] items each user must never draw, distinct and ascending.

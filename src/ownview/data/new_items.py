@@ -1,4 +1,4 @@
-"""Items that nobody has taken when the model is made: nothing of theirs is trained on, and they alone are asked for."""
+"""Items without a single row when the model is made: nothing of theirs is trained on, and they alone are asked for."""
 
 from __future__ import annotations
 
@@ -125,7 +125,9 @@ def _held_out(
     told = [note for note in notes if "held-out" not in note]
     if users > data.num_users:
         told.append(f"{counted(users - data.num_users, 'user')} with nothing but new items dropped")
-    told.append(f"{num_new:,} of {counted(data.num_items, 'item')} are new: nobody trains on them, they are asked for")
+    told.append(
+        f"{num_new:,} of {counted(data.num_items, 'item')} are new: no client trains on them, they are asked for"
+    )
     validation = questions.get("validation", questions["test"])
     return Split(data, train, timeline, validation, questions["test"], known, tuple(told), num_new=num_new)
 
@@ -138,7 +140,7 @@ def _new_last(data: Interactions, parts: Mapping[str, RowMask]) -> tuple[Interac
     """Without users who have new items alone, and with new items behind all others; the parts follow."""
     stays = np.bincount(data.user, ~_any(parts)[data.item], data.num_users) > 0
     if not stays.any():
-        raise DataError(f"{data.name}: nobody has an item that is not new; expected a smaller new_share")
+        raise DataError(f"{data.name}: no user has an item that is not new; expected a smaller new_share")
     rows = stays[data.user]
     left = np.unique(data.item[rows])
     data, parts = data.select(rows), {part: mask[left] for part, mask in parts.items()}
@@ -167,7 +169,7 @@ def _read_parts(file: Path, data: Interactions) -> dict[str, RowMask]:
 
 
 def never_drawn(lists: Ragged, num_items: int, num_new: int) -> Ragged:
-    """Every list, and all new items behind it: what is never drawn as a negative, for nobody could have taken it."""
+    """Every list, and all new items behind it: what is never drawn as a negative, for no user could have taken it."""
     if not num_new:
         return lists
     new = torch.arange(num_items - num_new, num_items)

@@ -1,4 +1,4 @@
-"""Somebody whom a model has never seen: what they had, in their own words, as items of the data."""
+"""A person whom a model has never seen: titles or ids that were given, as items of the data."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Newcomer:
             )
         nothing = Ragged(torch.zeros(2, dtype=torch.long), torch.zeros(0, dtype=torch.long))
         hidden = Ragged.one(items.sort().values)
-        return Question(nothing, known, hidden, strangers=np.array(["somebody new"], dtype=object), open=True)
+        return Question(nothing, known, hidden, strangers=np.array(["a new person"], dtype=object), open=True)
 
 
 def newcomer(said: str | Path | Sequence[object], names: ItemNames) -> Newcomer:
-    """Somebody from what they said.
+    """A new person from the titles or ids that were given.
 
     Args:
         said: titles or ids, oldest first; as one text they are parted by semicolons. A path is a file with a column

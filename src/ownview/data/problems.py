@@ -41,7 +41,7 @@ class Problem:
 
 
 class UnsoundFileError(DataError):
-    """A file that can be read by leaving something out, or by an assumption, and that nobody allowed to.
+    """A file that can be read by leaving something out, or by an assumption, where neither was allowed.
 
     Args:
         path: the file.

@@ -1,4 +1,4 @@
-"""Which rows say that somebody took an item: no returns, no cancelled orders, none of the events nobody asked for."""
+"""Which rows are purchases: no returns, no cancelled orders, no events that were not asked for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_KINDS = 50
 
 
 def taken(table: Table, where: Mapping[str, Sequence[int]], events: Sequence[str], problems: Problems) -> pl.Series:
-    """[r] True for rows in which somebody took an item; the others are noted.
+    """[r] True for purchases; the other rows are noted.
 
     Args:
         table: the rows.

@@ -17,13 +17,13 @@ class Question:
 
     Args:
         relevant: every user's right answers, distinct; who has none is not asked. Positions from the number of items on
-            stand for items that nobody had met when the model was made: it cannot find them, and they count as missed.
+            stand for items without a row when the model was made: it cannot find them, and they count as missed.
         known: what every user's client knows when it is asked, oldest first.
         hidden: every user's items that are no candidates and are never recommended, distinct and ascending.
         unmet: ids of those items.
         when: [n] the time of the first right answer, which no model is told; None without times.
         strangers: ids of the n users where they never took part in training; None where they are those of the split.
-        open: whether nothing is right: everybody is asked for a list, and nobody can measure it.
+        open: whether nothing is right: all users are asked for a list that cannot be measured.
         earlier: whether it is for the model of `Split.earlier`, which trained on less: its positions are of that split,
             and the model that is tested may have trained on the answers.
         among: [c] positions of the only items that are candidates; None where all are that are not hidden.

@@ -53,11 +53,11 @@ class Ragged:
         return self.offsets[1:] - self.offsets[:-1]
 
     def lengths_of(self, users: Tensor) -> Tensor:
-        """[B] how long the lists of some users are, found without a look at anybody else's."""
+        """[B] how long the lists of some users are, found without a look at other lists."""
         return self.offsets[users + 1] - self.offsets[users]
 
     def host_lengths_of(self, users: Tensor) -> Tensor:
-        """[B] the same for positions that are on the host: nobody waits for a GPU to learn them."""
+        """[B] the same for positions that are on the host: no GPU is waited for."""
         return self._host_offsets[users + 1] - self._host_offsets[users]
 
     @cached_property

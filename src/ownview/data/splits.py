@@ -38,7 +38,7 @@ class Split:
         notes: sentences a reader of the results must know (what was dropped, collapsed or guessed).
         earlier: where validation asks a model of its own, that was trained on less: the split of that model. Its `test`
             is `validation` then.
-        num_new: items that nobody trains on because they are new; they are the last of the catalogue.
+        num_new: items that no user trains on because they are new; they are the last of the catalogue.
     """
 
     data: Interactions
@@ -70,7 +70,7 @@ class Split:
         return Ragged.from_distinct_pairs(self.data.user, self.data.item, self.num_users)
 
     def items_of(self, question: Question) -> IdArray:
-        """Ids of the items that a question's positions refer to, those that nobody had met included."""
+        """Ids of the items that a question's positions refer to, those without a training row included."""
         return self.data.items if question.unmet is None else np.concatenate([self.data.items, question.unmet])
 
     def users_of(self, question: Question) -> IdArray:

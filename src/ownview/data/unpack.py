@@ -1,4 +1,4 @@
-"""Take one file out of a zip archive that nobody vouches for."""
+"""Take one file out of an untrusted zip archive."""
 
 from __future__ import annotations
 

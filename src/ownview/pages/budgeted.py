@@ -33,7 +33,7 @@ def require_publishable(run: Run) -> None:
         return
     if asked.seeded:
         raise SettingError(
-            f"{where}: not private: noise from a seed, which whoever knows the seed takes off; expected a model "
+            f"{where}: not private: noise from a seed, which knowledge of the seed takes off; expected a model "
             "without noise=seeded"
         )
     if run.measured and run.experiment.protocol.selection != "last" and run.result["rounds"] > 1:

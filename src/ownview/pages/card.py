@@ -1,4 +1,4 @@
-"""The model card: what an exported model is, in Markdown, for whoever finds the folder."""
+"""The model card: what an exported model is, in Markdown."""
 
 from __future__ import annotations
 
@@ -89,12 +89,11 @@ def _privacy(about: Mapping[str, Any]) -> list[str]:
         return [*told, "Not federated: everybody's interactions were in one place when the model was made."]
     told += [f"Federated, {SIMULATED}. With real devices one person would be one client, and send in a round:", ""]
     told += [f"- {_text(one)}" for one in privacy["leaves_a_device"]]
-    told += ["", "A server needs sums over clients alone; whoever reads one client's message sees more than a sum."]
+    told += ["", "A server needs sums over clients alone; one client's message says more than a sum."]
     noise = privacy["noise"]
     masked = masked_sums(noise) is not None
     said = (
-        "No noise was added: whoever has the model may learn something of single people, most of all from items that "
-        "few had."
+        "No noise was added: the model may say something of single people, most of all from items that few had."
         if masked or noise == "none"
         else f"Noise on what a client would send: `{noise}`."
     )

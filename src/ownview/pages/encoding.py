@@ -27,7 +27,7 @@ Array = npt.NDArray[Any]
 Texts = dict[str, dict[str, str]]
 
 FEWEST = 20
-"""Weights that every item keeps however little room there is: whoever picks it sees that it counts."""
+"""Weights that every item keeps however little room there is, so that a pick of it counts."""
 
 _ATTEMPTS = 6
 """In search of the greatest share of weights that fits."""

@@ -1,4 +1,4 @@
-"""One HTML file that recommends by itself: a person picks titles, and the page scores, asking nobody."""
+"""One HTML file that recommends by itself: a person picks titles, and the page scores without any request."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ownview.pages.taken import Taken
 from ownview.runs.run import Run, open_run
 
 MEGABYTES = 5.0
-"""Of the whole file, unless somebody says otherwise."""
+"""Of the whole file by default."""
 
 HEADING = "What you may like next"
 """Of a page whose maker gives none."""
 
 ENOUGH_ALIKE = 0.95
-"""Share of the full model's top ten from which on nobody is warned."""
+"""Share of the full model's top ten below which the maker is warned."""
 
 SCRIPTS = ("decode.js", "score.js", "search.js", "view.js", "app.js")
 """In the order in which they are put together; each only uses what comes before it."""
@@ -54,7 +54,7 @@ class Page(NamedTuple):
     lost: tuple[str, ...] = ()
 
     def warnings(self) -> list[str]:
-        """What its maker should know before anybody else sees it."""
+        """What its maker should know before publishing it."""
         told = []
         if not self.titled:
             told.append("items have no titles: people see ids and can hardly search; a column title gives them")

@@ -1,7 +1,7 @@
 """A model as it is published: without what too few people had, and with what its weights give away all the same.
 
 Under an accounted budget nothing is left out: epsilon bounds what anything made of the noisy sums tells about one
-person, rare items included, while a rule by exact counts would itself be a release that nobody has accounted for. For
+person, rare items included, while a rule by exact counts would itself be a release without an account. For
 the same reason nothing is measured against people's histories there.
 """
 
@@ -52,7 +52,7 @@ class Exposure:
             return []
         of_people = [one for one in self.findings if one.succeeds and "people" in one.values]
         if of_people:
-            return ["whoever has the weights reads histories of single people off them"]
+            return ["histories of single people can be read off the weights"]
         return [
             "none of the attacks that were tried reads a person's history off these weights; others may, and only a "
             "budget bounds all of them"

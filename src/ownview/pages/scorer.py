@@ -1,6 +1,6 @@
 """Recommends from a history with the model in this folder: Python and numpy are all it needs.
 
-    python scorer.py ID ID ...      ten recommendations for whoever had these items, the latest last
+    python scorer.py ID ID ...      ten recommendations for a person who had these items, the latest last
 
 In a program: Model(folder).recommend(["ID", "ID"], k=10), or .scores(positions) for all items.
 """

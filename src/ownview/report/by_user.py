@@ -28,7 +28,7 @@ def groups(runs: Sequence[SeenRun]) -> list[dict[str, Any]] | None:
     """HR@10 and NDCG@10 of each quarter of the users by activity, with 95 % intervals; None where users.csv is missing.
 
     A user's value is the mean over seeds, and activity the number of interactions that train (of users who do not
-    train: that are known). Whoever is asked at several cuts has a value at each, and is one person in the intervals.
+    train: that are known). A user asked at several cuts has a value at each, and is one person in the intervals.
     """
     found = user_values(runs, HEADLINE)
     if found is None:

@@ -64,7 +64,7 @@ class SeenRun(Run):
 
     @cached_property
     def watched(self) -> tuple[Tensors, dict[str, Any]] | None:
-        """What watched clients hold; None where nobody was watched."""
+        """What watched clients hold; None where no client was watched."""
         found = self._tensors("watched")
         if found is not None and (wrong := _wrongly_watched(*found)):
             raise OutputError(f"{self.folder.path / 'watched.safetensors'}: is damaged: {wrong}")

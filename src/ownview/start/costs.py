@@ -1,7 +1,7 @@
 """What a method will take on some data and on this machine: operations counted beforehand, speed measured at once.
 
 Counts are those of the parts that grow: solving items by items, scores of everybody for all items, passes over rows.
-What is counted is divided by what this machine does at this moment, whoever else works on it.
+What is counted is divided by what this machine does at this moment, beside its other work.
 """
 
 from __future__ import annotations

@@ -24,12 +24,12 @@ from ownview.runs.run import Run
 from ownview.start.suited import Selection, Suited
 
 WHO = (
-    "You hold the file already: nothing here protects people from you. A budget protects them from whoever gets the "
+    "You hold the file already: nothing here protects people from you. A budget protects them from readers of the "
     "model, its page or its lists.",
     "You must not collect it: with text at home nothing is sent; with hidden sums you see sums over many people, and "
     "no single person's; a budget bounds what the sums say as well.",
-    "Several must not pool it: each keeps its rows at its own place and sends hidden sums (ownview deploy); nobody "
-    "sees another's.",
+    "Several must not pool it: each keeps its rows at its own place and sends hidden sums (ownview deploy); no "
+    "place sees another's.",
 )
 """Who is protected from whom, and from what."""
 
@@ -229,7 +229,7 @@ def _better_text(runs: dict[str, Run], way: str) -> tuple[str, ...]:
     if NOTHING not in runs or validation_of(runs[NOTHING]) <= validation_of(runs[way]):
         return ()
     return (
-        "text at home has the higher figure, which the rule does not look at; whoever chooses by it spends something "
+        "text at home has the higher figure, which the rule does not look at; a choice by it spends something "
         "that epsilon does not cover, and sends nothing",
     )
 

@@ -45,7 +45,7 @@ def choose_question(data: Interactions, wanted: Protocol | None = None) -> Quest
         wanted: what a person asked for, whatever the data is like.
 
     Raises:
-        DataError: nobody can be asked.
+        DataError: no user can be asked.
     """
     if wanted is not None:
         return Question(wanted, wanted.prepare(data, None))

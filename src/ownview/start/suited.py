@@ -1,4 +1,4 @@
-"""Which methods suit some data, and with which settings: a rule, so that nobody has to choose before a first table."""
+"""Which methods suit some data, and with which settings: a rule, so that no choice is needed before a first table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Suited:
         rounds: of training; methods that need fewer take fewer.
         measured: rounds from one measurement of validation to the next; the last is always measured.
         words: what it does, for people who know no methods, in half a sentence; its summary where empty.
-        seconds: that it is expected to take; 0 where nobody asked.
+        seconds: that it is expected to take; 0 where it was not reckoned.
         privacy: the federation's setting.
         way: to be private, as a table calls it; empty where none is compared.
     """

@@ -1,4 +1,4 @@
-// Titles by what somebody types: every word must be there, accents and case aside; a title that is exactly it comes
+// Titles by what a person types: every word must be there, accents and case aside; a title that is exactly it comes
 // first, then titles that begin with it, those in which a word does, and the better known.
 
 export const plain = (text) => text.normalize("NFD").replace(/\p{M}/gu, "").toLowerCase().replace(/[^\p{L}\p{N}]+/gu, " ").trim();

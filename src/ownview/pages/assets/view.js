@@ -77,5 +77,5 @@ function facts(about, bytes) {
   row("Given away", `${about.exposure.join(". ")}.`);
   for (const sentence of [...about.left_out, ...about.notes]) row("Note", sentence);
   return el("details", {}, el("summary", {}, "About this page"), el("dl", {}, rows),
-    el("p", { class: "small muted" }, `Made by Ownview ${about.ownview}; ${(bytes / 1e6).toFixed(1)} MB of text, and no request to anybody. Picks stand in the address behind #, which browsers do not send.`));
+    el("p", { class: "small muted" }, `Made by Ownview ${about.ownview}; ${(bytes / 1e6).toFixed(1)} MB of text, and no request. Picks stand in the address behind #, which browsers do not send.`));
 }

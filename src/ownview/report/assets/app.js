@@ -105,7 +105,7 @@ function page() {
   const cited = Object.entries(model.papers);
   document.getElementById("foot").append(
     cited.length ? el("p", {}, "Published figures: ", cited.map(([paper, text]) => `${paper}: ${text}`).join("; "), ".") : "",
-    el("p", {}, `Ownview ${model.about.version}. This page holds everything it shows and asks nobody for anything.`));
+    el("p", {}, `Ownview ${model.about.version}. This page holds everything it shows and makes no request.`));
   drawFigures();
   for (const one of figures) resized.observe(one.host);
 }

@@ -33,7 +33,7 @@ function coverageChart() {
   const known = () => shown().filter((one) => one.result.taste);
   return figure({
     title: "How much of the catalogue?",
-    about: () => `${dataset().name}, protocol ${protocol().name}: share of all items that stand in somebody's ten (coverage@10) against how unevenly recommendations are shared out (Gini@10: 0 all items equally often, 1 a few take all). Better here means more varied: accuracy stands in the table.`,
+    about: () => `${dataset().name}, protocol ${protocol().name}: share of all items that stand in at least one list of ten (coverage@10) against how unevenly recommendations are shared out (Gini@10: 0 all items equally often, 1 a few take all). Better here means more varied: accuracy stands in the table.`,
     body: (width) => (known().length
       ? scatterChart("Coverage and Gini index", width, known().map((one) => ({
         ...one, x: one.result.taste.coverage, y: one.result.taste.gini,
