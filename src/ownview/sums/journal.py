@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from ownview.base.errors import OutputError, SettingError, UnwrittenError
+from ownview.base.extras import how_to_install
 from ownview.base.files import write_json
 from ownview.base.json_text import parse_json
 from ownview.data.interactions import IntArray
@@ -134,7 +135,7 @@ class Journal:
         try:
             psycopg = importlib.import_module("psycopg")
         except ImportError:
-            raise SettingError("a journal in PostgreSQL needs psycopg: pip install 'ownview[postgres]'") from None
+            raise SettingError(f"a journal in PostgreSQL needs psycopg: {how_to_install('postgres')}") from None
         try:
             connection = psycopg.connect(url, autocommit=True, connect_timeout=30)
             connection.execute(f"SET search_path TO {schema}")
