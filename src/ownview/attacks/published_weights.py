@@ -3,7 +3,7 @@
 The attacker has the model as it was written, and the settings that stand beside it. Four guesses, each by itself:
 
 - how many people had each item, from sums that weights were solved back into (`solved_sums`);
-- the history of somebody who has an item of their own, from that item's row of the sums;
+- the history of a user who alone has an item, from that item's row of the sums;
 - pairs of items that one person alone had, from sums of at most one;
 - the same history from the item's strongest weights, where nothing can be solved back.
 
@@ -180,7 +180,7 @@ def _scored(name: str, who: str, claims: dict[int, Any], people: People) -> Atta
 
 
 def _another(owners: list[int], place: int, people: People) -> int:
-    """The next owner who is somebody else, or anybody else."""
+    """The next different owner, or any other."""
     after = [one for one in owners[place:] + owners[:place] if one != owners[place]]
     return after[0] if after else (owners[place] + 1) % people.histories.shape[0]
 
@@ -192,7 +192,7 @@ def _pairs(solved: SolvedSums, people: People) -> AttackFinding:
     together = people.together.toarray()
     truth = np.triu(together == 1, 1)
     both, pairs = int((claimed & truth).sum()), int(truth.sum())
-    # Which pairs two people or more had is published: whoever guesses does so among the others.
+    # Pairs of two or more users are published; guesses are among the others.
     others = int(np.triu(together < _SHARED, 1).sum())
     values = {
         "precision": both / max(int(claimed.sum()), 1), "recall": both / max(pairs, 1), "claimed": int(claimed.sum()),

@@ -32,7 +32,7 @@ class AttackFinding:
     Args:
         attack: its name.
         sees: what it looks at, such as "one upload".
-        applies: whether there was anything to look at, and enough of it to tell what came of it.
+        applies: whether there was anything to look at, and enough of it to score.
         succeeds: whether the attacker knows clearly more than before.
         sentence: for people.
         values: for programs; figures with "shuffled" before them are of the control, whose truth is that of others.
@@ -211,7 +211,7 @@ def _cosines(left: Tensor, right: Tensor) -> Tensor:
 
 
 def _deranged(count: int, seed: int) -> Tensor:
-    """A random order in which nobody keeps the own place."""
+    """A random permutation without fixed points."""
     order = torch.randperm(count, generator=torch.Generator().manual_seed(seed))
     places = torch.empty_like(order)
     places[order] = order.roll(1)

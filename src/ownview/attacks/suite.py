@@ -104,7 +104,7 @@ def single_uploads(view: ServerView, federation: Federation, scene: Scene, seed:
 def from_one_upload(scene: Scene, clients: int, seed: int = 0, number: int = 1) -> AttackFinding:
     """What the best attack on one upload of a few clients learns.
 
-    What a client sends first hangs on nobody else: in round 1 the others do not take part, so that it takes little.
+    A client's first upload depends on no other client: in round 1 the others do not take part, which is quick.
 
     Args:
         scene: that is attacked.

@@ -1,4 +1,4 @@
-"""The sign attack of somebody who is told the user's own vector: what is left for anybody to find out by direction.
+"""The sign attack of an attacker who knows the user's own vector: an upper bound for attacks by direction.
 
 No server is told it. It bounds what a better guess of the direction could gain, which matters under noise.
 """

@@ -20,7 +20,7 @@ NAME, SEES = "epsilon of laplace", "one upload"
 
 
 def measured(scene: Scene, clients: Tensor) -> AttackFinding:
-    """A / S of the first round's uploads of some clients; nobody else takes part.
+    """A / S of the first round's uploads of some clients; no other client takes part.
 
     Args:
         scene: whose privacy is laplace:SCALE.

@@ -56,7 +56,7 @@ class CuriousServer(AggregationServer):
         terms: of the federation.
         noted: [V] identities of the clients whose messages it notes.
         cohort: who takes part in every round; the federation's own choice where None.
-        idle_in: the round whose sums it only notes, because nobody looks at what would come of them; 0 for none.
+        idle_in: the round whose sums it only notes, because their result is not used; 0 for none.
     """
 
     def __init__(self, terms: Terms, noted: Tensor, cohort: Tensor | None = None, idle_in: int = 0) -> None:

@@ -1,7 +1,7 @@
 """Names of columns as shops, libraries and services write them: English, German, French, Spanish, Italian, Portuguese.
 
 Names are compared without case, accents and punctuation. Where a file has several of them the earlier wins, so ids
-stand before what may be a name, and sessions, which are people only where nobody else is, stand last.
+stand before what may be a name, and sessions, which are users only where no other column is, stand last.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def nearest(name: str, choices: Iterable[str]) -> str:
 def nearest_beside(path: Path, fits: Callable[[Path], bool]) -> str:
     """The same for a path that is not there, among what lies beside it and fits; or that its folder is not there.
 
-    What else lies there is nobody's business, so it is never listed.
+    Other names are never listed: they are private.
     """
     try:
         return nearest(path.name, [entry.name for entry in path.parent.iterdir() if fits(entry)])

@@ -68,7 +68,7 @@ def write_bytes(path: Path, content: bytes, *, private: bool = False) -> None:
 
 
 def write_secret(path: Path, content: bytes) -> None:
-    """Write bytes, whole or not at all, that nobody else may read, from the first one on."""
+    """Write bytes, whole or not at all, readable by the owner alone, from the first one on."""
     with writing(path):
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
         try:

@@ -54,11 +54,11 @@ class Attempt:
     """Tries to lock; where the file system knows no locks, work goes on without."""
 
     def exclusive(self) -> bool:
-        """Whether nobody else has it, and this process has it now."""
+        """Try to take it; whether this process has it now."""
         raise NotImplementedError
 
     def free(self) -> bool:
-        """Whether nobody has it; nothing is changed."""
+        """Whether it is free; nothing is changed."""
         raise NotImplementedError
 
     def close(self) -> None:

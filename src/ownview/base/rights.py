@@ -40,7 +40,7 @@ def inside(folder: Path) -> list[Path]:
 
 
 def _others_may(path: Path) -> bool:
-    """Whether anybody but the owner has any right on it."""
+    """Whether users other than the owner have any right on it."""
     if os.name != "posix" or path.is_symlink() or not path.exists():
         return False
     return bool(path.stat().st_mode & _OTHERS)

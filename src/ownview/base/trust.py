@@ -7,7 +7,7 @@ denies: a file runs if the command line or a call in Python named that very path
 was given, or if the person at the terminal says yes.
 
 What is trusted is the content, by its SHA-256: a file that changes has to be trusted again. What the user names is a
-path: whoever edits a file and runs it again means what it holds now.
+path: a user who edits a file and runs it again means its new content.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def permissions() -> Permissions:
 
 
 def inherit(given: Permissions) -> None:
-    """Take over what the process that started this one may run. Nobody is asked here."""
+    """Inherit the permissions of the parent process, without a prompt."""
     _PROCESS[-1] = _Process(given)
 
 

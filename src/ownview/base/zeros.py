@@ -13,7 +13,7 @@ def unwritten_zeros(shape: tuple[int, ...], kind: torch.dtype, device: torch.dev
     """Zeros of a shape.
 
     On the CPU the system hands pages out as they are written, and PyTorch's own zeros are written at once. A value that
-    is items by items, and replaced before anybody writes to it, costs nothing so.
+    is items by items, and replaced before it is written to, costs nothing so.
     """
     if device.type != "cpu":
         return torch.zeros(shape, dtype=kind, device=device)

@@ -72,7 +72,7 @@ class Central(Settings):
     sends_nothing: ClassVar[bool] = False
     """Whether it is made of what is public about items, so that a device can do it alone."""
     speaks_of_new: ClassVar[bool] = False
-    """Whether it scores items itself that nobody has taken yet; for all others text carries scores to them."""
+    """Whether it scores items without interactions by itself; for all others text carries scores to them."""
     yardstick: ClassVar[bool] = False
     """Whether it counts and learns nothing of taste: what is not above it has not shown anything."""
 

@@ -76,12 +76,12 @@ class IALS(OneShot):
         return {"users": torch.from_numpy(users.copy()), "items": torch.from_numpy(items.copy())}
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:
-        """[B, m] u . q_i; where more, or somebody else, is known than was trained on, u is solved anew for it."""
+        """[B, m] u . q_i; u is solved anew for known items other than the training items, and for new users."""
         items = learned["items"]
         return (learned["users"][asked.users] if asked.as_trained else self._solved(items, asked)) @ items.T
 
     def portable(self, learned: Params) -> Portable:
-        """Item vectors; a vector is solved for them as for anybody whom the model has not seen."""
+        """Item vectors; a device solves its own user vector, as for a new user."""
         a, items = self.unobserved, learned["items"]
         solved = Ridge(seen=1.0, every=a, target=1.0, ridge=self.strength, count=a * len(items), exponent=self.nu)
         return Factors(items, solved)

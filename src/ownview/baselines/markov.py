@@ -22,7 +22,7 @@ from ownview.seam.training import Params
 
 @dataclass(frozen=True)
 class Markov(Counting):
-    """score of item i = how often i came right after the user's last item, in anybody's training history.
+    """score of item i = how often i came right after the user's last item, over all training histories.
 
     Items that never did stand behind, by popularity: a row counts 1 / (1 + rows of all items), less than a transition.
     A sum over users of their own steps.

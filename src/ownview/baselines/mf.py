@@ -74,5 +74,5 @@ class MF(InEpochs):
         return learned["users"][asked.users] @ learned["items"].T
 
     def portable(self, learned: Params) -> Portable:
-        """Item vectors; a vector is found for them that nobody learnt."""
+        """Item vectors; a device fits its own user vector."""
         return Factors(learned["items"], Logistic(self.negatives))

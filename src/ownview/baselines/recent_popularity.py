@@ -47,7 +47,7 @@ class RecentPopularity(OneShot):
         return {"days": day[order], "items": line.items.values[order], "count": torch.tensor([split.num_items])}
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:
-        """[B, m] counts of a window for every day that somebody is asked on."""
+        """[B, m] counts of a window for every day on which a user is asked."""
         assert asked.known.now is not None
         today = torch.div(asked.known.now[asked.users], DAY, rounding_mode="floor")
         different, which = torch.unique(today, return_inverse=True)

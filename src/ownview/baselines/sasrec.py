@@ -71,7 +71,7 @@ class SASRec(SequenceSettings, InEpochs):
         mask = there.to(values["items"].dtype)
         taught = torch.vmap(lambda rows, real: lesson(rows, real, self.length))(listed, mask)
         count = taught.real.sum()
-        if not bool(count > 0):  # nobody has an item that comes after another
+        if not bool(count > 0):  # no user has two items
             return count, count
         luck = chances(lessons.seed, "luck", number, users)
         p = {name: values[name].detach().requires_grad_() for name in self.network.names}

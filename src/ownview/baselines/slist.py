@@ -80,7 +80,7 @@ class SLIST(OneShot):
         return history @ weights
 
     def portable(self, learned: Params) -> Portable:
-        """What it scores by where nobody has an item twice."""
+        """Equal to its scores where no user has an item twice."""
         once = "an item that a history has several times counts once here, and every time in the model"
         return Linear((Term(learned["weights"], self.recency),), left_out=(once,))
 

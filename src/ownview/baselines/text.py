@@ -1,4 +1,4 @@
-"""Text at home: items whose text is like that of the history. Nothing is learnt from anybody, and nothing is sent."""
+"""Text at home: items whose text is like that of the history. Nothing is learnt, and nothing is sent."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Text(OneShot):
         return scores.T
 
     def portable(self, learned: Params) -> Portable:
-        """Exactly what it scores by where nobody has an item twice."""
+        """Equal to its scores where no user has an item twice."""
         once = "places count every item once here, and every time in the model"
         rows = SparseRows(learned["offsets"], learned["columns"], learned["values"])
         return Linear((Term(rows, self.recency),), left_out=(once,))

@@ -15,7 +15,7 @@ from ownview.base.randomness import bits, derive, unit
 class Participation:
     """kind "share": round(amount * n) clients; "number": that many; "poisson": each with probability amount.
 
-    "turns": that many, and nobody again before everybody had a turn.
+    "turns": that many, and no client again before all others had a turn.
     """
 
     kind: str
@@ -50,7 +50,7 @@ def participation(text: str) -> Participation:
 def participants(chosen: Participation, seed: int, number: int, num_clients: int, device: torch.device) -> Tensor:
     """Positions of the clients of round `number`, ascending.
 
-    Poisson participation may choose nobody. A number above `num_clients` takes everybody.
+    Poisson participation may choose no client. A number above `num_clients` takes all.
     """
     everybody = torch.arange(num_clients, device=device)
     if chosen.kind == "share" and chosen.amount == 1.0:
@@ -65,7 +65,7 @@ def participants(chosen: Participation, seed: int, number: int, num_clients: int
 
 
 def in_turn(seed: int, number: int, num_clients: int, cohort: int, device: torch.device) -> Tensor:
-    """Positions of the clients of round `number`, ascending: everybody once before anybody again, in a drawn order.
+    """Positions of the clients of round `number`, ascending: every client once before any twice, in a drawn order.
 
     A pass over all clients takes `rounds_of_a_pass(num_clients, cohort)` rounds, the last of which may have fewer
     clients; every pass has an order of its own.

@@ -59,7 +59,7 @@ Compiling = Callable[[Whole], Whole | None]
 
 
 def by_pytorch(device: torch.device, plain: Whole) -> Whole | None:
-    """By PyTorch's compiler, unless somebody switched it off (TORCH_COMPILE_DISABLE)."""
+    """By PyTorch's compiler, unless TORCH_COMPILE_DISABLE is set."""
     if torch._dynamo.config.disable:
         return None
     return torch.compile(with_own_name(plain), fullgraph=True, options=options(device.type))

@@ -162,7 +162,7 @@ class VectorEngine(Engine):
             waiting.load(params, samples)
             return waiting
         lasting = lasting and self.may_last
-        if lasting:  # nobody else may see what later rounds write here
+        if lasting:  # later rounds write here: no aliases
             params |= {name: value.clone(memory_format=torch.contiguous_format) for name, value in params.items()}
             samples = samples.copied()
         fit = Fit(

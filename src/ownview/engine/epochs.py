@@ -20,7 +20,7 @@ from ownview.seam.training import Batch, ByRound, Context, Opening, Params, Phas
 
 @dataclass(frozen=True)
 class NotedContext(Context):
-    """A context whose round goes on. It notes whether anybody looked at it: what was recorded holds for it alone then.
+    """A context whose round advances. It notes whether its number was read: a recording then holds for it alone.
 
     Its numbers are tensors [] that are filled anew in every round, so that recorded work goes on with them.
     """
@@ -44,7 +44,7 @@ class NotedContext(Context):
         return NotedContext(object.__getattribute__(self, "round"), phase, self.numbers, self.looked)
 
     def move_to(self, number: int, by_round: ByRound) -> None:
-        """Be of another round, at which nobody has looked."""
+        """Reset to a round; mark its number unread."""
         self.looked.clear()
         object.__setattr__(self, "round", number)
         for name, value in by_round(number).items():

@@ -60,7 +60,7 @@ class EarlyStop:
 
     @property
     def goes_on(self) -> bool:
-        """Whether anybody is at work; on a GPU the host does not wait to learn it."""
+        """Whether any client is at work; on a GPU the host does not wait to learn it."""
         return self.tolerance == 0 or self.working.device.type != "cpu" or bool(self.working.any())
 
     def restart(self) -> None:

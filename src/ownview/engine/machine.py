@@ -144,7 +144,7 @@ def machine(
 
 
 def share(device: str, memory: str, jobs: int) -> str:
-    """What each of several runs side by side may take where nobody says: an equal share of half of what is free."""
+    """What each of several runs side by side may take by default: an equal share of half of what is free."""
     if memory != "auto" or jobs <= 1:
         return memory
     return f"{_half_of_free(_device(device)) // jobs}b"

@@ -76,7 +76,7 @@ def cheapest_cuts(falling: Tensor, num_items: int, batch_size: int, step: float,
         falling: [C] samples.
         num_items: m.
         batch_size: samples in a batch.
-        step: seconds of a step, whoever is at work.
+        step: seconds of a step, for any number of clients.
         row: seconds of a row in a step.
     """
     batches = -(-falling // batch_size)

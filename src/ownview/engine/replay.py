@@ -61,7 +61,7 @@ class Recorder:
         self.renew()
 
     def renew(self) -> None:
-        """Let go of the memory of earlier recordings, once a round, but for those that somebody holds.
+        """Let go of the memory of earlier recordings, once a round, but for those still referenced.
 
         Where every round has other shapes, what earlier ones needed would pile up; and while a recording is made,
         memory that lies idle cannot be taken back. So it is given back here, once there is much more of it than the
@@ -160,12 +160,12 @@ def _set_up_products(device: torch.device) -> None:
 
 @functools.cache
 def _standing(device: torch.device) -> torch.cuda.CUDAGraph:
-    """A recording that nobody replays and nobody drops, made while the GPU has nothing to do.
+    """A recording that is never replayed and never dropped, made while the GPU is idle.
 
-    With the first recording there is, PyTorch takes sixteen bytes for random numbers; with the last one it gives them
-    back. They come from memory of the queue that is being recorded, where work that has yet to run may still use them,
-    and every other recording writes into them from a queue of its own without waiting for that work. A seed was read
-    as the number of samples in a batch that way. As long as one recording stands, so do they.
+    PyTorch allocates shared random state with the first recording and frees it with the last. It lies in memory of the
+    stream being recorded, which pending work may still use, and every other recording writes into it from a stream of
+    its own, unsynchronised. So one recording stays: otherwise PyTorch frees the shared random state, and later reads
+    are corrupt.
     """
     number = torch.zeros((), device=device)
     torch.cuda.synchronize(device)

@@ -33,8 +33,8 @@ class Samples:
         rows: [B, S] the row of each sample.
         labels: [B, S] 1.0 for positives, else 0.0; 0.0 for padding.
         sizes: [B] real samples of each client; they come first.
-        host_sizes: the same as plain numbers, so that nobody waits for a GPU to learn them.
-        partners: [B, S] the row of the positive that each sample was drawn for; [B, 0] where nobody asks.
+        host_sizes: the same as plain numbers, read without waiting for a GPU.
+        partners: [B, S] the row of the positive that each sample was drawn for; [B, 0] without `pairs`.
     """
 
     clients: Tensor
@@ -64,7 +64,7 @@ class Samples:
         return counts.scatter_add(-1, self.rows, self.real_samples.long()) > 0
 
     def copied(self) -> Samples:
-        """The same in tensors that nobody else has, but for what is the same in every round."""
+        """A copy in tensors of its own, but for what is the same in every round."""
         return replace(self, **{name: getattr(self, name).clone() for name in _CHANGING})
 
     def take_over(self, other: Samples) -> None:

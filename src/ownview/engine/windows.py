@@ -21,7 +21,7 @@ class Window:
         rows: [B, S] or [S] which row each sample is about.
         labels: likewise, 1 for a positive.
         mask: likewise, 1 for a sample, 0 for padding.
-        partners: likewise, the row of the positive that a sample was drawn for; nothing where nobody asks.
+        partners: likewise, the row of the positive that a sample was drawn for; empty without `pairs`.
         items: [B, R] or [R] the item behind each row; how many rows there are is all that counts here.
     """
 

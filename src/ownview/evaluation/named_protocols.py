@@ -43,7 +43,7 @@ NEXT_SITTING = Protocol(
     validation_until=CUTS[0],
     test_from=0.8,
 )
-"""What people take when they come back: a cut in time, nobody's later interactions trained on."""
+"""What people take when they come back: a cut in time; no later interaction is trained on."""
 
 HONEST_TIME = Protocol(name="honest-time", split="global-time")
 """One cut in time for everybody: train before it, ask for the first item of a later time."""
@@ -62,7 +62,7 @@ NEW_USERS = Protocol(name="new-users", split="new-users")
 """Users who never took part, asked with their history alone."""
 
 NEW_ITEMS = Protocol(name=NEW_ITEMS_SPLIT, split=NEW_ITEMS_SPLIT)
-"""Items that nobody has taken when the model is made, ranked among each other."""
+"""Items without interactions when the model is made, ranked among each other."""
 
 NEW_AMONG_ALL = replace(NEW_ITEMS, name="new-items-among-all", among="all")
 """The same items, ranked among all that a user does not have."""

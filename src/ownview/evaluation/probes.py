@@ -37,7 +37,7 @@ _SAME_SHARE, _SAME_USERS = 0.1, 10
 """Share of the users that are asked, and how many, who must have one answer in common before that is worth a word."""
 
 _NEW_SHARE = 0.05
-"""Share of the answers that nobody trains on, from which on a table must say so."""
+"""Share of answers without training interactions from which on a table must say so."""
 
 
 STEPS = 6
@@ -186,7 +186,7 @@ def answers_probe(split: Split) -> Finding:
 
 
 def new_items_probe(split: Split) -> Finding:
-    """Share of the right answers that nobody trains on: no model finds them but by what is known of items."""
+    """Share of right answers without training interactions: found by attributes of items alone."""
     right = split.test.relevant.values
     taken = torch.zeros(len(split.items_of(split.test)), dtype=torch.bool)
     taken[split.train.values] = True

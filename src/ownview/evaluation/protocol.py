@@ -27,7 +27,7 @@ CAUSAL = frozenset({"global-time", "next-sitting"})
 """Splits at a moment in time."""
 
 NEW_ITEMS_SPLIT = "new-items"
-"""The split whose answers are items that nobody trains on."""
+"""The split whose answers are items without training interactions."""
 
 _LATER = {
     "validation_until": 0.0, "hides": "earlier", "new_by": "draw", "new_share": 1 / 7, "new_file": "", "among": "new",
@@ -186,7 +186,7 @@ class Protocol(Settings):
         Args:
             data: as read.
             papers_filter: what `min_interactions = 0` stands for; None means as few as a split needs. Splits at a
-                moment drop nobody by number: who will be active later must not decide who trains.
+                moment drop no user by number: later activity must not decide who trains.
         """
         if self.split in CAUSAL:
             return SPLITS[self.split](self, data)

@@ -46,7 +46,7 @@ class Ranker:
         ids: [n] of all users, for errors.
         device: where scores are made.
         block: users at once.
-        others: [m] True for items that are nobody's candidates; None where there are none.
+        others: [m] True for items that are never candidates; None where there are none.
     """
 
     question: Question
@@ -95,7 +95,7 @@ class Ranker:
 
     @property
     def met(self) -> IntArray:
-        """[k] right answers of each user that the model can find, because somebody had met them."""
+        """[k] right answers of each user that are items of the model."""
         owner = torch.repeat_interleave(torch.arange(len(self.users), device=self.device), self.relevant.lengths)
         known = (self.relevant.values < self.num_items).long()
         return (

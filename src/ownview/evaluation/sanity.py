@@ -35,8 +35,8 @@ def random_probe(ranker: Ranker, seed: int) -> Finding:
     """Random scores must be at chance: the odds of a random order for HR@10, and 1/2 for AUC.
 
     It fires where HR@10 or AUC lies more than four standard errors away. The errors are known exactly: a hit has
-    variance p (1 - p), and AUC of r right ones among c has (c + 1) / (12 r (c - r)). Right answers that nobody had met
-    stand last: they are never hit and beat nobody.
+    variance p (1 - p), and AUC of r right ones among c has (c + 1) / (12 r (c - r)). Right answers that are unknown
+    items stand last: they are never hit and beat no candidate.
     """
     standing = ranker.rank(_RandomScores(derive(seed, "sanity"), ranker.num_items))
     right, answers = ranker.met, ranker.answers
@@ -92,7 +92,7 @@ def constant_probe(ranker: Ranker) -> Finding:
 
 
 def shuffle_probe(ranker: Ranker, seed: int) -> Finding:
-    """Asking the users in another order, and in blocks of another size, must not change anybody's value."""
+    """Asking the users in another order, and in blocks of another size, must not change any value."""
     scorer = _RandomScores(derive(seed, "sanity"), ranker.num_items)
     drawn = torch.from_numpy(np.random.default_rng(derive(seed, "sanity:order")).permutation(len(ranker.users)))
     order = drawn.to(ranker.device)
@@ -121,7 +121,7 @@ def _tied(total: IntArray, right: IntArray, answers: IntArray, ties: str) -> Flo
     """[k, 2] HR@10 and NDCG@10 where all candidates are tied.
 
     Args:
-        total: [k] candidates that somebody had met.
+        total: [k] candidates with training interactions.
         right: [k] right answers among them.
         answers: [k] right answers, met or not.
         ties: the tie rule.

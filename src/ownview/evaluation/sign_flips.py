@@ -3,7 +3,7 @@
 Of twenty rows of equal quality the luckiest looks better than the unluckiest: no single pair's test knows that it was
 picked out of 190. What equal rows would show is seen by flipping signs: had a person's differences between rows the
 other sign, nothing about equal rows would have changed. The largest difference that any two rows show then, over many
-such flips, is what a pair must beat. Whoever was asked several times has one sign for all of it.
+such flips, is what a pair must beat. A user asked several times has one sign for all of it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How sure a mean over users is: intervals that hold also where hardly anybody hits, or nearly everybody does.
+"""How sure a mean over users is: intervals that hold also where hits are very rare, or nearly certain.
 
 Drawing users with replacement does not: with 943 users and a hit rate of 0.006 the middle 95 % of the drawn means hold
-the truth 90 times in 100, and of 100 users nobody may have hit, where every draw gives nought. The exact limits of a
+the truth 90 times in 100, and of 100 users none may have hit, where every draw gives 0. The exact limits of a
 share of hits know better. They are taken over to values between 0 and 1, such as NDCG or means over seeds, by asking
 how many users with plain hits would vary as much. A person who is asked several times is one unit: what a person
 answers at one time says much about what the same person answers at another, so questions are no users.
@@ -39,7 +39,7 @@ def mean_intervals(
     are the mean.
 
     Where persons were asked several times, their values are summed: with c_p the sum of a person's differences from m,
-    v is the sum of c_p^2 over n, the n questions' mean varies by v / n, and where nobody hits, e is how many persons
+    v is the sum of c_p^2 over n, the n questions' mean varies by v / n, and without any hit, e is how many persons
     there are. With one question a person this is the same.
 
     Args:
@@ -90,7 +90,7 @@ def difference_intervals(
 
         low = d - sqrt(a^2 + b^2 - 2 r a b),    a = w - low of w,    b = high of l - l
 
-    and the upper end the other way round. Where nobody won, nobody is known to; the interval says how many might.
+    and the upper end the other way round. Without any win the interval bounds how many there might be.
     """
     if values.size and np.abs(values).max() > 1 + _SLACK:
         raise DataError(f"differences of users go up to {np.abs(values).max():g}; expected -1 to 1")

@@ -90,7 +90,7 @@ class FedIALS(ReportingMethod):
         }, {}
 
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
-        """Solve every item; one that nobody of this round has stays as it is, or is 0 where nobody ever had it."""
+        """Solve every item; one without users in this round keeps its vector, or 0 if it never had users."""
         d, users = self.embedding_size, sums["users"].double()
         ridge = self._ridge(users, arrived.clients)[:, None, None] * torch.eye(d, device=users.device)
         equations = users.new_zeros(len(users), d, d)

@@ -1,4 +1,4 @@
-"""IFedRec: items that nobody has taken get their vectors from a network over item attributes.
+"""IFedRec: items without any interaction get their vectors from a network over item attributes.
 
 Zhang, Long, Zhou, Zhang, Yan and Yang, "When Federated Recommendation Meets Cold-Start Problem: Separating Item
 Attributes and User Interactions", WWW 2024. The variant whose clients are those of PFedRec.

@@ -1,4 +1,4 @@
-"""What is known of items that somebody has taken, carried by text to items that nobody has taken yet.
+"""Scores and vectors of items with interactions, carried by text to items without any.
 
 Let s_i be any value of a taken item i of w: a model's score of it for one user, its column of weights, its vector. A
 new item c has the value

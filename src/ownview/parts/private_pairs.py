@@ -1,8 +1,8 @@
 """Pairs of items under an accounted budget: two releases of sums, each of which a client moves by 1 at most.
 
 First what is popular, x / |x| of every client, so that few items are left to hide; then how near to each other clients
-had those. Nobody is clipped: both summands have norm 1 as they are made. How many users there are and which items exist
-counts as public.
+had those. Nothing is clipped: both summands have norm 1 as they are made. The number of users and the items count as
+public.
 """
 
 from __future__ import annotations

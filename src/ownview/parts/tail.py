@@ -107,7 +107,7 @@ def tail_of(gram: Tensor, regularization: float) -> Tail | None:
 
 
 def _thin_rows(gram: Tensor) -> tuple[Places, csr_matrix]:
-    """Items [t] that one client has, or nobody, and their rows [t, m] where they have few cells."""
+    """Items [t] of at most one client, and their rows [t, m] where they have few cells."""
     from scipy.sparse import csr_matrix, vstack  # noqa: PLC0415 - slow to import
 
     candidates = torch.nonzero(gram.diagonal() <= 1)[:, 0]

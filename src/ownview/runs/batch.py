@@ -43,7 +43,7 @@ OnFailure = Callable[[Path, str], None]
 """Told of a run that failed by itself: its folder, and why."""
 
 OnFinished = Callable[[Path], None]
-"""Told of a run that has finished, or had before: its folder, which nobody needs any more."""
+"""Told of a run that has finished, or had before: its folder, which is not read again."""
 
 News = Queue[tuple[Path, int, dict[str, float]]]
 
@@ -76,7 +76,7 @@ class _Failure(NamedTuple):
 
 
 def free_cores(device: str) -> int:
-    """Cores that nobody was using over the last minute, at least 1; on a GPU runs come one after the other."""
+    """Cores idle over the last minute, at least 1; on a GPU runs come one after the other."""
     if device.startswith("cuda") or (device == "auto" and torch.cuda.is_available()):
         return 1
     busy = os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0

@@ -82,7 +82,7 @@ def _weights_of(path: Path, parts: Sequence[str]) -> tuple[float, ...]:
 def blend_beside(asked: Experiment, parts: Sequence[tuple[Experiment, str]]) -> Experiment:
     """A blend of runs that will lie beside its own folder, each by its experiment and its folder's name.
 
-    Its settings were chosen from as many as those of its parts together; where one of them does not say, nobody knows.
+    Its settings were chosen from as many as those of its parts together; unknown where one of them does not say.
     """
     texts = []
     for experiment, folder in parts:

@@ -44,7 +44,7 @@ class BlendTrainer:
         return None
 
     def round(self, number: int) -> RoundReport:
-        """Train those parts that are not done; weights are found when somebody asks."""
+        """Train those parts that are not done; weights are searched on the first question."""
         reports = [
             part.round(number)
             for part, rounds in zip(self.members, self.rounds, strict=True)

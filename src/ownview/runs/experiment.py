@@ -254,7 +254,7 @@ class NamedSetting:
         owner: "method", "federation", or a plug-in's name.
         own: its name there.
         cls: the settings class that declares it.
-        default: its value where nobody gives one.
+        default: its value if none is given.
         space: where to look for its best value; None where nothing was declared.
     """
 

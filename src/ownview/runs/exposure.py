@@ -21,7 +21,7 @@ VERSION = 2
 """Of the attacks. Raised whenever one of them would find something else; what older ones found is made anew."""
 
 _CLIENTS = 20
-"""Whose uploads are read: nobody else takes part, so that it takes a second."""
+"""Clients whose uploads are read; only these take part, so that it takes a second."""
 
 
 def exposures(runs: Sequence[Run], *, probe: bool = False, data_dir: Path | None = None) -> dict[str, Finding]:

@@ -26,7 +26,7 @@ def fit_of(base: Experiment, rounds: int | None, model: Model | None = None) -> 
 
     Args:
         base: method, settings, data and seed; its protocol says how the data is filtered.
-        rounds: how many, as somebody found out elsewhere; None where the method needs no choice.
+        rounds: how many, chosen elsewhere; None where the method needs no choice.
         model: where it was made in Python and has no registered name.
     """
     accounted = budget(base.federation.privacy) is not None

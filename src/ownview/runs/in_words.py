@@ -26,7 +26,7 @@ def in_words(result: Mapping[str, Any]) -> str:
 
 
 def origin(result: Mapping[str, Any]) -> str:
-    """Where the settings of a model come from that was trained on everything; empty where nobody said."""
+    """Where the settings of a model come from that was trained on everything; empty if not recorded."""
     told = result.get("settings_from")
     if told is None:
         return ""

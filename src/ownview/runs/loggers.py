@@ -1,4 +1,4 @@
-"""Whoever wants to follow a run elsewhere: told when it begins, after every round, and when it ends."""
+"""Loggers that follow a run: called when it begins, after every round, and when it ends."""
 
 from __future__ import annotations
 

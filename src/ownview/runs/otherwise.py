@@ -1,4 +1,4 @@
-"""What of an experiment is not as it is by default, in a few words each."""
+"""Settings that differ from their defaults, as labels."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from threading import Thread
 def runs_forked() -> BaseContext:
     """Processes for runs, forked from one that loads everything, PyTorch takes seconds, and does nothing else.
 
-    That one has no threads and has not touched a GPU, so they can be. Where nobody can fork, each process starts anew.
+    That one has no threads and has not touched a GPU, so they can be. Without fork, each process starts anew.
     """
     forked = "forkserver" in multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if forked else "spawn")

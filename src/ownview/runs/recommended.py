@@ -27,7 +27,7 @@ _TITLED = 60
 """Items of a history that keep their title, the latest; the others only their position."""
 
 _OFTEN = 20
-"""Most recommended items that keep their title, whoever they were recommended to."""
+"""Most recommended items that keep their title, over all users."""
 
 
 def sample_users(ids: IdArray, asked: IntArray, watched: Sequence[int] = ()) -> list[int]:

@@ -1,4 +1,4 @@
-"""A finished model at hand: read once, then asked as often as anybody likes."""
+"""A finished model in memory: read once, asked any number of times."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class Recommender:
         return self._told(found, self.ranker.question.answers(int(found.users[0])))
 
     def newcomer(self, person: Newcomer, k: int) -> list[Recommendation]:
-        """Of somebody whom the model has never seen."""
+        """Of a new user."""
         question, device = person.question(self.split), self.setup.machine.device
         ids = question.strangers
         assert ids is not None

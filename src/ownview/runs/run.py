@@ -81,7 +81,7 @@ class Run:
         return frame_of_rounds(self.rounds)
 
     def recommend(self, user: Any, k: int = 10, data_dir: Path | None = None) -> list[Recommendation]:
-        """The k best items for one user, or for somebody new.
+        """The k best items for one user, or for a new user.
 
         Args:
             user: an id, whose items in training and validation are not recommended; or what `newcomer` returned.
@@ -99,7 +99,7 @@ class Run:
         return frame_of_lists(at_hand, at_hand.lists(users, k))
 
     def newcomer(self, history: str | Path | Sequence[object], data_dir: Path | None = None) -> Newcomer:
-        """Somebody whom the model has never seen, for `recommend`; shows which items were understood.
+        """A new user, for `recommend`; shows which items were matched.
 
         Args:
             history: titles or ids, oldest first; as one text they are parted by semicolons. A path is a file with a
@@ -273,7 +273,7 @@ class _Work:
         beside: Path,
         noise: NoiseKey,
     ) -> _Work:
-        if experiment.inactive:  # a range nobody is in is better said now than after training
+        if experiment.inactive:  # an empty range is an error before training, not after
             question = setup.rankers[1].question
             counts = setup.split.data.counts if question.strangers is None else question.known.items.lengths.numpy()
             ActivityRange.parse(experiment.inactive).members(counts[question.users])

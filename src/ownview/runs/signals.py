@@ -12,11 +12,11 @@ from typing import Any
 from ownview.base.platforms import interrupts
 
 _PATIENCE = 1.0
-"""Seconds that a round in progress has to end after SIGTERM: who sends it does not wait for long."""
+"""Seconds that a round in progress has to end after SIGTERM, before a supervisor kills the process."""
 
 
 class CutOffError(BaseException):
-    """A round takes longer than whoever sent SIGTERM waits; raised in the middle of it."""
+    """A round outlasts the grace period after SIGTERM; raised in the middle of it."""
 
 
 class Signals:

@@ -110,7 +110,7 @@ def user_values(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserV
     """The metrics of one row, a value a seed and user; None where its seeds ranked different users, or do not tell.
 
     Users can be paired with those of another row where they are the same in the same order, with the same held-out
-    items, under the same protocol (its name may differ). Cuts of one protocol are pooled: whoever is asked at several
+    items, under the same protocol (its name may differ). Cuts of one protocol are pooled: a user asked at several
     cuts has a value at each and is one person.
     """
     if not all(run.folder.has_users for run in seeds):
@@ -217,7 +217,7 @@ class Comparison:
         legend: what its marks mean, and how they were made.
         absent: by method and protocol, why a cell is not there, in two words.
         unvalidated: methods whose record does not have the validation value that their settings were chosen by.
-        exposed: by method, what its server reads from one upload; absent where nobody looked.
+        exposed: by method, what its server reads from one upload; absent where it was not attacked.
     """
 
     data: str

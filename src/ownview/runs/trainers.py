@@ -169,11 +169,11 @@ class FederatedTrainer:
         return (*private, *hidden, *self.federation.method.notes(world))
 
     def portable(self) -> Portable:
-        """As the method says, with what somebody receives who comes for the first time."""
+        """The portable form, from a new client's download."""
         if refusal := overruled(type(self.federation.method)):
             return refusal
-        nobody = torch.arange(0, device=self.federation.machine.device)
-        received = {name: value.cpu() for name, value in self.federation.newest(nobody).values.items()}
+        no_client = torch.arange(0, device=self.federation.machine.device)
+        received = {name: value.cpu() for name, value in self.federation.newest(no_client).values.items()}
         return self.federation.method.portable(received, self.federation.world)
 
     def pack(self) -> dict[str, Tensor]:

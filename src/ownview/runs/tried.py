@@ -1,7 +1,7 @@
 """How many settings were tried before an experiment's were taken: the more, the better the best of them looks.
 
-Defaults count as one. A preset says its number, and so does the experiment file that `ownview tune` writes. Of settings
-that were typed nobody knows how many came before them, unless the experiment says so.
+Defaults count as one. A preset says its number, and so does the experiment file that `ownview tune` writes. For
+settings typed by hand the number is unknown, unless the experiment states it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ownview.registry import build
 from ownview.runs.experiment import Experiment, describe_model
 
 NOT_RECORDED = "settings tried: not recorded"
-"""Stands beside rows of which nobody knows how many settings theirs were chosen from."""
+"""Label of rows without a recorded number of tried settings."""
 
 
 @dataclass(frozen=True)

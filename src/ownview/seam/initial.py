@@ -61,7 +61,7 @@ class Orthonormal:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """Values that are known before anybody trains, such as features of items.
+    """Values that are known before training, such as features of items.
 
     Args:
         make: makes them, float32 on the CPU; called when they are needed, so that declaring a parameter costs nothing.

@@ -37,7 +37,7 @@ class Federated(Settings):
     paper: ClassVar[str]
     federated: ClassVar[bool] = True
     speaks_of_new: ClassVar[bool] = False
-    """Whether clients score items themselves that nobody has taken yet; for all others text carries scores to them."""
+    """Whether clients score items without interactions by themselves; for all others text carries scores to them."""
     enough: ClassVar[int | None] = None
     """Rounds after which nothing changes any more if everybody takes part; None where every round matters."""
     releases: ClassVar[tuple[float, ...]] = ()
@@ -61,10 +61,10 @@ class Federated(Settings):
         return Server()
 
     def portable(self, received: Params, world: World) -> Portable:
-        """What its scores come to on a device that has nothing but the model; a refusal unless a method knows.
+        """Its scores as a function of a history and the model alone; a refusal unless a method overrides it.
 
         Args:
-            received: what anybody receives who comes for the first time; tables are whole.
+            received: the first download of a new client; tables are whole.
             world: of the data.
         """
         return Refusal()

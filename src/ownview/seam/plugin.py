@@ -35,7 +35,7 @@ class Plugin(Federated):
 
     @property
     def speaks_of_new(self) -> bool:  # type: ignore[override]  # as the method does that it is around
-        """Whether clients score items themselves that nobody has taken yet."""
+        """Whether clients score items without interactions by themselves."""
         return self.wrapped.speaks_of_new
 
     @classmethod

@@ -1,7 +1,7 @@
 """What a finished model comes to on a device that has nothing but it: scores from a history, in a form that is a value.
 
 A model that says which form its scores have can be taken along: into a page, onto a telephone, into any language.
-Whoever does that reads the form and never a method's name. There are two forms, `Linear` and `Factors`; a model that
+Exporters read the form and never a method's name. There are two forms, `Linear` and `Factors`; a model that
 has neither says why (`Refusal`).
 
 A history is a list of items, oldest first. One that stands in it twice counts once, at its latest place.
@@ -46,7 +46,7 @@ class Term:
         fades: places after which an item counts 1/e; infinite where all count the same.
         most: latest items that are looked at; None for all.
         regularization: lambda where W = I - P / diag(P), P = (S + lambda I)^-1, S a sum over people: such weights can
-            be solved back into S, by whoever publishes them and by whoever reads them. None for other weights.
+            be solved back into S, by the publisher and by any reader. None for other weights.
     """
 
     weights: Tensor | SparseRows | LowRank
@@ -190,11 +190,11 @@ Portable = Linear | Factors | Refusal
 
 
 _DECIDES = ("scores", "params", "client")
-"""Methods of a model that decide what its scores are."""
+"""Methods that decide a model's scores."""
 
 
 def overruled(model: type) -> Refusal | None:
-    """A refusal where a class scores otherwise than the class that says what its scores come to."""
+    """Refuse if a subclass overrides scoring but inherits `portable`."""
     order = model.__mro__
 
     def defined(name: str) -> int:

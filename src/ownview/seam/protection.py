@@ -13,7 +13,7 @@ QUANTILE_SHARE = 0.01
 
 @dataclass(frozen=True)
 class Protection:
-    """User-level differential privacy: one user more or less hardly changes what anybody sees.
+    """User-level differential privacy: one user more or less hardly changes any output.
 
     Args:
         mode: who adds the noise: "central", who adds up; "distributed", every device a share of it; "local", every
@@ -27,7 +27,7 @@ class Protection:
         relation: which two sets of users are told apart by at most epsilon, in words.
         accountant: how epsilon was found, in words.
         threshold: T, how many devices send at least, where they share the noise: each adds variance sigma^2 / T.
-        seeded: whether noise comes from the run's seed, which whoever knows it takes off: nothing is private then.
+        seeded: whether noise comes from the run's seed, which can then be subtracted: nothing is private.
     """
 
     mode: str

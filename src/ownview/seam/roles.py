@@ -161,7 +161,7 @@ def fresh(*shape: int, initial: Initial = _NORMAL) -> Param:
 
 
 def reported(*shape: int, initial: Initial = _NORMAL) -> Param:
-    """The client's own value, which the server, and nobody else, sees after every round of the client's."""
+    """The client's own value, which the server alone sees after every round of the client's."""
     return Param(shape, REPORTED, initial=initial)
 
 
@@ -194,7 +194,7 @@ def received(*shape: int, initial: Initial = _ZERO) -> Param:
 
 
 def held(*shape: int, initial: Initial = _ZERO) -> Param:
-    """A value that the server keeps between rounds and shows to nobody."""
+    """A value that the server keeps between rounds and never sends."""
     return Param(shape, HELD, initial=initial)
 
 
@@ -209,7 +209,7 @@ def timeline() -> Param:
     The client sees NAME.rows [L], the row of each in the tables at hand; NAME.times [L], the data's timestamps, or
     0, 1, 2, ... where the data has none; NAME.mask [L], 1 for an item and 0 for padding behind the last; and NAME.now
     [], what the client's clock says, or the number of its items where the data has no times. While it works that is the
-    latest time in anybody's training items, the moment of the round; when it is asked, what the protocol lets it know:
+    latest time in all training items, the moment of the round; when it is asked, what the protocol lets it know:
     its last item's time or the moment it is asked.
     """
     return Param((), TIMELINE, initial=_ZERO)

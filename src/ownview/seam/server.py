@@ -45,7 +45,7 @@ class Arrived:
 Combine = Callable[[Params, Params, Arrived], Params]
 """Sums by name, the server's values, and the round -> new values for some of the server's.
 
-Sums may be overwritten: nobody looks at them afterwards. Nothing else is changed.
+Sums may be overwritten: they are not read afterwards. Nothing else is changed.
 """
 
 

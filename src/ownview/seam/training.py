@@ -28,7 +28,7 @@ class World:
         protection: the accounted budget that everything which leaves clients is under; None where there is none.
         items: what is publicly known of the items, by column; None where nothing is. `item_features` and
             `item_likeness` make parameters of it.
-        num_new: the last so many items are new: nobody has them in training.
+        num_new: the last so many items are new: they have no interaction in training.
     """
 
     num_clients: int

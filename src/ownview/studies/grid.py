@@ -64,7 +64,7 @@ def carry_out(
     """Run what is not there yet; the folders of runs that failed, and why.
 
     Args:
-        work: every run once, all in one folder, which nobody else may work on meanwhile.
+        work: every run once, all in one folder, locked against other processes.
         jobs: runs side by side.
         memory: for each of them.
         data_dir: where datasets are.

@@ -15,7 +15,7 @@ Requests, all with a client's certificate of the deployment's authority; without
 
     GET  /v1/next       200 and a message (its number in `ownview-message`, the longest answer in `ownview-longest`);
                         204 where there was none for a while: ask again
-    POST /v1/answer     the answer to the message of that number; 204. 409 where nobody asked for it
+    POST /v1/answer     the answer to the message of that number; 204. 409 if it was not asked for
     POST /v1/enrol      with an invitation's certificate: a certificate request; 200 and the certificate
     403                 the key is unknown or was revoked; the body says so in one line
 """

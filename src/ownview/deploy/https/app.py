@@ -56,7 +56,7 @@ class App:
         limits: on bytes and seconds.
         longest: bytes of an answer at most.
         say: takes lines about what was refused.
-        enrol: signs certificate requests; None where nobody can join.
+        enrol: signs certificate requests; None if no place can join.
     """
 
     def __init__(

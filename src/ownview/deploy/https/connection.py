@@ -32,7 +32,7 @@ _FAREWELL = 5.0
 class Connections:
     """All open connections, at most one for every certificate: the newest.
 
-    A place that starts again before anybody has noticed that it was gone must get in, and whoever has a certificate
+    A place that starts again before its old connection has timed out must get in, and a holder of a certificate
     cannot take more than one connection with it.
 
     Args:

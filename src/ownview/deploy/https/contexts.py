@@ -25,7 +25,7 @@ def server_context(folder: Path) -> ssl.SSLContext:
 
 
 def place_context(folder: Path, name: str) -> ssl.SSLContext:
-    """A place's; it takes nobody for its server but who shows a certificate for servers with the name it asked for.
+    """A place's; it accepts as its server only a certificate for servers with the name it asked for.
 
     Args:
         folder: with ca.crt, NAME.crt and NAME.key.

@@ -38,7 +38,7 @@ class HttpsTransport:
         say: takes lines that a person should read; at most `limits.lines` a minute.
         limits: on what others may take.
         longest: bytes of an answer at most, by the agreement.
-        enrol: signs certificate requests of those who were invited; None where nobody can join.
+        enrol: signs certificate requests of those who were invited; None if no place can join.
     """
 
     def __init__(

@@ -237,7 +237,7 @@ def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
                 # Interval and mark of the comparison; where there is none, the seeds' own intervals.
                 figures[key] = cell if told is None else _as_told(cell, told)
     failed_here = [one for one in values["failures"] if one["data"] == data]
-    # What needs times says so in these words, whoever refuses.
+    # Every refusal for lack of times has these words.
     absent = {(one["method"], pooled(one["protocol"])): NO_TIMES for one in failed_here if NO_TIMES in one["reason"]}
     findings = {name: (*_outdated(values["protocols"], name), *_findings(here, name)) for name in protocols}
     firsts = {one["method"]: one for one in reversed(here)}
