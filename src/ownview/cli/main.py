@@ -43,7 +43,10 @@ COMMANDS = {
         "Take a person out of a model: sums, histories, lists, reports; a receipt says what was done and what cannot "
         "be.",
     ),
-    "sums": Command("sums", "The sums that a model is solved from: show, solve again, merge, add up once more."),
+    "sums": Command(
+        "sums",
+        "The sums that a model is solved from: show, solve again, merge, add up once more; add up browsers' messages.",
+    ),
     "recommend": Command(
         "recommend", "Recommend items to one user, to everybody, or to a new person, with titles where there are any."
     ),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ownview.base.amounts import counted, readable
+from ownview.cli import shares
 from ownview.cli.options import AsJson, Sets, print_json, with_settings
 from ownview.cli.terminal import Console
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from ownview.sums.living import Changed
 
 app = typer.Typer(help="The sums that a model is solved from: show, solve again, merge, add up once more.")
+
+for word in (shares.key, shares.agree, shares.serve, shares.total):
+    app.command()(word)
 
 Model = Annotated[Path, typer.Argument(help="Folder of a model (`ownview fit`).")]
 

@@ -98,7 +98,7 @@ class Supervisor:
         self.own = Path(tempfile.mkdtemp(prefix="ownview-serve-"))
         self.made = 0
         try:
-            self.listening = _listening(offer.host, offer.port)
+            self.listening = listening(offer.host, offer.port)
             self.folders: dict[Arm, Path] = {arm: self._prepared(arm) for arm in offer.models}
         except BaseException:
             shutil.rmtree(self.own, ignore_errors=True)
@@ -233,7 +233,7 @@ class Supervisor:
         shutil.rmtree(self.own, ignore_errors=True)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
     """A socket of systemd where it hands one over (LISTEN_FDS), else a new one."""
     if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
         return socket.socket(fileno=3)

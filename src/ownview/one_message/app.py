@@ -1,0 +1,196 @@
+"""The two servers that messages are sent to: each keeps its own shares, and b opens batches with a's help.
+
+    GET  /v1/agreement      the agreement, byte by byte
+    GET  /v1/status         how many contributed
+    POST /v1/messages       a message: 200 and {"new": true | false}
+    POST /v1/peer/known     from b to a: names of messages; those that a has
+    POST /v1/peer/batch     from b to a: names of a batch; a's sum of it
+
+Requests of the other server carry HMAC-SHA256 of path and body under a key that both have. Nothing is logged of who
+sends: addresses are counted for a minute and forgotten.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import http.client
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from http import HTTPStatus
+from urllib.parse import urlsplit
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.routing import Route
+
+from ownview.base.errors import MessageError, OwnviewError
+from ownview.one_message.envelope import NAME, length, opened
+from ownview.one_message.store import ShareStore
+from ownview.one_message.terms import Share, Terms
+
+PEER = "ownview-peer"
+_BODY_SECONDS = 120.0
+_ADDRESSES = 100_000
+_MOST_NAMES = 1 << 20
+_PATIENCE = 120.0
+
+Say = Callable[[str], None]
+
+
+class ShareServer:
+    """One of the two servers.
+
+    Args:
+        terms: the agreement.
+        share: "a" or "b".
+        store: of its shares.
+        key: that messages are sealed to.
+        peer_key: that both servers have.
+        per_minute: messages of one address.
+        say: takes lines for a person.
+    """
+
+    def __init__(
+        self, terms: Terms, share: Share, store: ShareStore, key: X25519PrivateKey, peer_key: bytes, per_minute: int,
+        say: Say,
+    ) -> None:  # fmt: skip
+        self.terms, self.share, self.store, self.key, self.peer_key = terms, share, store, key, peer_key
+        self.per_minute, self.say = per_minute, say
+        self.minute, self.seen = 0, dict[str, int]()
+
+    def app(self, origins: Sequence[str]) -> Starlette:
+        """The application; pages of these origins may send, any where one is *."""
+        routes = [
+            Route("/v1/agreement", self._agreement),
+            Route("/v1/status", self._status),
+            Route("/v1/messages", self._answered(self._message), methods=["POST"]),
+        ]
+        if self.share == "a":
+            routes += [
+                Route("/v1/peer/known", self._answered(self._known), methods=["POST"]),
+                Route("/v1/peer/batch", self._answered(self._batch), methods=["POST"]),
+            ]
+        app = Starlette(routes=routes)
+        app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["GET", "POST"],
+                           allow_headers=["content-type"])  # fmt: skip
+        return app
+
+    async def work(self) -> None:
+        """Confirm and open for ever (share b)."""
+        down = False
+        while True:
+            try:
+                while await asyncio.to_thread(self.store.confirm, self._ask_known):
+                    pass
+                count = await asyncio.to_thread(self.store.open, self._ask_batch)
+                if count:
+                    self.say(f"a batch of {count:,} messages was opened; {self.store.status().contributions:,} count")
+                down = False
+            except (OwnviewError, OSError, http.client.HTTPException) as error:
+                if not down:
+                    self.say(f"the other server does not answer: {error}; messages wait")
+                down = True
+            await asyncio.sleep(0.5)
+
+    def _answered(self, handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            try:
+                return await handler(request)
+            except ClientDisconnect:
+                return Response(status_code=HTTPStatus.BAD_REQUEST)
+            except OwnviewError as error:
+                return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+
+        return answer
+
+    async def _agreement(self, _: Request) -> Response:
+        return Response(self.terms.content, media_type="application/json", headers={"cache-control": "max-age=300"})
+
+    async def _status(self, _: Request) -> Response:
+        told = self.store.status()._asdict()
+        return JSONResponse(
+            {"share": self.share, "agreement": self.terms.name.hex(), "fewest": self.terms.fewest, **told}
+        )
+
+    async def _message(self, request: Request) -> Response:
+        self._count(request)
+        body = await _body(request, length(self.terms, self.share))
+        return JSONResponse({"new": await asyncio.to_thread(self._take, body)})
+
+    def _take(self, body: bytes) -> bool:
+        return self.store.put(opened(self.terms, self.share, self.key, body))
+
+    async def _known(self, request: Request) -> Response:
+        names = _names(await self._of_peer(request))
+        return Response(b"".join(await asyncio.to_thread(self.store.known, names)))
+
+    async def _batch(self, request: Request) -> Response:
+        names = _names(await self._of_peer(request))
+        return FileResponse(await asyncio.to_thread(self.store.batch, names))
+
+    async def _of_peer(self, request: Request) -> bytes:
+        body = await _body(request, NAME * _MOST_NAMES)
+        said = request.headers.get(PEER, "")
+        if not hmac.compare_digest(said.encode("latin-1"), self._mark(request.url.path, body).encode()):
+            raise MessageError("is not from the other server")
+        return body
+
+    def _count(self, request: Request) -> None:
+        """Refuse an address that sends too much; within a minute it is remembered, and then forgotten."""
+        minute, address = int(time.monotonic() // 60), request.client.host if request.client else ""
+        if minute != self.minute:
+            self.minute, self.seen = minute, {}
+        self.seen[address] = self.seen.get(address, 0) + 1
+        if self.seen[address] > self.per_minute or len(self.seen) > _ADDRESSES:
+            raise MessageError(f"more than {self.per_minute} messages of one address in a minute; try again later")
+
+    def _mark(self, path: str, body: bytes) -> str:
+        return hmac.new(self.peer_key, path.encode() + b"\n" + body, hashlib.sha256).hexdigest()
+
+    def _ask_known(self, names: Sequence[bytes]) -> Sequence[bytes]:
+        return _names(self._asked("/v1/peer/known", b"".join(names)))
+
+    def _ask_batch(self, names: Sequence[bytes]) -> bytes:
+        return self._asked("/v1/peer/batch", b"".join(names))
+
+    def _asked(self, path: str, body: bytes) -> bytes:
+        parts = urlsplit(self.terms.urls["a"])
+        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+        connection = kind(parts.hostname or "", parts.port, timeout=_PATIENCE)
+        try:
+            connection.request("POST", parts.path + path, body, {PEER: self._mark(path, body)})
+            response = connection.getresponse()
+            content = response.read(4 * self.terms.size + NAME * _MOST_NAMES)
+        finally:
+            connection.close()
+        if response.status != HTTPStatus.OK:
+            raise MessageError(f"server a answered {response.status}: {content[:200].decode('utf-8', 'replace')}")
+        return content
+
+
+def _names(content: bytes) -> list[bytes]:
+    if len(content) % NAME:
+        raise MessageError("are no names")
+    return [content[begin : begin + NAME] for begin in range(0, len(content), NAME)]
+
+
+async def _body(request: Request, most: int) -> bytes:
+    """A body of a length that is not too great, in time."""
+    said = request.headers.get("content-length", "")
+    if not said.isdecimal() or len(said) > 12 or int(said) > most:
+        raise MessageError(f"a body of {said[:12] or 'unknown'} bytes; expected {most:,} at most")
+    body = bytearray()
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for piece in request.stream():
+                body += piece
+                if len(body) > most:
+                    raise MessageError(f"a body of more than {most:,} bytes")
+    except TimeoutError:
+        raise MessageError(f"a body took more than {_BODY_SECONDS:g} s") from None
+    return bytes(body)

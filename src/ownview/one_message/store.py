@@ -1,0 +1,297 @@
+"""What a server of shares keeps, so that a kill at any moment loses nothing and counts nothing twice.
+
+journal.sqlite    messages, contributions, and which generation of files counts
+waiting/          share b: numbers of messages that the other server has not confirmed yet
+share.N.u4        share b: the sum of the shares that were confirmed and are not opened
+total.N.i64       share b: what was opened so far
+batch.HEX.u4      share a: its sum of the batch opened last, for a server b that was killed before it had it
+
+A change of files makes the next generation beside the old one; one transaction of the journal puts it in its place.
+Server a keeps the keys of messages until their batch is opened, and overwrites them then.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ownview.base.errors import DataError, MessageError
+from ownview.base.files import make_folder, sync_folder, writing
+from ownview.base.rights import OWN_FILE
+from ownview.one_message.envelope import NAME, Message, Operation, stream
+from ownview.one_message.numbers import Numbers, signed
+from ownview.one_message.terms import Share, Terms
+
+_WAITING, _SUMMED, _OPENED = range(3)
+_TABLES = """
+CREATE TABLE messages (name BLOB PRIMARY KEY, contribution BLOB NOT NULL, operation INTEGER NOT NULL,
+                       state INTEGER NOT NULL, key BLOB);
+CREATE INDEX by_state ON messages (state);
+CREATE TABLE contributions (name BLOB PRIMARY KEY, proof BLOB NOT NULL, out INTEGER NOT NULL);
+CREATE TABLE facts (generation INTEGER NOT NULL, batches INTEGER NOT NULL, batch TEXT NOT NULL, terms BLOB NOT NULL);
+"""
+AT_ONCE = 64
+"""Messages that are confirmed and added together."""
+MOST_WAITING_BYTES = 8 << 30
+
+
+class Status(NamedTuple):
+    """contributions: that are opened and not taken out; waiting: messages that are not opened; batches: opened."""
+
+    contributions: int
+    waiting: int
+    batches: int
+
+
+class ShareStore:
+    """The store of one server.
+
+    Args:
+        folder: made where it is not there.
+        terms: the agreement; a folder belongs to one.
+        share: "a" or "b".
+    """
+
+    def __init__(self, folder: Path, terms: Terms, share: Share) -> None:
+        self.folder, self.terms, self.share = folder, terms, share
+        make_folder(folder / "waiting", private=True)
+        self.guard = threading.RLock()
+        new = not (folder / "journal.sqlite").exists()
+        self.journal = sqlite3.connect(folder / "journal.sqlite", isolation_level=None, check_same_thread=False)
+        self.journal.executescript(
+            "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA journal_mode = DELETE;"
+        )
+        if new or not self._rows("SELECT name FROM sqlite_master WHERE name = 'facts'"):
+            (folder / "journal.sqlite").chmod(OWN_FILE)
+            with self._transaction():
+                for line in _TABLES.split(";"):
+                    self.journal.execute(line)
+                self.journal.execute("INSERT INTO facts VALUES (0, 0, '', ?)", (terms.name + share.encode(),))
+        if self._rows("SELECT terms FROM facts")[0][0] != terms.name + share.encode():
+            raise DataError(
+                f"{folder}: holds shares of another agreement, or of the other server; choose another folder"
+            )
+        self._recover()
+
+    def close(self) -> None:
+        """Let go of the journal."""
+        self.journal.close()
+
+    def put(self, message: Message) -> bool:
+        """Keep a message; whether it is new: the same one again changes nothing.
+
+        Raises:
+            MessageError: it changes a contribution that is not here, is taken out, or has another secret.
+        """
+        with self.guard:
+            if self._rows("SELECT 1 FROM messages WHERE name = ?", message.name):
+                return False
+            adds = message.operation is Operation.ADD
+            found = self._rows("SELECT proof, out FROM contributions WHERE name = ?", message.contribution)
+            if not adds and (not found or found[0][0] != message.proof):
+                raise MessageError("no such contribution, or another secret")
+            if not adds and found[0][1]:
+                raise MessageError("the contribution is taken out already")
+            if self.share == "b":
+                self._require_room()
+                _write(self._waiting(message.name), message.share)
+            with self._transaction():
+                if adds:
+                    self.journal.execute("INSERT INTO contributions VALUES (?, ?, 0)", (message.name, message.proof))
+                elif message.operation is Operation.TAKE_OUT:
+                    self.journal.execute("UPDATE contributions SET out = 1 WHERE name = ?", (message.contribution,))
+                key = message.share if self.share == "a" else None
+                row = (message.name, message.contribution, int(message.operation), _WAITING, key)
+                self.journal.execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?)", row)
+            return True
+
+    def status(self) -> Status:
+        """What a page may show."""
+        with self.guard:
+            count = "SELECT COUNT(*) FROM messages WHERE "
+            added, out = (
+                self._rows(f"{count} state = ? AND operation = ?", _OPENED, int(which))[0][0]
+                for which in (Operation.ADD, Operation.TAKE_OUT)
+            )
+            waiting = self._rows(f"{count} state < ?", _OPENED)[0][0]
+            return Status(added - out, waiting, self._rows("SELECT batches FROM facts")[0][0])
+
+    def known(self, names: Sequence[bytes]) -> list[bytes]:
+        """Which of some messages are here and not opened (share a)."""
+        with self.guard:
+            find = "SELECT 1 FROM messages WHERE name = ? AND state = ?"
+            return [name for name in names if self._rows(find, name, _WAITING)]
+
+    def confirm(self, ask: Callable[[Sequence[bytes]], Sequence[bytes]]) -> int:
+        """Add waiting shares that the other server has too to the sum; how many (share b)."""
+        with self.guard:
+            waiting = [row[0] for row in self._rows("SELECT name FROM messages WHERE state = ?", _WAITING)]
+        confirmed: list[bytes] = []
+        for begin in range(0, len(waiting), 4096):
+            confirmed += ask(waiting[begin : begin + 4096])
+            if len(confirmed) >= AT_ONCE:
+                break
+        confirmed = sorted({*confirmed} & {*waiting})[:AT_ONCE]
+        if not confirmed:
+            return 0
+        with self.guard:
+            total = self._share()
+            for name in confirmed:
+                total += np.fromfile(self._waiting(name), dtype="<u4")
+            with self._next_generation(total, None):
+                self._mark(confirmed, _SUMMED)
+            for name in confirmed:
+                self._waiting(name).unlink(missing_ok=True)
+            return len(confirmed)
+
+    def open(self, ask: Callable[[Sequence[bytes]], bytes]) -> int:
+        """Open all confirmed messages where they add enough contributions; how many were opened (share b)."""
+        with self.guard:
+            rows = self._rows("SELECT name, operation FROM messages WHERE state = ? ORDER BY name", _SUMMED)
+            names = [row[0] for row in rows]
+            adds = sum(row[1] == Operation.ADD for row in rows)
+            if adds < self.terms.fewest or len(names) > self.terms.most:
+                return 0
+        answer = ask(names)
+        if len(answer) != 4 * self.terms.size:
+            raise MessageError(f"the other server's sum has {len(answer):,} bytes; expected {4 * self.terms.size:,}")
+        with self.guard:
+            opened = self._share() + np.frombuffer(answer, dtype="<u4")
+            with self._next_generation(np.zeros(self.terms.size, dtype=np.uint32), self.total() + signed(opened)):
+                self._mark(names, _OPENED)
+                self.journal.execute("UPDATE facts SET batches = batches + 1")
+            return len(names)
+
+    def batch(self, names: Sequence[bytes]) -> Path:
+        """The file with the sum of the shares of some messages, which are opened by it; the same again (share a).
+
+        Raises:
+            MessageError: they add too few contributions, or one of them is not here or was opened in another batch.
+        """
+        name = sha256(b"".join(names)).hexdigest()
+        path = self.folder / f"batch.{name}.u4"
+        with self.guard:
+            if self._rows("SELECT batch FROM facts")[0][0] == name and path.is_file():
+                return path
+            if len(names) > self.terms.most or sorted({*names}) != list(names):
+                raise MessageError("is no batch: names are not different and ascending, or too many")
+            keys, adds = [], 0
+            for one in names:
+                found = self._rows("SELECT key, operation FROM messages WHERE name = ? AND state = ?", one, _WAITING)
+                if not found:
+                    raise MessageError("is no batch: one of its messages is not here, or was opened before")
+                keys.append(found[0][0])
+                adds += found[0][1] == Operation.ADD
+            if adds < self.terms.fewest:
+                raise MessageError(f"adds {adds:,} contributions; expected {self.terms.fewest:,} at least")
+            total = np.zeros(self.terms.size, dtype=np.uint32)
+            for key in keys:
+                total += stream(key, self.terms.size)
+            _write(path, total.astype("<u4").tobytes())
+            with self._transaction():
+                self._mark(names, _OPENED)
+                self.journal.execute("UPDATE facts SET batches = batches + 1, batch = ?", (name,))
+            self._drop("batch", path.name)
+            return path
+
+    def total(self) -> Any:
+        """[n] int64: the sum of everything that was opened (share b)."""
+        path = self.folder / f"total.{self._generation()}.i64"
+        return np.fromfile(path, dtype="<i8") if path.is_file() else np.zeros(self.terms.size, dtype=np.int64)
+
+    def _share(self) -> Numbers:
+        path = self.folder / f"share.{self._generation()}.u4"
+        if not path.is_file():
+            return np.zeros(self.terms.size, dtype=np.uint32)
+        return np.fromfile(path, dtype="<u4").astype(np.uint32, copy=False)
+
+    @contextmanager
+    def _next_generation(self, share: Numbers, total: Any) -> Iterator[None]:
+        """Put new files in the place of the old ones, together with what the block does to the journal."""
+        here = self._generation()
+        _write(self.folder / f"share.{here + 1}.u4", share.astype("<u4").tobytes())
+        old, new = (self.folder / f"total.{one}.i64" for one in (here, here + 1))
+        if total is not None:
+            _write(new, total.astype("<i8").tobytes())
+        elif old.is_file():
+            new.unlink(missing_ok=True)
+            os.link(old, new)
+            sync_folder(self.folder)
+        with self._transaction():
+            yield
+            self.journal.execute("UPDATE facts SET generation = ?", (here + 1,))
+        self._drop("share", f"share.{here + 1}.u4")
+        self._drop("total", new.name)
+
+    def _mark(self, names: Sequence[bytes], state: int) -> None:
+        rows = [(state, name) for name in names]
+        self.journal.executemany("UPDATE messages SET state = ?, key = CASE WHEN ?1 = 2 THEN NULL ELSE key END "
+                                 "WHERE name = ?", rows)  # fmt: skip
+
+    def _recover(self) -> None:
+        """Remove what a killed process left behind."""
+        here, batch = self._generation(), self._rows("SELECT batch FROM facts")[0][0]
+        for kind, kept in (
+            ("share", f"share.{here}.u4"),
+            ("total", f"total.{here}.i64"),
+            ("batch", f"batch.{batch}.u4"),
+        ):
+            self._drop(kind, kept)
+        waiting = {row[0].hex() for row in self._rows("SELECT name FROM messages WHERE state = ?", _WAITING)}
+        for path in (self.folder / "waiting").iterdir():
+            if path.name not in waiting:
+                path.unlink()
+
+    def _drop(self, kind: str, kept: str) -> None:
+        for path in self.folder.glob(f"{kind}.*"):
+            if path.name != kept:
+                path.unlink()
+
+    def _require_room(self) -> None:
+        waiting = self._rows("SELECT COUNT(*) FROM messages WHERE state = ?", _WAITING)[0][0]
+        size = 4 * self.terms.size
+        if (waiting + 1) * size > MOST_WAITING_BYTES or shutil.disk_usage(self.folder).free < 4 * size:
+            raise MessageError("there is no room at the moment; try again later")
+
+    def _waiting(self, name: bytes) -> Path:
+        assert len(name) == NAME
+        return self.folder / "waiting" / name.hex()
+
+    def _generation(self) -> int:
+        return int(self._rows("SELECT generation FROM facts")[0][0])
+
+    def _rows(self, line: str, *values: Any) -> list[Any]:
+        with self.guard:
+            return self.journal.execute(line, values).fetchall()
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.journal.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.journal.execute("ROLLBACK")
+            raise
+        self.journal.execute("COMMIT")
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole and on the disk under its own name only when this returns; a half-written one has no row in the journal."""
+    with writing(path):
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, OWN_FILE)
+        try:
+            with os.fdopen(handle, "wb", closefd=False) as file:
+                file.write(content)
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+        sync_folder(path.parent)
