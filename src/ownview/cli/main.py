@@ -47,6 +47,9 @@ COMMANDS = {
         "sums",
         "The sums that a model is solved from: show, solve again, merge, add up once more; add up browsers' messages.",
     ),
+    "sums serve": Command(
+        "share_server", "Run one of two servers that add up messages of browsers; neither can read one."
+    ),
     "recommend": Command(
         "recommend", "Recommend items to one user, to everybody, or to a new person, with titles where there are any."
     ),

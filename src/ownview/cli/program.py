@@ -132,6 +132,8 @@ def _loading(program: Program) -> type[TyperGroup]:
             """The command itself instead of the name that stands for it."""
             if args and args[0] in program.moved:
                 raise SettingError(program.moved[args[0]])
+            if " ".join(args[:2]) in program.commands:  # two words, of a command that loads less than its group
+                args = [" ".join(args[:2]), *args[2:]]
             name, placeholder, rest = super().resolve_command(ctx, args)
             if side_by_side(rest):
                 begin_loading()

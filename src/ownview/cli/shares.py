@@ -5,28 +5,21 @@ from __future__ import annotations
 import base64
 import csv
 import json
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ownview.base.cells import from_cell
-from ownview.base.errors import DataError, SettingError
-from ownview.base.extras import how_to_install
+from ownview.base.errors import DataError
 from ownview.base.files import require_new, write_bytes
-from ownview.base.shown import one_line
-
-from ownview.one_message.terms import FEWEST, SHARES, Share, Terms, agreed
-
-AgreementFile = Annotated[Path, typer.Argument(help="The agreement (ownview sums agree).")]
+from ownview.cli.share_server import AgreementFile, extra, read_terms
+from ownview.one_message.terms import FEWEST, SHARES, agreed
 
 
 def key(out: Annotated[Path, typer.Argument(help="File of the private key; must not exist.")]) -> None:
     """Make a server's key; prints the public half, which the agreement names."""
-    with _extra():
+    with extra():
         from ownview.one_message.serving import new_key  # noqa: PLC0415 - an extra
     require_new(out)
     typer.echo(base64.b64encode(new_key(out)).decode("ascii"))
@@ -56,66 +49,14 @@ def agree(
     typer.echo(f"{out}: {made.method}, {len(ids):,} items, {made.size:,} numbers; agreement {made.name.hex()[:16]}")
 
 
-def serve(
-    agreement: AgreementFile,
-    share: Annotated[str, typer.Option("--share", help="a or b.")],
-    folder: Annotated[Path, typer.Option("--folder", help="Of this server's shares; made where it is not there.")],
-    private_key: Annotated[Path, typer.Option("--key", help="This server's private key (ownview sums key).")],
-    peer_key: Annotated[Path, typer.Option("--peer-key", help="32 bytes that both servers have.")],
-    host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8081,
-    origin: Annotated[
-        list[str] | None, typer.Option("--origin", help="Of pages that may send; may be repeated.")
-    ] = None,
-    per_minute: Annotated[int, typer.Option("--per-minute", help="Messages of one address at most.", min=1)] = 30,
-) -> None:
-    """Run one of the two servers."""
-    with _extra():
-        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # noqa: PLC0415 - an extra
-
-        from ownview.one_message.app import ShareServer  # noqa: PLC0415
-        from ownview.one_message.serving import read_secret, run_server  # noqa: PLC0415
-        from ownview.one_message.store import ShareStore  # noqa: PLC0415
-    if share not in SHARES:
-        raise SettingError(f"--share {share}: expected a or b")
-    side: Share = "a" if share == "a" else "b"
-    terms = _terms(agreement)
-    mine = X25519PrivateKey.from_private_bytes(read_secret(private_key))
-    if mine.public_key().public_bytes_raw() != terms.keys[side]:
-        raise SettingError(f"{private_key}: is not the key that {agreement} names for server {side}")
-    store = ShareStore(folder, terms, side)
-    server = ShareServer(terms, side, store, mine, read_secret(peer_key), per_minute, _say)
-    run_server(server, host, port, tuple(origin or ()), _say)
-
-
 def total(
     agreement: AgreementFile,
     folder: Annotated[Path, typer.Option("--folder", help="Of server b.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="File of the sum: int64, lowest byte first.")],
 ) -> None:
     """Write what was opened so far; prints how many contributions it is of."""
-    with _extra():
+    with extra():
         from ownview.one_message.store import ShareStore  # noqa: PLC0415 - an extra
-    store = ShareStore(folder, _terms(agreement), "b")
+    store = ShareStore(folder, read_terms(agreement), "b")
     write_bytes(out, store.total().astype("<i8").tobytes())
     typer.echo(json.dumps(store.status()._asdict()))
-
-
-@contextmanager
-def _extra() -> Iterator[None]:
-    try:
-        yield
-    except ImportError as error:
-        raise SettingError(f"this command needs {error.name}: {how_to_install('shares')}") from error
-
-
-def _terms(path: Path) -> Terms:
-    try:
-        return Terms.read(path.read_bytes(), str(path))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}; expected an agreement") from error
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"ownview sums: {one_line(line)}\n")
-    sys.stderr.flush()

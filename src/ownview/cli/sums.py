@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ownview.base.amounts import counted, readable
-from ownview.cli import shares
+from ownview.cli import share_server, shares
 from ownview.cli.options import AsJson, Sets, print_json, with_settings
 from ownview.cli.terminal import Console
 
@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The sums that a model is solved from: show, solve again, merge, add up once more.")
 
-for word in (shares.key, shares.agree, shares.serve, shares.total):
+for word in (shares.key, shares.agree, shares.total):
     app.command()(word)
+app.command("serve")(share_server.command)
 
 Model = Annotated[Path, typer.Argument(help="Folder of a model (`ownview fit`).")]
 

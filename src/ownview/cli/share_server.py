@@ -1,0 +1,75 @@
+"""`ownview sums serve`: one of the two servers that add up messages of browsers.
+
+A module of its own, with a word of its own in the program: a server that runs for months need not hold torch.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ownview.base.errors import DataError, SettingError
+from ownview.base.extras import how_to_install
+from ownview.base.shown import one_line
+from ownview.one_message.terms import SHARES, Share, Terms
+
+AgreementFile = Annotated[Path, typer.Argument(help="The agreement (ownview sums agree).")]
+
+
+def command(
+    agreement: AgreementFile,
+    share: Annotated[str, typer.Option("--share", help="a or b.")],
+    folder: Annotated[Path, typer.Option("--folder", help="Of this server's shares; made where it is not there.")],
+    private_key: Annotated[Path, typer.Option("--key", help="This server's private key (ownview sums key).")],
+    peer_key: Annotated[Path, typer.Option("--peer-key", help="32 bytes that both servers have.")],
+    host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8081,
+    origin: Annotated[
+        list[str] | None, typer.Option("--origin", help="Of pages that may send; may be repeated.")
+    ] = None,
+    per_minute: Annotated[int, typer.Option("--per-minute", help="Messages of one address at most.", min=1)] = 30,
+) -> None:
+    """Run one of the two servers."""
+    with extra():
+        from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # noqa: PLC0415 - an extra
+
+        from ownview.one_message.app import ShareServer  # noqa: PLC0415
+        from ownview.one_message.serving import read_secret, run_server  # noqa: PLC0415
+        from ownview.one_message.store import ShareStore  # noqa: PLC0415
+    if share not in SHARES:
+        raise SettingError(f"--share {share}: expected a or b")
+    side: Share = "a" if share == "a" else "b"
+    terms = read_terms(agreement)
+    mine = X25519PrivateKey.from_private_bytes(read_secret(private_key))
+    if mine.public_key().public_bytes_raw() != terms.keys[side]:
+        raise SettingError(f"{private_key}: is not the key that {agreement} names for server {side}")
+    store = ShareStore(folder, terms, side)
+    server = ShareServer(terms, side, store, mine, read_secret(peer_key), per_minute, _say)
+    run_server(server, host, port, tuple(origin or ()), _say)
+
+
+@contextmanager
+def extra() -> Iterator[None]:
+    """Say how to install what is not there."""
+    try:
+        yield
+    except ImportError as error:
+        raise SettingError(f"this command needs {error.name}: {how_to_install('shares')}") from error
+
+
+def read_terms(path: Path) -> Terms:
+    """Of a file."""
+    try:
+        return Terms.read(path.read_bytes(), str(path))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error.strerror}; expected an agreement") from error
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"ownview sums: {one_line(line)}\n")
+    sys.stderr.flush()
