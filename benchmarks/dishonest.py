@@ -28,14 +28,14 @@ RESULTS, PAGE = Path("results/dishonest.json"), Path("docs/dishonest.md")
 BEGIN, END = "<!-- begin: benchmarks/dishonest.py -->\n", "<!-- end: benchmarks/dishonest.py -->"
 CLIP = "clipped:2"
 ROUNDS = {"fedease": 1, "fednext": 1, "fedials": 5, "fcf": 20, "pfedrec": 10, "fedmf": 10}
-CHECKED_WHOLE = ("fedease",)
+CHECKED_WHOLE = ("fedease", "fednext")
 """Methods whose summands have a structure, so that nothing has to be clipped."""
 
 
 def measure(methods: list[str], data_dir: Path | None) -> None:
     """Audit methods and keep what was found at once."""
     for method in methods:
-        goals = GOALS if method in CHECKED_WHOLE else (PROMOTE,)
+        goals = GOALS if method == "fedease" else (PROMOTE,)
         for server in ("before", "now"):
             base = Experiment(method, data="ml-100k", rounds=ROUNDS[method], protocol=HONEST)
             if server == "now" and method not in CHECKED_WHOLE:
@@ -109,7 +109,7 @@ def main() -> None:
     """Measure, or write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("measure", "page"))
-    parser.add_argument("methods", nargs="*", choices=sorted(ROUNDS))
+    parser.add_argument("methods", nargs="*")
     parser.add_argument("--data-dir", type=Path)
     given = parser.parse_args()
     if given.what == "page":

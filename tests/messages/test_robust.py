@@ -9,7 +9,6 @@ from scipy.optimize import minimize
 from ownview import FedMF
 from ownview.base.errors import SettingError
 from ownview.federation.options import FederationOptions
-from ownview.messages.robust import Gathered, robust_rule
 from ownview.messages.sums import MeanPartial
 from ownview.messages.upload import Upload
 from ownview.registry import METHODS
@@ -35,12 +34,10 @@ def _uploads(clients: int = 9, seed: int = 0) -> list[Upload]:
 def _mean(text: str, weighting: str = "uniform", uploads: list[Upload] | None = None) -> dict[str, torch.Tensor]:
     shared = {"items": torch.zeros(ITEMS, SIZE, dtype=torch.float64), "bias": torch.zeros(2, dtype=torch.float64)}
     total = MeanPartial(shared, torch.zeros(0, dtype=torch.float64), weighting)
-    rule = robust_rule(text)
-    total.robust = None if rule is None else Gathered(rule, weighting)
+    total.gathering(text, weighting)
     for one in _uploads() if uploads is None else uploads:
         total.add(one)
-    total.settle()
-    return dict(total.mean())
+    return dict(total.settled().mean())
 
 
 def _vectors() -> torch.Tensor:

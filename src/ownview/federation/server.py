@@ -15,7 +15,6 @@ from ownview.federation.options import FederationOptions
 from ownview.federation.reporting import all_finite, not_finite, reporting
 from ownview.federation.terms import Terms
 from ownview.messages.download import Download
-from ownview.messages.robust import Gathered, robust_rule
 from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
@@ -268,9 +267,7 @@ class AggregationServer:
 
     def begin(self, number: int) -> MeanPartial | SumPartial:
         """The sums of round `number` before anybody has sent anything."""
-        total, rule = partial_sums(self.terms, self.shared, number), robust_rule(self.terms.options.robust)
-        total.robust = None if rule is None else Gathered(rule, self.terms.weighting)
-        return total
+        return partial_sums(self.terms, self.shared, number).gathering(self.terms.options.robust, self.terms.weighting)
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""
@@ -284,8 +281,7 @@ class AggregationServer:
 
     def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
         """Combine what has arrived from the clients of the round."""
-        total.settle()
-        self.protect(number, total)
+        self.protect(number, total.settled())
         if isinstance(total, SumPartial):
             plan = self.terms.world.protection
             self._combine(number, total, len(cohort) if plan is None else round(plan.clients))
@@ -299,8 +295,7 @@ class AggregationServer:
             self.shared[name] = mixtures.mean()
         after = self.terms.server.after
         if after is not None:
-            new = after(self.shared | self.held, lambda name: self.terms.drawn(name, number))
-            for name, value in new.items():
+            for name, value in after(self.shared | self.held, lambda one: self.terms.drawn(one, number)).items():
                 (self.held if name in self.held else self.shared)[name] = value
         self._move_others(cohort)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -34,7 +33,7 @@ from ownview.privacy.planning import masked_cohort
 from ownview.privacy.protected import Protected, with_bound
 from ownview.privacy.transforms import Clip, Sending, Transform, transforms
 from ownview.privacy.whole_steps import BOUND
-from ownview.seam.client import Client, Reporting, Summand
+from ownview.seam.client import Client, Reporting
 from ownview.seam.method import Federated
 from ownview.seam.protection import DISTRIBUTED
 from ownview.seam.roles import PERSONAL, REPORTED
@@ -243,7 +242,7 @@ class Terms:
     def refusals(self, upload: Upload, number: int, bound: Tensor | None) -> dict[int, str]:
         """By client, why the server counts no upload that an honest client of round `number` cannot have made."""
         if self.transform is None and isinstance(self.client.work, Reporting):
-            return _dishonest(upload, self.client.work.sends)
+            return _dishonest(upload, self.client.work)
         if self.transform is None or upload.words is not None or not len(upload.clients):  # masks hide how long it is
             return {}
         excess = self.transform.excess(upload, self._sending(upload, number, bound, self.noise))
@@ -264,12 +263,12 @@ class Terms:
         return upload if self.masked is None else self.masked.seen(upload, number, bound)
 
 
-def _dishonest(upload: Upload, declared: Mapping[str, Summand]) -> dict[int, str]:
+def _dishonest(upload: Upload, work: Reporting) -> dict[int, str]:
     """By client, which summands are no honest client's."""
     found = {}
     for place, client in enumerate(upload.clients.tolist()):
         try:
-            require_honest(upload.one(place), declared)
+            require_honest(upload.one(place), work)
         except MessageError as error:
             found[client] = str(error)
     return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from math import prod
 
 import torch
@@ -10,35 +9,36 @@ from torch import Tensor
 
 from ownview.base.errors import MessageError
 from ownview.messages.upload import Upload
-from ownview.seam.client import Patch, Product, Sent, Summand
-from ownview.seam.honest import Honest
+from ownview.seam.client import Patch, Product, Reporting, Sent, Summand
+from ownview.seam.honest import Cells, Honest
 
 _ROUNDING = 1e-5
 """Share of a bound that rounding may add."""
 
 
-def require_honest(upload: Upload, declared: Mapping[str, Summand]) -> None:
+def require_honest(upload: Upload, work: Reporting) -> None:
     """Refuse one client's upload that has summands other than an honest client's can be.
 
     Args:
         upload: a stack of one.
-        declared: by name, what is sent.
+        work: that declares what summands can be.
     """
-    for name, one in upload.sums.items():
-        summand = declared[name]
-        if summand.honest == Honest() and not summand.symmetric:
-            continue
-        wrong = _wrong(one, summand)
-        if wrong:
-            raise MessageError(
-                f"client {int(upload.clients[0])}: {name}: {wrong}; no honest client sends that, and it is not counted"
-            )
+    bounded = (name for name, one in work.sends.items() if one.symmetric or one.honest != Honest())
+    looked_at = work.sends if work.together is not None else frozenset(bounded)
+    cells = {name: _cells(one, work.sends[name].shape) for name, one in upload.sums.items() if name in looked_at}
+    found = ((name, _wrong(one, work.sends[name])) for name, one in cells.items())
+    wrong = next((f"{name}: {why}" for name, why in found if why), "")
+    if not wrong and work.together is not None:
+        wrong = work.together(cells)
+    if wrong:
+        raise MessageError(
+            f"client {int(upload.clients[0])}: {wrong}; no honest client sends that, and it is not counted"
+        )
 
 
-def _wrong(one: Sent, declared: Summand) -> str:
+def _wrong(one: Cells, declared: Summand) -> str:
     """What no honest client sends; empty where one can."""
-    bounds = declared.honest
-    rows, columns, cells = _cells(one, declared.shape)
+    bounds, (rows, columns, cells) = declared.honest, one
     if not cells.numel():
         return ""
     least, most = float(cells.min()), float(cells.max())
@@ -56,7 +56,7 @@ def _symmetric(cells: Tensor) -> bool:
     return bool((cells - cells.mT).abs().max() <= _ROUNDING * cells.abs().max())
 
 
-def _cells(one: Sent, shape: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+def _cells(one: Sent, shape: tuple[int, ...]) -> Cells:
     """Rows [k] and columns [l], ascending, of one client that are not 0, and the numbers [k, l] where they cross."""
     height, width = (shape[0], prod(shape[1:])) if shape else (1, 1)
     if isinstance(one, Patch):
@@ -68,4 +68,4 @@ def _cells(one: Sent, shape: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
     there = values != 0
     up, across = there.any(1).nonzero()[:, 0], there.any(0).nonzero()[:, 0]
     up, across = up[rows[up].argsort()], across[columns[across].argsort()]
-    return rows[up], columns[across], values[up][:, across]
+    return Cells(rows[up], columns[across], values[up][:, across])

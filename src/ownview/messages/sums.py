@@ -8,13 +8,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Protocol
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.base.zeros import unwritten_zeros
+from ownview.messages.robust import Gathered, robust_rule
 from ownview.messages.upload import MODULUS, Upload, add_cells, wide
 from ownview.seam.client import Patch, Product, Summand
 from ownview.seam.server import RowWeights
@@ -31,16 +32,6 @@ class Rounding(Protocol):
         """Uploads with whole numbers in float64, some clients after the others."""
 
 
-class Gathering(Protocol):
-    """Uploads of a round that wait for a rule about all of them: `messages.robust`."""
-
-    def take(self, upload: Upload) -> None:
-        """Those of some clients."""
-
-    def settled(self) -> Iterator[Upload]:
-        """What is added up in their place."""
-
-
 class Partial(ABC):
     """What has arrived so far of a round.
 
@@ -55,22 +46,29 @@ class Partial(ABC):
     value_type: torch.dtype
     words: Tensor | None = None
     steps: Rounding | None = None
-    robust: Gathering | None = None
+    robust: Gathered | None = None
 
     def add(self, upload: Upload) -> None:
-        """Take the uploads of some clients; where a robust rule is about all of them, they wait until `settle`."""
+        """Take the uploads of some clients; where a robust rule is about all of them, they wait until `settled`."""
         if self.robust is not None:
             self.robust.take(upload)
             return
         for part in (upload,) if self.steps is None else self.steps.parts(upload):
             self._add(part)
 
-    def settle(self) -> None:
-        """Add up what a robust rule makes of all uploads, once they have arrived."""
+    def gathering(self, robust: str, weighting: str) -> Self:
+        """The same, where uploads wait if the setting `robust` says so."""
+        rule = robust_rule(robust)
+        self.robust = None if rule is None else Gathered(rule, weighting)
+        return self
+
+    def settled(self) -> Self:
+        """The same, with what a robust rule makes of all uploads added up, once they have arrived."""
         if self.robust is not None:
             waiting, self.robust = self.robust, None
             for upload in waiting.settled():
                 self.add(upload)
+        return self
 
     @abstractmethod
     def _add(self, upload: Upload) -> None:

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ownview.seam.honest import Honest
+from ownview.seam.honest import Honest, Together
 from ownview.seam.roles import Param
 from ownview.seam.training import Batch, ByRound, Context, Params, Phase
 
@@ -141,6 +141,7 @@ class Reporting:
         after_round: (with `receives_after`) new values of the client's own, from what was received.
         working: numbers that one client's work, or its scoring, holds at the same time, for the size of blocks; where
             they depend on how long its timeline is, a function of that.
+        together: what summands must have together, beside what each declares; None for nothing.
     """
 
     sends: Mapping[str, Summand]
@@ -150,6 +151,7 @@ class Reporting:
     receives_after: bool = False
     after_round: Change | None = None
     working: int | Working = 1
+    together: Together | None = None
 
     def needed(self, length: int) -> int:
         """Numbers that the work of a client with a timeline of this length holds."""

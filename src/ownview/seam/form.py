@@ -9,6 +9,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from ownview.seam.client import Client, Reporting, Summand, Summands
+from ownview.seam.honest import Together
 from ownview.seam.memory import Memory
 from ownview.seam.portable import Portable
 from ownview.seam.roles import Param
@@ -56,9 +57,16 @@ class Form(ABC):
     def portable(self, received: Params) -> Portable:
         """The scores as a function of a history and received values alone."""
 
+    def together(self) -> Together | None:
+        """What the summands of one honest client have together, for servers that see them; None for nothing."""
+        return None
+
     def client(self) -> Client:
         """The client's half."""
-        work = Reporting(self.sends(), self.report, receives_after=self.receives_after, working=self.memory().client)
+        work = Reporting(
+            self.sends(), self.report, receives_after=self.receives_after, working=self.memory().client,
+            together=self.together(),
+        )  # fmt: skip
         return Client(self.params(), work, self.scores, whole_rows=True)
 
     def server(self) -> Server:

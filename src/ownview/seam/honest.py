@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from torch import Tensor
 
 Structure = Callable[[Tensor], str]
 """[k, l] the numbers of one client's summand where its rows and columns that are not 0 cross -> what of it no history
 can have made, in words; empty where one can."""
+
+
+class Cells(NamedTuple):
+    """One client's summand as a matrix, without its rows and columns of zeros.
+
+    rows:    [k] ascending
+    columns: [l] ascending
+    values:  [k, l]
+    """
+
+    rows: Tensor
+    columns: Tensor
+    values: Tensor
+
+
+Together = Callable[[Mapping[str, Cells]], str]
+"""All summands of one client, by name -> what no history can have made of them together; empty where one can."""
 
 
 @dataclass(frozen=True)

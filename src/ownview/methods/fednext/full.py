@@ -9,12 +9,14 @@ import torch
 from torch import Tensor
 
 from ownview.methods.fednext.form import NextForm
+from ownview.methods.fednext.honest import NextHistory
 from ownview.methods.fednext.memory import full_memory
 from ownview.methods.fednext.portable import by_scale
 from ownview.parts.places import Places, column, faded, latest, nearness, reach, weighed_rows
 from ownview.parts.positive_definite import ease_weights, solution
 from ownview.parts.transitions import across, future, past, standardised
 from ownview.seam.client import Patch, Summand, Summands
+from ownview.seam.honest import Together
 from ownview.seam.initial import Constant
 from ownview.seam.memory import Memory
 from ownview.seam.portable import Linear
@@ -84,6 +86,10 @@ class FullForm(NextForm):
                 "recent": column(places, self.recently(p, places) * new),
             }
         return sent, {"told": torch.ones_like(p["told"])}
+
+    def together(self) -> Together:
+        """All sums are those of one history."""
+        return NextHistory(self.given, self.world.num_items, self.clock)
 
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
         """Add up, and solve in the run's precision; EASE^R in float64."""
