@@ -17,7 +17,6 @@ from pathlib import Path
 from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
-from ownview.deploy.conduct import Conduct
 
 from ownview.base.errors import SettingError
 from ownview.deploy.agreement import Agreement

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import shlex
 import signal
 from collections.abc import Callable
@@ -121,7 +122,7 @@ def test_a_folder_of_files_is_one_source(ownview: Callable[..., Outcome]) -> Non
     assert "2 files of the folder: january.csv to june.csv" in outcome.words
     assert Path("both/lists.csv").read_bytes() == (PLACE / "lists.csv").read_bytes()
     frame[:5].write_csv("exports/more.csv")
-    assert "was begun with another file" in ownview("start", "exports", *QUICK[2:], "--out", "both").err
+    assert "0 new rows" in ownview("start", "exports", *QUICK[2:], "--out", "both").words, "they were known"
 
 
 def test_that_nothing_can_be_missed_is_told(ownview: Callable[..., Outcome]) -> None:
@@ -232,13 +233,33 @@ def test_a_record_that_was_never_finished_is_no_other_thing(ownview: Callable[..
     assert not list(PLACE.glob(".*"))
 
 
-def test_other_data_in_the_same_folder_is_refused(ownview: Callable[..., Outcome]) -> None:
+def test_a_file_that_grew_goes_on_and_one_that_lost_rows_is_refused(ownview: Callable[..., Outcome]) -> None:
     assert ownview(*QUICK).code == 0
     with Path("shop.csv").open("a") as file:
-        file.write("u0,23,late,1800000000\n")
-    outcome = ownview(*QUICK)
-    assert (outcome.code, outcome.err.count("\n")) == (2, 1)
-    assert "was begun with another file" in outcome.err
+        file.write("u0,23,late,1800000000\nzyx-person,23,late,1800000000\nzyx-person,99,brand new,1800000001\n")
+    Path("runs").rename("moved")
+    place = Path("moved/start-shop")
+    outcome = ownview(*QUICK, "--out", str(place))
+    assert outcome.code == 0, outcome.err
+    assert "shop.csv has grown: 3 new rows of 2 people (1 of them new) with 1 new items" in outcome.words
+    lists = pl.read_csv(place / "lists.csv")
+    assert lists["user"].n_unique() == 41
+    again = ownview(*QUICK, "--out", str(place))
+    assert again.code == 0, again.err
+    assert "41 users" in again.words
+    taken = ownview("forget", str(place), "zyx-person")
+    assert taken.code == 0, taken.err
+    assert "removed: comparison" in taken.words
+    for path in place.rglob("*"):
+        content = path.read_bytes() if path.is_file() else b""
+        packed = gzip.decompress(content) if path.suffix == ".gz" else b""
+        assert b"zyx-person" not in content + packed, path
+        assert b"brand new" not in content + packed, path
+    rows = Path("shop.csv").read_text().splitlines()
+    Path("shop.csv").write_text("\n".join([*rows[:1], *rows[2:]]) + "\n")
+    refused = ownview(*QUICK, "--out", str(place))
+    assert (refused.code, refused.err.count("\n")) == (2, 1)
+    assert "that it was begun with are not in shop.csv any more" in refused.err
 
 
 @pytest.mark.parametrize(

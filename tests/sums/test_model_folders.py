@@ -14,6 +14,7 @@ from ownview.data import Interactions
 from ownview.registry import build
 from ownview.runs.run import Run
 from ownview.sums.living import fingerprint, forget_user, kept, merge_model, solve_model, update_model
+from ownview.sums.people import update
 from tests.sums.worlds import METHODS, rows
 
 PEOPLE = [f"person-{k}" for k in range(12)]
@@ -182,3 +183,16 @@ def test_what_cannot_be_done_is_one_line_and_nothing_changes(tmp_path: Path) -> 
     measured = ov.run("popularity", data, out=tmp_path / "measured").folder.path
     with pytest.raises(SettingError, match="has items held out to be measured"):
         update_model(measured, late, "late.csv")
+
+
+def test_a_kill_between_sums_and_version_is_made_up_for_by_the_next_command(tmp_path: Path) -> None:
+    """The sums have the rows, and no version has: whatever comes next writes it first."""
+    data, first, late = halves()
+    model = tmp_path / "model"
+    fitted("fedease", first, model)
+    with kept(model) as (_, store):
+        assert store is not None
+        update(store, late, "late.csv")
+    again = update_model(model, late, "late.csv")
+    assert (again.version, again.how) == ("v000001", "nothing is new")
+    assert lists(ov.open_run(model)) == lists(fitted("fedease", data))

@@ -247,9 +247,7 @@ def _invite(server: ServerFolder, names: list[str], days: float) -> None:
 
     for name in names:
         file = invite(server, name, days)
-        _tell(
-            f"{name}: carry {file} to its machine, keep it to itself, and run there, while the server is at work"
-        )
+        _tell(f"{name}: carry {file} to its machine, keep it to itself, and run there, while the server is at work")
         _tell(f"    ownview deploy join {file.name} {name}")
 
 

@@ -82,9 +82,10 @@ def command(
 ) -> None:
     """Go from a file of interactions to recommendations: look at it, compare, fit the best, write lists and pages.
 
-    The same command goes on where it was stopped or killed.
+    The same command goes on where it was stopped or killed, and adds what is new where the file has grown.
     """
     from ownview.start.going_on import same_command_goes_on  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.start.growing import grown  # noqa: PLC0415
     from ownview.start.steps import Steps  # noqa: PLC0415
 
     console = Console(highlight=False)
@@ -95,20 +96,38 @@ def command(
     place = out or RUNS / f"start-{name_of(file)}"
     wanted = None if protocol is None else protocol_named(protocol)
 
-    def opened(options: ReadingOptions) -> Steps:
+    def opened(options: ReadingOptions) -> Steps | None:
         folder = StartFolder(place, file, options, titles, protocol)
+        if (data := grown(folder)) is not None:
+            _go_on(console, folder, data, k)
+            return None
         size = sum(one.stat().st_size for one in source_files(file)) if file.exists() else 0
         with working("reading", {file.name: _READING + size / _BYTES}) as work:
             work.begin(file.name)
             return Steps.of(folder, method or (), memory, wanted, minutes, private=private)
 
     steps = read_or_ask(console, "start", file, reading, opened)
+    if steps is None:
+        return
     work = Work(steps.expected())
     with same_command_goes_on():
         _describe(console, steps)
         _audit(console, steps, work)
         _compare(console, steps, work, jobs, table)
         _use(console, steps, work, k)
+
+
+def _go_on(console: Console, folder: StartFolder, data: Interactions, k: int) -> None:
+    """The file has grown: what is new goes into the model; what was measured is not measured again."""
+    from ownview.start.growing import go_on  # noqa: PLC0415
+
+    found = go_on(folder, data, k)
+    console.print(f"{folder.file.name} has grown: {found.changed.what}", soft_wrap=True, markup=False)
+    console.print(f"  model {found.changed.version}: {found.changed.how}", soft_wrap=True, markup=False)
+    console.print(f"  {folder.lists}: lists of {counted(found.users, 'user')}", soft_wrap=True, markup=False)
+    written = f"left out: {found.left_out}" if found.left_out else str(folder.page)
+    console.print(f"  {written}", soft_wrap=True, markup=False)
+    console.print("  comparison and report are of the file as it was; another --out compares anew", markup=False)
 
 
 def _describe(console: Console, steps: Steps) -> None:

@@ -7,23 +7,18 @@ from typing import Annotated
 
 import typer
 
-from ownview.cli import reading
-from ownview.cli.options import AsJson, Columns, print_json
+from ownview.cli.options import AsJson, print_json
+from ownview.cli.reading import read_or_ask, with_reading_options
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
-from ownview.data.readers import read
+from ownview.data.readers import ReadingOptions, read
 
 
+@with_reading_options
 def command(
     model: Annotated[Path, typer.Argument(help="Folder of a model (`ownview fit`).")],
     file: Annotated[Path, typer.Argument(help="New rows, or all rows: those that are known count once.")],
-    columns: Columns = None,
-    tolerant: reading.Tolerant = False,
-    separator: reading.Separator = None,
-    encoding: reading.Encoding = None,
-    dates: reading.DateOrder = None,
-    events: reading.Events = None,
-    min_rating: reading.MinRating = None,
+    reading: ReadingOptions,
     items: Annotated[Path | None, typer.Option("--items", help="File with item,title and others about items.")] = None,
     rounds: Annotated[
         int | None, typer.Option("--rounds", help="Of a method that trains; a tenth of the model's by default.", min=1)
@@ -39,11 +34,8 @@ def command(
     """
     from ownview.sums.living import update_model  # noqa: PLC0415 - slow to import, and help does without
 
-    given = reading.reading_options(columns, separator, encoding, dates, events, min_rating, tolerant)
     console = None if as_json else Console(highlight=False)
-    data = reading.read_or_ask(
-        console, f"update {model}", file, given, lambda options: read(file, titles=items, **options)
-    )
+    data = read_or_ask(console, f"update {model}", file, reading, lambda options: read(file, titles=items, **options))
     changed = update_model(model, data, str(file), rounds=rounds)
     if console is None:
         print_json(changed.plain())

@@ -72,7 +72,22 @@ class StartFolder:
         drop_unfinished(self._record)
         if self.path.exists() and any(one.name != self.data.parent.name for one in self.path.iterdir()):
             raise OutputError(f"{self.path}: holds other things; choose another --out")
+        return self.read_file()
+
+    def read_file(self) -> Interactions:
+        """The data of the file as it is now."""
         return read(self.file, name=self.data.name, titles=self.titles, **self.options)
+
+    def outgrown(self) -> Interactions | None:
+        """The copy of the data where the file is another one now and all else is the same; None where it is not."""
+        self._require_files()
+        if not self._record.is_file():
+            return None
+        before, asked = _read(self._record), self._asked()
+        if before.get("sha256") == asked["sha256"] or before.get("format") != _FORMAT:
+            return None
+        self._require_same(before, asked | {"sha256": before["sha256"], "titles": before.get("titles")})
+        return read(self.data / INTERACTIONS, name=self.data.name, titles=self._own_titles())
 
     def _require_files(self) -> None:
         if not self.file.is_dir():
@@ -83,9 +98,9 @@ class StartFolder:
             if not (one.is_file() or one.is_dir()):
                 raise DataError(f"{one}: is a pipe, and a start reads it more than once; expected a plain file")
 
-    def keep(self, data: Interactions) -> None:
-        """Copy the data, so that the file may change or go while others work on it; nothing where it is kept."""
-        if self._record.is_file():
+    def keep(self, data: Interactions, *, again: bool = False) -> None:
+        """Copy the data, so that the file may change or go while others work on it; once, or again where it grew."""
+        if self._record.is_file() and not again:
             return
         make_folder(self.path)
         asked = self._asked()

@@ -32,6 +32,7 @@ from ownview.runs.folder import RunFolder
 from ownview.runs.frames import write_frame
 from ownview.runs.run import OnRound, Run, experiment_of, open_run, resume, run
 from ownview.runs.table import Comparison
+from ownview.runs.versions import in_use
 from ownview.start.costs import Speed
 from ownview.start.folder import ATTACK, AUDIT, FIT, LISTS, PAGE, REPORT, StartFolder
 from ownview.start.going_on import GO_ON
@@ -205,7 +206,7 @@ class Steps:
 
     def earlier_model(self, best: Run) -> str | None:
         """What tables call the model that an earlier start left here, where it is another than is wanted now."""
-        if not RunFolder(self.folder.model).begun:
+        if not RunFolder(in_use(self.folder.model)).begun:
             return None
         there = experiment_of(RunFolder.open(self.folder.model))
         named = [one.identity() | {"data": one.data_label()} for one in (there, _fitted(best))]
@@ -220,7 +221,7 @@ class Steps:
                 shutil.rmtree(aside, ignore_errors=True)  # of a start that was killed here
                 place.rename(aside)
                 shutil.rmtree(aside)
-        if RunFolder(place).begun:
+        if RunFolder(in_use(place)).begun:
             return resume(place, memory=self.memory, on_round=on_round)
         return run(_fitted(best), out=place, memory=self.memory, on_round=on_round)
 

@@ -23,6 +23,7 @@ from ownview.base.lock import sole_worker
 from ownview.data.interactions import Interactions
 from ownview.federation.reporting import reporting
 from ownview.privacy.budget import budget
+from ownview.runs.folder import RunFolder
 from ownview.runs.run import Run, open_run
 from ownview.runs.setup import split_data
 from ownview.runs.versions import drop_unused, publish, version
@@ -85,6 +86,7 @@ def at_hand(model: Path) -> Run:
 @contextmanager
 def kept(model: Path, url: str | None = None) -> Iterator[tuple[Run, Store | None]]:
     """The model, for its only writer, and its store of sums, made where there is none yet; None where it trains."""
+    RunFolder.open(model)  # what is no model is said before anything is locked
     with sole_worker(model):
         drop_unused(model)
         run = at_hand(model)
