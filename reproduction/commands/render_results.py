@@ -12,8 +12,8 @@ from ownview.base.errors import OutputError
 from ownview.base.files import write_text
 from ownview.evaluation.named_protocols import PROTOCOLS
 from ownview.evaluation.picture import picture
-from ownview.studies.bench.page import page
 from ownview.studies.bench.results import ANCHORS, read_all
+from ownview.studies.bench.results_page import page
 from reproduction.pages.anchors import read_anchors, with_anchors
 from reproduction.pages.figures import Records, with_figures
 from reproduction.pages.loose_figures import require_no_loose_figures

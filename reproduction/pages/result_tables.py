@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from ownview.base.errors import OutputError, suggestion
 from ownview.runs.table import Comparison, pooling
-from ownview.studies.bench.page import markdown_table, rounds_of, seeds_of, warnings_of
 from ownview.studies.bench.results import Document, tables
+from ownview.studies.bench.results_page import markdown_table, rounds_of, seeds_of, warnings_of
 
 _BLOCK = re.compile(
     r"(<!-- results:(?P<suite>[\w.-]+)(?:/(?P<data>[\w.-]+))? -->\n).*?(<!-- end of results -->)", re.DOTALL

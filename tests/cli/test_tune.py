@@ -16,7 +16,7 @@ from tests.outcome import Outcome, signalled
 from tests.studies.worlds import write_world
 
 from ownview.cli.main import entry
-from ownview.studies.tuning.record import TuningFolder
+from ownview.studies.tuning.trials import TuningFolder
 
 SMALL = ("--rounds", "4", "--trials", "7", "--set", "embedding_size=4", "--search", "local_epochs=1,3")
 TUNE = ("tune", "fedmf", "--data", "world.csv", *SMALL)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from ownview.engine.replay import Pool, Recorder, Repeated, queue
+from ownview.engine.recordings import Pool, Recorder, Repeated, queue
 from ownview.federation.options import FederationOptions
 from ownview.parts.row_sums import weighted_row_sums
 from ownview.round.federation import Federation

@@ -14,8 +14,8 @@ from ownview import FederationOptions, FedMF, LocalOnly, PFedRec
 from ownview.base.errors import DeviceError, SettingError, TrainingError
 from ownview.engine.blocks import Footprint, plan
 from ownview.engine.machine import Machine, parse_bytes
-from ownview.engine.runs import Runs
 from ownview.engine.samples import marked, touched
+from ownview.engine.step_runs import Runs
 from ownview.round.federation import Federation
 from ownview.seam.roles import shared, table
 from ownview.seam.training import Batch, Context, Params

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.outcome import Outcome
 
 from ownview.cli.main import entry
 from ownview.data.splits import Split
@@ -25,6 +24,7 @@ from ownview.runs import audits
 from ownview.runs.audits import findings_of
 from ownview.runs.run import Run, open_run
 from ownview.runs.table import Comparison
+from tests.outcome import Outcome
 
 
 def _write_data(path: Path, seed: int = 0, users: int = 40) -> None:

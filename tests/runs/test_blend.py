@@ -18,7 +18,7 @@ from ownview.parts.transitions import standardised
 from ownview.registry import enough_rounds
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment
-from ownview.runs.fitted import fit_like
+from ownview.runs.full_fit import fit_like
 from ownview.runs.run import resume, run
 from ownview.testing.worlds import block_world
 

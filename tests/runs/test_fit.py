@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 import torch
-from tests.outcome import signalled
-from tests.shop import EACH, ITEMS, USERS, shop
 
 import ownview as ov
 from ownview.base.errors import OutputError, SettingError
@@ -22,14 +20,16 @@ from ownview.federation.options import FederationOptions
 from ownview.registry import build
 from ownview.round.federation import Federation
 from ownview.runs.blended_runs import blend_of
+from ownview.runs.data_copy import HISTORIES
 from ownview.runs.experiment import Experiment
-from ownview.runs.fitted import fit_like, fit_of
 from ownview.runs.folder import RunFolder
-from ownview.runs.histories import HISTORIES
+from ownview.runs.full_fit import fit_like, fit_of
 from ownview.runs.run import Run, resume, run
 from ownview.runs.tensor_files import read_tensors, write_tensors
-from ownview.runs.training import InterruptedRunError
+from ownview.runs.training_rounds import InterruptedRunError
 from ownview.runs.versions import LIVING, in_use, publish, version
+from tests.outcome import signalled
+from tests.shop import EACH, ITEMS, USERS, shop
 
 SMALL = {"embedding_size": 4, "local_epochs": 1}
 

@@ -20,8 +20,6 @@ from typing import Any
 
 import pytest
 from safetensors import safe_open
-from tests.apart import Apart, files_up_to
-from tests.outcome import Outcome
 
 from ownview.base.errors import OutputError, TrainingError
 from ownview.base.files import (
@@ -40,6 +38,8 @@ from ownview.runs.batch import run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run, resume, run
+from tests.apart import Apart, files_up_to
+from tests.outcome import Outcome
 
 USERS, ITEMS, SIZE = 30, 60, 4
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shop import shop
 
 import ownview as ov
 from ownview.base.errors import SettingError
 from ownview.registry import build
 from ownview.runs.loggers import scalars
+from tests.shop import shop
 
 SMALL = {"embedding_size": 4, "local_epochs": 1}
 

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.shop import EACH, ITEMS, USERS, shop
 
 import ownview as ov
 from ownview.base.errors import SettingError, UnknownNameError
@@ -20,6 +19,7 @@ from ownview.registry import build
 from ownview.runs.frames import write_frame
 from ownview.runs.recommending import Recommender
 from ownview.runs.run import Run
+from tests.shop import EACH, ITEMS, USERS, shop
 
 SMALL: dict[str, dict[str, Value]] = {
     "fedmf": {"embedding_size": 4, "local_epochs": 1},

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.apart import killed
-from tests.outcome import Outcome, signalled
 
 from ownview.base.errors import OutputError
 from ownview.runs.batch import BatchError, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import resume, run
+from tests.apart import killed
+from tests.outcome import Outcome, signalled
 
 FEW = 6
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from tests.shop import shop
 
 from ownview.base.errors import SettingError
 from ownview.blends.blend import Blend
@@ -22,6 +21,7 @@ from ownview.federation.options import FederationOptions
 from ownview.registry import build
 from ownview.runs.trainer import Trainer
 from ownview.runs.trainers import trainer
+from tests.shop import shop
 
 
 def _sittings() -> Interactions:

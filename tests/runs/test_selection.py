@@ -19,7 +19,7 @@ from ownview.evaluation.named_protocols import protocol
 from ownview.evaluation.protocol import Protocol
 from ownview.report.reading import read_run
 from ownview.report.results import curve
-from ownview.runs import training
+from ownview.runs import training_rounds
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, resume, run
 
@@ -64,7 +64,7 @@ def test_the_best_round_of_before_is_let_go_before_the_new_one_is_copied(
 ) -> None:
     copied: list[weakref.ref[torch.Tensor]] = []
     alive: list[int] = []
-    copy = training._copy
+    copy = training_rounds._copy
 
     def watched(packed: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         alive.append(sum(one() is not None for one in copied))
@@ -72,7 +72,7 @@ def test_the_best_round_of_before_is_let_go_before_the_new_one_is_copied(
         copied.extend(weakref.ref(value) for value in found.values())
         return found
 
-    monkeypatch.setattr(training, "_copy", watched)
+    monkeypatch.setattr(training_rounds, "_copy", watched)
     train(world, tmp_path / "run")
     assert len(alive) > 1, "a later round must have been the better one"
     assert not any(alive)

@@ -31,7 +31,7 @@ from ownview.pages.page import page
 from ownview.pages.published import Published, strength
 from ownview.pages.taken import Taken
 from ownview.runs.experiment import Experiment
-from ownview.runs.fitted import fit_of
+from ownview.runs.full_fit import fit_of
 from ownview.runs.run import Run, run
 from ownview.seam.portable import Linear, Term
 from tests.outcome import Outcome

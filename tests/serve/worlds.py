@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from ownview.runs.experiment import Experiment
-from ownview.runs.fitted import fit_of
+from ownview.runs.full_fit import fit_of
 from ownview.runs.run import Run, run
 from tests.pages.worlds import KINDS, write_world
 

@@ -15,7 +15,7 @@ from ownview.base.errors import OutputError, SettingError, TrainingError
 from ownview.config.settings import own_settings
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
-from ownview.studies.tuning.record import COMPLETE, FAILED, PRUNED, Trial, TuningFolder, best_of, ranked, recorded
+from ownview.studies.tuning.trials import COMPLETE, FAILED, PRUNED, Trial, TuningFolder, best_of, ranked, recorded
 from ownview.studies.tuning.tune import Tuning, searched, tune
 from tests.studies.worlds import write_world
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ownview.data import Interactions
 from ownview.runs.experiment import Experiment
-from ownview.runs.fitted import fit_of
+from ownview.runs.full_fit import fit_of
 from ownview.sums.agreement import Agreement
 from ownview.sums.histories import History
 from ownview.sums.store import Snapshot, Store

@@ -11,9 +11,9 @@ from torch import Tensor
 from ownview.attacks import (
     diagonal,
     inversion,
+    known_vector,
     membership,
     sign,
-    told_vector,
     touched_over_rounds,
     touched_rows,
     unclipped,
@@ -92,12 +92,12 @@ def single_uploads(view: ServerView, federation: Federation, scene: Scene, seed:
             found.append(vectors_scored(attack.NAME, attack.SEES, guess, _private(federation), seed))
         else:
             found.append(items_scored(attack.NAME, attack.SEES, guess, truth, seed))
-    told = told_vector.guess(view, _private(federation))
-    name, sees = told_vector.NAME, told_vector.SEES
+    told = known_vector.guess(view, _private(federation))
+    name, sees = known_vector.NAME, known_vector.SEES
     if isinstance(told, Inapplicable):
         found.append(without(name, sees, told))
     else:
-        found.append(items_scored(name, sees, told, truth, seed, told_vector.WHO))
+        found.append(items_scored(name, sees, told, truth, seed, known_vector.WHO))
     return found
 
 

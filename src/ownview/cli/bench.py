@@ -23,8 +23,8 @@ from ownview.runs.batch import MOST_SEEDS, free_cores
 from ownview.runs.folder import RunFolder
 from ownview.runs.run import open_run
 from ownview.runs.table import grouped
-from ownview.studies.bench.page import failed, page
 from ownview.studies.bench.results import Document, combined, document, read_document, tables, write_document
+from ownview.studies.bench.results_page import failed, page
 from ownview.studies.bench.suite import asked_of, load_suite, part_of, plan, require_data, suites
 from ownview.studies.grid import Planned, carry_out, carry_out_in_order, unfinished
 

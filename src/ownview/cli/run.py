@@ -26,9 +26,9 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.federation.options import FederationOptions
 from ownview.registry import BASELINES
+from ownview.runs.differing_settings import differing_settings
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
-from ownview.runs.otherwise import otherwise
 from ownview.runs.run import Run, experiment_of, resume, run
 
 Config = Annotated[Path | None, typer.Option("--config", help="An experiment as a TOML file; options override it.")]
@@ -162,7 +162,7 @@ def show(finished: Run, *, as_json: bool) -> None:
 
 def _otherwise(finished: Run) -> str:
     """In brackets, what is not as it is without options: plug-ins, settings, the federation's; empty where all is."""
-    told = otherwise(finished.experiment)
+    told = differing_settings(finished.experiment)
     return f" ({', '.join(told)})" if told else ""
 
 

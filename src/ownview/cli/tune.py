@@ -20,7 +20,7 @@ from ownview.cli.trusting import Trust, names_a_file, names_files_in_values
 from ownview.data.columns import parse_columns
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
-from ownview.studies.tuning.record import COMPLETE, Trial, TuningFolder, best_of, ranked, recorded
+from ownview.studies.tuning.trials import COMPLETE, Trial, TuningFolder, best_of, ranked, recorded
 from ownview.studies.tuning.tune import METRICS, OnRound, OnTrial, Tuning, searched, tune
 
 _SHOWN = 10

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.expected import lacks_memory
-from ownview.engine.runs import Runs
+from ownview.engine.step_runs import Runs
 from ownview.engine.steps import clipped
 from ownview.engine.windows import Window, counted
 from ownview.seam.client import Client

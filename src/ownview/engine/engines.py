@@ -17,9 +17,9 @@ from ownview.engine import compiled
 from ownview.engine.compiled import Compiler, by_pytorch
 from ownview.engine.local import Fit, Opened, Plan, Trained
 from ownview.engine.machine import Machine, keep_freed_memory
-from ownview.engine.replay import QUEUES, Pool, Recorder, queue
-from ownview.engine.runs import Runs
+from ownview.engine.recordings import QUEUES, Pool, Recorder, queue
 from ownview.engine.samples import Samples
+from ownview.engine.step_runs import Runs
 from ownview.engine.threads import in_threads
 from ownview.seam.client import Client
 from ownview.seam.training import Context, Params

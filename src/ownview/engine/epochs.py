@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ownview.engine.runs import Each, Runs
 from ownview.engine.samples import Samples
+from ownview.engine.step_runs import Each, Runs
 from ownview.engine.steps import Loss, StepAtWork
 from ownview.engine.windows import Window
 from ownview.seam.client import Client

@@ -13,9 +13,9 @@ from torch import Tensor
 from ownview.base.randomness import derive
 from ownview.engine.compiled import CompiledStep, Compiler
 from ownview.engine.epochs import Epoch, NotedContext, loss_of, open_with
-from ownview.engine.replay import Pool, Recorder, Repeated
-from ownview.engine.runs import Runs
+from ownview.engine.recordings import Pool, Recorder, Repeated
 from ownview.engine.samples import Samples, half_of, random_order
+from ownview.engine.step_runs import Runs
 from ownview.engine.steps import Loss, PlainStep, StepAtWork, shrunk
 from ownview.engine.windows import Window
 from ownview.seam.client import Client

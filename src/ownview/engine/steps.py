@@ -9,7 +9,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from ownview.engine.runs import Runs
+from ownview.engine.step_runs import Runs
 from ownview.engine.windows import Window
 from ownview.seam.optimizers import Run
 from ownview.seam.training import Batch, Context, Params, Shrink, Step

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ownview.engine.replay import QUEUES, Pool, Recorder, Repeated, queue
+from ownview.engine.recordings import QUEUES, Pool, Recorder, Repeated, queue
 from ownview.engine.samples import Foreseen, Samples
 
 

@@ -14,8 +14,8 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.parts.adam import adam_step
 from ownview.parts.least_squares import outer_products
+from ownview.parts.server_adam import adam_step
 from ownview.seam.client import Product, Reporting, Summand, Summands
 from ownview.seam.initial import Normal
 from ownview.seam.memory import Memory

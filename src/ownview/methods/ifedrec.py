@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.parts.adam import adam_moved, moments
+from ownview.parts.server_adam import adam_moved, moments
 from ownview.seam.features import items_known, number_of_terms, terms_of
 from ownview.seam.initial import Uniform
 from ownview.seam.method import Method

@@ -19,9 +19,9 @@ from ownview.pages.agreement import Agreement, agreement
 from ownview.pages.budgeted import budget_of, charge, covered, require_publishable
 from ownview.registry import Model
 from ownview.round.federation import Federation
-from ownview.runs.in_words import SIMULATED
 from ownview.runs.run import Run
 from ownview.runs.setup import ExperimentSetup
+from ownview.runs.summary import SIMULATED
 from ownview.runs.trainer import Trainer
 from ownview.seam.client import Reporting
 from ownview.seam.portable import Factors, Linear, Refusal

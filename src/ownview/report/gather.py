@@ -33,7 +33,7 @@ from ownview.report.results import (
 )
 from ownview.runs.folder import RunFolder
 from ownview.runs.table import grouped
-from ownview.runs.tried import Tried, told, tried_of
+from ownview.runs.tried_settings import Tried, told, tried_of
 
 Model = dict[str, Any]
 

@@ -18,7 +18,7 @@ import numpy as np
 from ownview.base.errors import SettingError
 from ownview.data.interactions import FloatArray, IntArray
 from ownview.report.reading import SeenRun, Variant
-from ownview.runs.recommended import answers
+from ownview.runs.sample_lists import answers
 from ownview.runs.skew import skew
 
 _PERPLEXITY = 30.0

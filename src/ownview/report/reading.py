@@ -23,8 +23,8 @@ from ownview.evaluation.protocol import Protocol
 from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import no_such_run
-from ownview.runs.recommended import misfit
 from ownview.runs.run import Run, open_run
+from ownview.runs.sample_lists import misfit
 from ownview.runs.table import grouped
 
 Tensors = dict[str, Tensor]

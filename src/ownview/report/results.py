@@ -16,7 +16,7 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import NONE
 from ownview.report.reading import SeenRun
-from ownview.runs.recommended import answers
+from ownview.runs.sample_lists import answers
 from ownview.runs.table import CellKey, OverSeeds, RowKey, averaged, compared
 
 PlainCells = dict[str, dict[str, Any]]

@@ -16,7 +16,7 @@ from ownview.evaluation.protocol import Protocol
 from ownview.federation.options import FederationOptions
 from ownview.registry import Model, build
 from ownview.runs.experiment import Experiment, describe_model
-from ownview.runs.fitted import fit_like, fit_of
+from ownview.runs.full_fit import fit_like, fit_of
 from ownview.runs.loggers import Logger
 from ownview.runs.run import OnRound, Run, open_run
 from ownview.runs.run import run as run_experiment

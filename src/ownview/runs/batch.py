@@ -28,7 +28,7 @@ from ownview.runs.folder import RunFolder
 from ownview.runs.parents import end_with_parent, runs_forked
 from ownview.runs.run import OnRound, Run, open_run, resume, run
 from ownview.runs.signals import Signals
-from ownview.runs.training import InterruptedRunError
+from ownview.runs.training_rounds import InterruptedRunError
 
 MOST_SEEDS = 1000
 """Of a comparison, a suite or a reproduction: more is a slip of the keyboard."""

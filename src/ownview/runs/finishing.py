@@ -20,11 +20,11 @@ from ownview.round.cost import Cost, cost_of
 from ownview.runs.best_round import Best
 from ownview.runs.blending import BlendTrainer
 from ownview.runs.experiment import Experiment
-from ownview.runs.fitted import NO_TEST_FIGURE, settings_from
 from ownview.runs.folder import RunFolder
-from ownview.runs.recommended import recommended
+from ownview.runs.full_fit import NO_TEST_FIGURE, settings_from
+from ownview.runs.sample_lists import recommended
 from ownview.runs.trainer import Trainer
-from ownview.runs.tried import as_result, tried
+from ownview.runs.tried_settings import as_result, tried
 from ownview.runs.watching import Watch
 from ownview.seam.protection import Protection
 

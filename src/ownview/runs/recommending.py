@@ -21,7 +21,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.trainer import Trainer
-from ownview.runs.training import restore
+from ownview.runs.training_rounds import restore
 
 
 class Recommendation(NamedTuple):

@@ -27,9 +27,9 @@ from ownview.runs.audits import findings_of, keep_findings
 from ownview.runs.batch import Task, Told, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.exposure import exposures
-from ownview.runs.fitted import fit_like, fit_of
 from ownview.runs.folder import RunFolder
 from ownview.runs.frames import write_frame
+from ownview.runs.full_fit import fit_like, fit_of
 from ownview.runs.run import OnRound, Run, experiment_of, open_run, resume, run
 from ownview.runs.table import Comparison
 from ownview.runs.versions import in_use

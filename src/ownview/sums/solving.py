@@ -12,9 +12,9 @@ import torch
 from ownview.base.files import write_json
 from ownview.base.json_text import parse_json
 from ownview.runs.best_round import Best
+from ownview.runs.data_copy import write_histories
 from ownview.runs.finishing import Finishing
 from ownview.runs.folder import RunFolder
-from ownview.runs.histories import write_histories
 from ownview.runs.provenance import peak_memory
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.tensor_files import read_tensors, write_tensors

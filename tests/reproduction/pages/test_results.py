@@ -12,9 +12,9 @@ from reproduction.commands.render_results import FIGURE_PAGES
 from reproduction.pages.result_tables import with_tables
 
 from ownview.evaluation.named_protocols import pooled
-from ownview.studies.bench.page import page
 from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.results import outdated, read_all, tables, write_document
+from ownview.studies.bench.results_page import page
 from ownview.studies.bench.suite import load_suite, plan
 from tests.outcome import Outcome
 

@@ -1,7 +1,7 @@
 """What came out of a suite: one JSON document with an entry for every run and its provenance, and tables of it.
 
 The document has nothing in it that differs from one time to the next (no times of day, no durations, no memory): a
-suite that was killed and started again ends with the same bytes. `ownview.studies.bench.page` makes Markdown of it.
+suite that was killed and started again ends with the same bytes. `bench.results_page` makes Markdown of it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from ownview.runs.table import (
     grouped,
     with_yardsticks,
 )
-from ownview.runs.tried import Tried, tried_of
+from ownview.runs.tried_settings import Tried, tried_of
 from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.suite import Suite
 from ownview.studies.grid import Planned

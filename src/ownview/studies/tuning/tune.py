@@ -16,7 +16,7 @@ from ownview.base.extras import how_to_install
 from ownview.base.randomness import derive
 from ownview.config.search import OneOf, text_of
 from ownview.runs.experiment import NamedSetting
-from ownview.studies.tuning.record import COMPLETE, FAILED, Trial
+from ownview.studies.tuning.trials import COMPLETE, FAILED, Trial
 
 if TYPE_CHECKING:
     import optuna
@@ -38,7 +38,7 @@ from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with
 from ownview.runs.setup import ExperimentSetup
 from ownview.runs.signals import Signals
 from ownview.runs.sources import METHOD, method_fingerprint
-from ownview.studies.tuning.record import PRUNED, TuningFolder, best_of, best_toml
+from ownview.studies.tuning.trials import PRUNED, TuningFolder, best_of, best_toml
 
 PRUNERS = ("median", "halving", "none")
 _STARTUP = 5

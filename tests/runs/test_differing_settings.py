@@ -4,33 +4,32 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.shop import shop
-
 import ownview as ov
 from ownview.config.presets.loading import preset
 from ownview.federation.options import FederationOptions
 from ownview.registry import Model
+from ownview.runs.differing_settings import differing_settings
 from ownview.runs.experiment import Experiment
-from ownview.runs.otherwise import otherwise
 from ownview.runs.table import Comparison
+from tests.shop import shop
 
 
 def test_defaults_say_nothing_and_what_differs_is_named() -> None:
-    assert otherwise(Experiment("fedease")) == []
-    assert otherwise(Experiment("fedease", settings={"nearness": 4.0})) == ["nearness=4.0"]
+    assert differing_settings(Experiment("fedease")) == []
+    assert differing_settings(Experiment("fedease", settings={"nearness": 4.0})) == ["nearness=4.0"]
     wrapped = Experiment(
         "fedmf", plugins=(("dual-personalisation", {}),), federation=FederationOptions(privacy="laplace:0.5")
     )
-    assert otherwise(wrapped) == ["plug-in dual-personalisation", "privacy=laplace:0.5"]
+    assert differing_settings(wrapped) == ["plug-in dual-personalisation", "privacy=laplace:0.5"]
 
 
 def test_a_preset_is_named_and_what_differs_from_it() -> None:
     found = preset("fedmf", "tuned", "ml-100k").experiment()
     mine = Experiment.from_dict({**found, "data": "ml-100k"})
-    assert otherwise(mine.resolved(mine.model())) == ["preset tuned"]
+    assert differing_settings(mine.resolved(mine.model())) == ["preset tuned"]
     settings = {**found["settings"], "embedding_size": 7}
     other = Experiment.from_dict({**found, "data": "ml-100k", "settings": settings})
-    assert otherwise(other.resolved(other.model())) == ["preset tuned", "embedding_size=7"]
+    assert differing_settings(other.resolved(other.model())) == ["preset tuned", "embedding_size=7"]
 
 
 def test_two_settings_of_one_method_are_two_rows(tmp_path: Path) -> None:

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tests.outcome import Outcome
-from tests.studies.worlds import write_world
 
 from ownview.base.errors import SettingError
 from ownview.config.presets.loading import preset
@@ -18,8 +16,10 @@ from ownview.federation.options import FederationOptions
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import open_run
 from ownview.runs.table import Comparison
-from ownview.runs.tried import Tried, told, tried, tried_of
+from ownview.runs.tried_settings import Tried, told, tried, tried_of
 from ownview.studies.grid import folder_name
+from tests.outcome import Outcome
+from tests.studies.worlds import write_world
 
 
 def _tuned(data: str) -> Experiment:

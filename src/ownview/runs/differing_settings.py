@@ -13,7 +13,7 @@ from ownview.registry import build
 from ownview.runs.experiment import Experiment, describe_model
 
 
-def otherwise(experiment: Experiment) -> list[str]:
+def differing_settings(experiment: Experiment) -> list[str]:
     """Preset, plug-ins, privacy, settings and options of the federation that differ, as they would be typed.
 
     A preset is named where it explains the settings best: what differs from it stands behind it.

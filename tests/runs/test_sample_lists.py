@@ -6,15 +6,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.report.worlds import HOSTILE, ITEMS, USERS, write_world
 
 from ownview.data.catalog import load
 from ownview.evaluation.metrics import coverage
 from ownview.evaluation.named_protocols import HONEST, PAPER
 from ownview.evaluation.protocol import Protocol
 from ownview.runs.experiment import Experiment
-from ownview.runs.recommended import SAMPLES
 from ownview.runs.run import Run, run
+from ownview.runs.sample_lists import SAMPLES
+from tests.report.worlds import HOSTILE, ITEMS, USERS, write_world
 
 
 @pytest.fixture(scope="module")
