@@ -24,7 +24,8 @@ from ownview.evaluation.named_protocols import HONEST
 from ownview.runs.attacking import infiltrate_experiment
 from ownview.runs.experiment import Experiment
 
-RESULTS, PAGE = Path("results/dishonest.json"), Path("docs/dishonest.md")
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "results" / "dishonest.json", ROOT / "docs" / "dishonest.md"
 BEGIN, END = "<!-- begin: benchmarks/dishonest.py -->\n", "<!-- end: benchmarks/dishonest.py -->"
 CLIP = "clipped:2"
 ROUNDS = {"fedease": 1, "fednext": 1, "fedials": 5, "fcf": 20, "pfedrec": 10, "fedmf": 10}

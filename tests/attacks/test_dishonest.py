@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from benchmarks.dishonest import BEGIN, END, PAGE, RESULTS, tables
 
 from ownview.attacks.dishonest.audit import DishonestSettings, audit
 from ownview.attacks.dishonest.crew import BOOSTED, BOUNDED, DEMOTE, PLAUSIBLE, PROMOTE, Crew
 from ownview.data.splits import Split
+from ownview.federation.liars import warning
+from ownview.federation.options import FederationOptions
 from ownview.messages.upload import Upload
 from ownview.registry import METHODS
 from ownview.testing.worlds import federation, small_world
@@ -111,3 +114,29 @@ def test_the_command_says_how_far_liars_get(
         command = (*asked, *wrong) if wrong else ("attack", "fedease", "--data", "world.csv", "--unchecked")
         refused = ownview(*command)
         assert (refused.code, why in refused.err) == (2, True), refused.err
+
+
+@pytest.mark.parametrize(
+    ("method", "options", "words"),
+    [
+        ("fedease", {}, ""),
+        ("fednext", {}, ""),
+        ("local-only", {}, ""),
+        ("fedmf", {"robust": "clipped:2"}, ""),
+        ("fedmf", {"privacy": "central:epsilon=8,clip=0.1,rounds=1"}, ""),
+        ("fedmf", {}, "--set robust=clipped:2"),
+        ("fedials", {}, "--set robust=clipped:2"),
+        ("gpfedrec", {}, "nothing bounds its upload"),
+        ("fedmf", {"privacy": "masked:clip=1"}, "the server cannot see which"),
+    ],
+)
+def test_it_is_said_where_nothing_bounds_a_liar(method: str, options: dict[str, str], words: str) -> None:
+    given = FederationOptions(**options)  # type: ignore[arg-type]
+    said = warning(federation(METHODS[method](), small_world(num_users=8), options=given).terms)
+    assert words in said
+    assert bool(words) == bool(said)
+
+
+def test_the_page_is_written_from_the_record() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert BEGIN + tables(json.loads(RESULTS.read_text(encoding="utf-8"))["audits"]) + END in page

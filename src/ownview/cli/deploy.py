@@ -82,6 +82,7 @@ def init(
     from ownview.deploy.folders import Plan, ServerFolder, create_server_folder, require_transport  # noqa: PLC0415
     from ownview.deploy.invitations import require_new  # noqa: PLC0415
     from ownview.deploy.settings import CoordinatorSettings  # noqa: PLC0415
+    from ownview.federation.liars import warning  # noqa: PLC0415
     from ownview.runs.experiment import Experiment  # noqa: PLC0415
 
     require_transport(transport)
@@ -103,6 +104,8 @@ def init(
     _tell(f"here, where port {plan.port} has to be reachable as {plan.host}, run")
     _tell(f"    ownview deploy server {server.path}")
     _tell(f"{server.certificates / 'ca.key'} stays here: who has it can make places of this deployment")
+    if lies := warning(agreement.terms()):
+        _tell(lies)
     _invite(server, names, DAYS)
 
 
