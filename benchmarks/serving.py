@@ -25,6 +25,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -221,6 +222,11 @@ async def measure(given: argparse.Namespace, folders: list[Path], link: Path, re
         seconds = time.perf_counter() - begun - 0.5
         milliseconds = 1e3 * np.percentile(load.durations, [50, 95, 99, 99.9])
         same = children(process.pid) == workers
+        with urllib.request.urlopen(f"http://{address[0]}:{address[1]}/metrics", timeout=30) as answer:
+            said = answer.read().decode()
+        counted = {
+            name: int(re.findall(rf"^ownview_{name}_total (\d+)$", said, re.M)[0]) for name in ("swaps", "starts")
+        }
         return {
             "requests": len(load.durations),
             "seconds": round(seconds, 1),
@@ -229,6 +235,7 @@ async def measure(given: argparse.Namespace, folders: list[Path], link: Path, re
             "errors": load.errors,
             "refused": load.refused,
             "asked_again": load.again,
+            "swaps_and_starts_of_workers": [counted["swaps"], counted["starts"]],
             "server_cpu_ms_a_request": round(1e3 * (cpu(workers) - used) / len(load.durations), 3) if same else None,
             "load_cpu_ms_a_request": round(1e3 * (time.process_time() - own) / len(load.durations), 3),
             "memory_mb": {"before": round(before, 1), "after": round(memory(workers), 1)} if same else None,

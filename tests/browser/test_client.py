@@ -1,0 +1,98 @@
+"""The client's module in a real browser: numbers as in Python, home in IndexedDB, a contribution and its way back."""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cryptography.hazmat.primitives.hpke")
+pytest.importorskip("starlette")
+
+from ownview.one_message.numbers import summand
+from tests.browser.chromium import NAMES, Chromium, find_chromium
+from tests.one_message.federations import PACKAGE, Federation, simulated
+
+pytestmark = pytest.mark.browser
+ITEMS = [f"item {number}" for number in range(50)]
+HISTORIES = [["item 4", "item 9", "item 4", "item 30"], ["item 1", "unknown", "item 2"], ["item 7"]]
+
+
+class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of the package, and of an empty page beside it, on loopback."""
+    folder = tmp_path_factory.mktemp("site")
+    (folder / "page.html").write_text(
+        "<!doctype html><title>client</title><link rel=icon href=data:,>", encoding="utf-8"
+    )
+    for file in PACKAGE.glob("*.js"):
+        (folder / file.name).write_bytes(file.read_bytes())
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def browser(address: str) -> Iterator[Chromium]:
+    program = find_chromium()
+    if program is None:
+        pytest.skip(f"no Chromium here: install one of {', '.join(NAMES)}, or name it in $CHROMIUM")
+    with Chromium(program) as started:
+        started.call("Page.navigate", url=f"{address}/page.html")
+        started.until(lambda: started.run("document.title === 'client' && document.readyState === 'complete'"))
+        yield started
+
+
+def test_a_tab_contributes_and_takes_back(browser: Chromium, tmp_path: Path) -> None:
+    people = [{"history": history, "fate": "plain", "later": []} for history in HISTORIES]
+    with Federation(tmp_path, ITEMS, fewest=4) as servers:
+        begin = f"""(async () => {{
+            globalThis.client = await import("/index.js");
+            globalThis.home = await client.Home.open();
+            globalThis.contributor = await client.Contributor.join({json.dumps(servers.terms.urls["a"])},
+                {{ expected: "{servers.terms.name.hex()}" }});
+            await home.keepHistory({json.dumps(HISTORIES[0])});
+            return [...contributor.numbers(await home.history())];
+        }})()"""
+        numbers = browser.run(begin)
+        assert np.array_equal(numbers, summand(servers.terms, [4, 9, 4, 30]))
+        join = f"client.Contributor.join({json.dumps(servers.terms.urls['b'])}, {{ expected: '00' }})"
+        assert "not the one that this page names" in browser.run(f"{join}.then(() => '', String)")
+        browser.run(f"""(async () => {{
+            for (const history of {json.dumps([*HISTORIES, ["item 3", "item 8"]])}) {{
+                const ready = await contributor.prepare(history);
+                await home.keepReceipt(ready.receipt);
+                await contributor.send(ready);
+            }}
+        }})()""")
+        servers.until_counted(4)
+        assert browser.run("contributor.status().then((told) => told.contributions)") == 4
+        browser.run(f"""(async () => {{
+            const receipts = await home.receipts();
+            const last = receipts.find((one) => one.history.includes("item 8"));
+            await contributor.send(await contributor.prepareTakeOut(last));
+            await home.dropReceipt(last);
+            const more = {json.dumps([HISTORIES[2]] * 4)};
+            for (const history of more) await contributor.send(await contributor.prepare(history));
+        }})()""")
+        servers.until_counted(7)
+        assert len(browser.run("home.receipts()")) == 3
+    more = [{"history": HISTORIES[2], "fate": "plain", "later": []}] * 4
+    assert np.array_equal(servers.total(), simulated(servers.terms, [*people, *more])[0])
+    assert browser.complaints == []
+    asked = {url.partition("/v1/")[0] for url in browser.requests if "/v1/" in url}
+    assert asked == {*servers.terms.urls.values()}
