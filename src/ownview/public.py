@@ -82,6 +82,8 @@ from ownview.seam.cohorts import Cohort as Cohort
 from ownview.seam.cohorts import Seen as Seen
 from ownview.seam.features import item_features as item_features
 from ownview.seam.features import item_likeness as item_likeness
+from ownview.seam.features import ratings as ratings
+from ownview.seam.features import user_features as user_features
 from ownview.seam.initial import Constant as Constant
 from ownview.seam.initial import Normal as Normal
 from ownview.seam.initial import Orthonormal as Orthonormal

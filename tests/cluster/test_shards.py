@@ -52,7 +52,14 @@ def test_hosts_do_what_one_process_does_and_go_on_from_files(method: Federated, 
     places, files = cut(whole.split.train.lengths, 2), [tmp_path / "0", tmp_path / "1"]
     agreed = (method, whole.world, whole.options, whole.seed, whole.machine, whole.terms.noise)
     known = [
-        shard_data(whole.split.train, whole.split.training_items(), whole.split.timeline, whole.split.data.users, here)
+        shard_data(
+            whole.split.train,
+            whole.split.training_items(),
+            whole.split.timeline,
+            whole.split.data.users,
+            OwnFacts.of(whole.split),
+            here,
+        )
         for here in places
     ]
     hosts = [Host(), Host()]

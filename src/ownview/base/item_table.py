@@ -34,6 +34,31 @@ class ItemTable:
         """Columns in the order of `items`."""
         return cls({name: tuple(values.get(item, "") for item in items) for name, values in by_item.items()})
 
+    @classmethod
+    def joined(cls, source: str, key: str, table: Mapping[str, Sequence[Any]], ids: Sequence[Any]) -> ItemTable:
+        """The columns of a table whose column `key` has ids, in the order of `ids`; see `Interactions.with_tables`."""
+        names = [str(name) for name in (table.columns if hasattr(table, "columns") else table)]
+        what = f"{source}: the table of {key}s"
+        if key not in names:
+            raise DataError(f"{what} has columns {', '.join(names[:12])}; expected one called {key!r}")
+        require_columns(what, names)
+        listed = {name: ["" if one is None or str(one) == "nan" else str(one) for one in table[name]] for name in names}
+        lengths = {len(values) for values in listed.values()}
+        if len(lengths) > 1:
+            raise DataError(f"{what} has columns of {min(lengths)} to {max(lengths)} values; expected one a row")
+        place: dict[str, int] = {}
+        for row, one in enumerate(listed[key]):
+            if one in place:
+                raise DataError(
+                    f"{what}: row {row + 1}: {key} {one!r} stands in row {place[one] + 1} too; expected every id once"
+                )
+            place[one] = row
+        rows = [place.get(str(one)) for one in ids]
+        if all(row is None for row in rows):
+            raise DataError(f"{what} names none of the {key}s of the data, such as {ids[0]!r}; expected the same ids")
+        others = [name for name in names if name != key]
+        return cls({name: tuple("" if row is None else listed[name][row] for row in rows) for name in others})
+
     def select(self, positions: Sequence[int]) -> ItemTable:
         """The items at these positions, in this order."""
         return ItemTable({name: tuple(values[i] for i in positions) for name, values in self.columns.items()})

@@ -91,13 +91,13 @@ def _terms_of_column(name: str, values: Sequence[str]) -> list[list[tuple[str, f
     if filled and all(_is_number(value) for value in filled):
         return [[] for _ in values]  # a price or a number of pages: no two items share it as a word
     if bare_name(name) not in ALIASES["title"] and _is_list(filled):
-        return [[(f"{name}:{entry}", _ENTRY_WEIGHT) for entry in dict.fromkeys(_entries(value))] for value in values]
+        return [[(f"{name}:{entry}", _ENTRY_WEIGHT) for entry in dict.fromkeys(entries_of(value))] for value in values]
     return [[(term, 1.0) for term in dict.fromkeys(_words(value))] for value in values]
 
 
 def _is_list(values: Sequence[str]) -> bool:
     """Whether values are short entries that several items share, as makers and categories are."""
-    entries = Counter(entry for value in values for entry in dict.fromkeys(_entries(value)))
+    entries = Counter(entry for value in values for entry in dict.fromkeys(entries_of(value)))
     total = sum(entries.values())
     long = sum(count for entry, count in entries.items() if len(entry) > _LONGEST_ENTRY)
     if not total or long > _LONG_ENTRIES * total:
@@ -105,7 +105,8 @@ def _is_list(values: Sequence[str]) -> bool:
     return sum(count for count in entries.values() if count > 1) > _ENTRIES_SHARED * total
 
 
-def _entries(value: str) -> Iterator[str]:
+def entries_of(value: str) -> Iterator[str]:
+    """Entries of a list that is written as text."""
     return (part.casefold() for part in _SEPARATORS.split(value.strip().strip("[]")) if part)
 
 

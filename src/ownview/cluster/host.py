@@ -111,7 +111,8 @@ class Host:
         terms = Terms.of(method, world, options, seed, machine, noise)
         device = machine.device
         timelines = Timelines(data.timeline.to(device), world.num_items, machine.dtype)
-        work = terms.work(data.identities, data.train.to(device), timelines, data.excluded.to(device), data.users)
+        train, never = data.train.to(device), data.excluded.to(device)
+        work = terms.work(data.identities, train, timelines, never, data.users, data.facts)
         self.shards[key] = terms, work
         if not file.exists():
             return 0

@@ -9,6 +9,7 @@ from torch import Tensor
 from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline
+from ownview.federation.facts import OwnFacts
 from ownview.round.residents import OwnData
 
 
@@ -27,7 +28,9 @@ def cut(samples: Tensor, count: int) -> list[range]:
     return [range(first, last) for first, last in zip(starts, [*starts[1:], len(samples)], strict=True)]
 
 
-def shard_data(train: Ragged, excluded: Ragged, timeline: Timeline, users: IdArray, here: range) -> OwnData:
+def shard_data(
+    train: Ragged, excluded: Ragged, timeline: Timeline, users: IdArray, facts: OwnFacts, here: range
+) -> OwnData:
     """What the clients at positions `here` know."""
     lists = part(train, here)
     times = None if timeline.times is None else part(timeline.times, here)
@@ -35,7 +38,8 @@ def shard_data(train: Ragged, excluded: Ragged, timeline: Timeline, users: IdArr
     line = lists if timeline.items is train else part(timeline.items, here)
     never = lists if excluded is train else part(excluded, here)
     identities = torch.arange(here.start, here.stop)
-    return OwnData(identities, lists, never, Timeline(line, times, now), np.array(users[here.start : here.stop]))
+    names = np.array(users[here.start : here.stop])
+    return OwnData(identities, lists, never, Timeline(line, times, now), names, facts.part(here))
 
 
 def part(lists: Ragged, here: range) -> Ragged:

@@ -24,6 +24,7 @@ from ownview.cluster.shards import cut, shard_data
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
 from ownview.engine.machine import Workers as AskedWorkers
+from ownview.federation.facts import OwnFacts
 from ownview.federation.packing import joined, parted
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
@@ -232,7 +233,9 @@ class Workers(Here):
             return
         self.lives[worker] = self.pool.lives[worker]
         split, alone = self.split, replace(self.machine, workers=None, memory=self.machine.memory // self.count)
-        data = shard_data(split.train, self.excluded, split.timeline, split.data.users, self.places[worker])
+        data = shard_data(
+            split.train, self.excluded, split.timeline, split.data.users, OwnFacts.of(split), self.places[worker]
+        )
         terms = self.terms
         agreed: Agreed = (self.method, terms.world, terms.options, terms.seed, alone, terms.noise)
         saved = self.pool.get(self.pool.ask(worker, "begin", self.key, agreed, data, self.files[worker]))

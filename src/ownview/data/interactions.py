@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -37,6 +38,7 @@ class Interactions:
         timestamp: [r] seconds or any increasing clock, or None where the source has none.
         titles: [m] what a person calls the item, or None.
         about: what else is known of the items, by column; None where nothing is.
+        about_users: what is known of the users besides, by column; it stays with them. None where nothing is.
         clock: whether differences of timestamps are seconds; False where they tell the order of rows and nothing else.
         unread: names of the source's columns that nothing was taken from.
         reading: what was understood and left out when the source was read, a sentence each.
@@ -52,6 +54,7 @@ class Interactions:
     timestamp: IntArray | None = None
     titles: tuple[str, ...] | None = None
     about: ItemTable | None = None
+    about_users: ItemTable | None = None
     clock: bool = True
     unread: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
@@ -161,6 +164,7 @@ class Interactions:
             timestamp=None if self.timestamp is None else self.timestamp[keep],
             titles=None if self.titles is None else tuple(self.titles[i] for i in item_kept.tolist()),
             about=None if self.about is None else self.about.select(item_kept.tolist()),
+            about_users=None if self.about_users is None else self.about_users.select(user_kept.tolist()),
             _user_position={},
         )
 
@@ -179,6 +183,7 @@ class Interactions:
             row=self.row[rows],
             rating=None if self.rating is None else self.rating[rows],
             timestamp=None if self.timestamp is None else self.timestamp[rows],
+            about_users=None if self.about_users is None else self.about_users.select(users.tolist()),
             _user_position={},
         )
 
@@ -193,6 +198,25 @@ class Interactions:
             titles=None if self.titles is None else tuple(self.titles[i] for i in order.tolist()),
             about=None if self.about is None else self.about.select(order.tolist()),
         )
+
+    def with_tables(
+        self, *, items: Mapping[str, Sequence[Any]] | None = None, users: Mapping[str, Sequence[Any]] | None = None
+    ) -> Interactions:
+        """The same with what tables say of items (public) and of users (which stays with them), joined by id.
+
+        Args:
+            items: by name [k] columns, one of them called item; a data frame will do. Other columns are of any kind.
+            users: likewise, one of them called user.
+
+        Raises:
+            DataError: a table has no column of ids, one id twice, columns of different lengths, or no id of the data.
+        """
+        found = self
+        if items is not None:
+            found = replace(found, about=ItemTable.joined(self.name, "item", items, self.items.tolist()))
+        if users is not None:
+            found = replace(found, about_users=ItemTable.joined(self.name, "user", users, self.users.tolist()))
+        return found
 
     def with_items_of_at_least(self, interactions: int) -> Interactions:
         """Keep items with at least so many rows; users left with no row disappear."""

@@ -15,13 +15,14 @@ from ownview.base.randomness import chances
 from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
 from ownview.engine.samples import Samples
+from ownview.federation.facts import OwnFacts
 from ownview.federation.histories import Histories
 from ownview.federation.overlays import OverlayTables, personal_tables, stored_bytes
 from ownview.federation.timelines import Timelines
 from ownview.messages.download import Download
 from ownview.messages.upload import wide
 from ownview.seam.client import Client, Reporting
-from ownview.seam.roles import CHANCE, HISTORY, KEPT, PERSONAL, TIMELINE, Param, visible
+from ownview.seam.roles import CHANCE, HISTORY, KEPT, PERSONAL, RATINGS, TIMELINE, USER_FEATURES, Param, visible
 from ownview.seam.training import Params
 
 Axes = dict[str, int | None]
@@ -53,6 +54,7 @@ class Clients:
         train: every client's training items.
         timelines: the same in time order.
         changed_rows: how many rows of its tables a client changes in a round; see `changed_rows`.
+        facts: what clients know besides; None for nothing.
     """
 
     def __init__(
@@ -65,13 +67,20 @@ class Clients:
         train: Ragged,
         timelines: Timelines,
         changed_rows: int,
+        facts: OwnFacts | None = None,
     ) -> None:
+        self.facts = (facts or OwnFacts()).to(machine.device)
         self.params, self.num_items, self.identities = dict(params), num_items, identities.to(machine.device)
         self.timelines, self.histories, self.seed = timelines, Histories(train, num_items, machine.dtype), seed
         budget = _table_budget(params, machine.memory)
         self.own: Params = {}
         self.starts: Params = {}
         self.tables: dict[str, OverlayTables] = {}
+        self.features = {
+            name: self.facts.encoded(param.columns, len(identities), *param.shape).to(machine.device, machine.dtype)
+            for name, param in params.items()
+            if param.role is USER_FEATURES
+        }
         for name, param in params.items():
             if not (param.own or param.role.constant):
                 continue
@@ -138,8 +147,17 @@ class Clients:
             return self.timelines.seen(name, samples.clients, samples.items, samples.real_rows)
         if param.role is CHANCE:
             return {name: self._chance(name, samples.clients, download)}
+        if param.role is USER_FEATURES:
+            return {name: self.features[name][samples.clients]}
         # Padding repeats an item, and is no second one.
-        return {name: self.histories.take(samples.clients, samples.items) * samples.real_rows}
+        return {name: self._of_items(param, samples.clients, samples.items) * samples.real_rows}
+
+    def _of_items(self, param: Param, clients: Tensor, items: Tensor | None) -> Tensor:
+        """[B, R] which of the items, or [B, m] of all, clients have, or their ratings of them."""
+        if param.role is HISTORY:
+            return self.histories.take(clients, items)
+        rated = self.facts.table(clients, self.histories.take(clients, None))
+        return rated if items is None else rated.gather(1, items)
 
     def _chance(self, name: str, clients: Tensor, download: Download) -> Tensor:
         """[B] what keys the clients' own draws in the download's round."""
@@ -229,8 +247,10 @@ class Clients:
     def _predicting(
         self, name: str, param: Param, download: Download, clients: Tensor, items: Tensor | None
     ) -> tuple[Tensor, int | None]:
-        if param.role is HISTORY:
-            return self.histories.take(clients, items), 0
+        if param.role in (HISTORY, RATINGS):
+            return self._of_items(param, clients, items), 0
+        if param.role is USER_FEATURES:
+            return self.features[name][clients], 0
         if param.role is CHANCE:
             return self._chance(name, clients, download), 0
         if name in self.tables:

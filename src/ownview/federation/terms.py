@@ -15,6 +15,7 @@ from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
 from ownview.federation.clients import Clients, changed_rows
+from ownview.federation.facts import OwnFacts
 from ownview.federation.options import FederationOptions
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.soundness import names_moved, require_sound
@@ -195,11 +196,14 @@ class Terms:
         value = self.client.params[name].drawn(name, self.world.num_items, self.seed, *numbers)
         return value.to(self.machine.device, self.machine.dtype)
 
-    def work(self, identities: Tensor, train: Ragged, timelines: Timelines, excluded: Ragged, users: IdArray) -> Work:
+    def work(
+        self, identities: Tensor, train: Ragged, timelines: Timelines, excluded: Ragged, users: IdArray,
+        facts: OwnFacts | None = None,
+    ) -> Work:  # fmt: skip
         """What some clients do in a round; see `Clients` and `Household` for what is given."""
         params, items = self.client.params, self.world.num_items
         rows = changed_rows(self.client, train, items)
-        clients = Clients(params, items, identities, self.seed, self.machine, train, timelines, rows)
+        clients = Clients(params, items, identities, self.seed, self.machine, train, timelines, rows, facts)
         hidden = self.masked is not None or self.world.protection is not None
         return work_of(
             Household(

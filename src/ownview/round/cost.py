@@ -157,7 +157,9 @@ def _weighed(federation: Federation, rounds: Sequence[Mapping[str, Any]]) -> int
 def _first_upload(federation: Federation) -> int:
     """Bytes that a client which reports sends in its first round, the mean over all clients."""
     home, world, everybody = federation.work.home, federation.world, federation.clients.identities
-    work = federation.terms.work(everybody, home.train, home.clients.timelines, home.excluded, home.users)
+    work = federation.terms.work(
+        everybody, home.train, home.clients.timelines, home.excluded, home.users, home.clients.facts
+    )
     sizes, first = 0.0, _first_download(federation)
     for block in work.blocks(torch.arange(world.num_clients, device=home.machine.device)):
         upload = work.do(work.samples(1, block), first)

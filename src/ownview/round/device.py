@@ -13,6 +13,7 @@ from ownview.base.errors import MessageError
 from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
 from ownview.data.splits import Split
+from ownview.federation.facts import OwnFacts
 from ownview.federation.terms import Terms
 from ownview.privacy.masking.exchange import MaskStep, OwnMasks
 from ownview.round.residents import OwnData, Residents
@@ -107,4 +108,5 @@ def own_data(split: Split, excluded: Ragged, client: int) -> OwnData:
     """What one client of a split knows."""
     identity, users = torch.tensor([client]), np.array([client])
     train, never = Ragged.one(split.train.of(client)), Ragged.one(excluded.of(client))
-    return OwnData(identity, train, never, split.timeline.of(client), users)
+    facts = OwnFacts.of(split).part(range(client, client + 1))
+    return OwnData(identity, train, never, split.timeline.of(client), users, facts)

@@ -13,6 +13,7 @@ from ownview.engine.machine import Machine
 from ownview.federation import clients as client_side
 from ownview.federation import server as server_side
 from ownview.federation.clients import Axes, Clients
+from ownview.federation.facts import OwnFacts, world_of
 from ownview.federation.options import FederationOptions
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
@@ -25,7 +26,7 @@ from ownview.round.conduct import RoundReport, Rule, conduct, report
 from ownview.round.here import Here
 from ownview.seam.method import Federated
 from ownview.seam.server import Sums
-from ownview.seam.training import Params, World
+from ownview.seam.training import Params
 
 
 class Federation:
@@ -57,7 +58,7 @@ class Federation:
         self.method, self.split, self.options, self.seed, self.machine = method, split, options, seed, machine
         self.excluded = excluded
         plan = planned(options, split.num_users, method.releases)
-        self.world = World(split.num_users, split.num_items, split.order, plan, split.data.about, split.num_new)
+        self.world = world_of(split, plan)
         self.terms = Terms.of(method, self.world, options, seed, machine, noise)
         self.client = self.terms.client
         self._require_memory()
@@ -65,7 +66,7 @@ class Federation:
         train = split.train.to(machine.device)
         timelines = Timelines(split.timeline.to(machine.device), split.num_items, machine.dtype)
         everybody, never = torch.arange(split.num_users), excluded.to(machine.device)
-        work = self.terms.work(everybody, train, timelines, never, split.data.users)
+        work = self.terms.work(everybody, train, timelines, never, split.data.users, OwnFacts.of(split))
         self.where, self.rules, self.done = self._where(work), tuple(rules), 0
 
     def _where(self, work: Work) -> Here:

@@ -11,6 +11,7 @@ from torch import Tensor
 from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline
+from ownview.federation.facts import OwnFacts
 from ownview.federation.scoring import ClientScorer
 from ownview.federation.terms import Terms
 from ownview.federation.timelines import Timelines
@@ -32,6 +33,7 @@ class OwnData:
         excluded: items of each that are never drawn as training negatives, distinct and ascending.
         timeline: their training items, oldest first, and their times.
         users: [k] whose clients they are, for errors.
+        facts: what they know besides; None for nothing.
     """
 
     identities: Tensor
@@ -39,6 +41,7 @@ class OwnData:
     excluded: Ragged
     timeline: Timeline
     users: IdArray
+    facts: OwnFacts | None = None
 
 
 class Residents:
@@ -52,7 +55,7 @@ class Residents:
     def __init__(self, terms: Terms, data: OwnData) -> None:
         self.terms, self.data = terms, data
         timelines = Timelines(data.timeline, terms.world.num_items, terms.machine.dtype)
-        self.work = terms.work(data.identities, data.train, timelines, data.excluded, data.users)
+        self.work = terms.work(data.identities, data.train, timelines, data.excluded, data.users, data.facts)
         self.clients = self.work.home.clients
 
     def round(

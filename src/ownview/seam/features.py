@@ -1,7 +1,8 @@
-"""What a method may ask to know of items besides their ids, as parameters.
+"""What a method may ask to know of items, users and interactions besides ids, as parameters.
 
-They are public: every client and the server make the same values of the same table, nothing of them is sent, and no
-budget is spent by it. A method that asks for what the data lacks is refused in one line before anything is trained.
+Features of items are public: every client and the server make the same values of the same table, nothing of them is
+sent, and no budget is spent by it. Those of users, and ratings, stay at home. A method that asks for what the data
+lacks is refused in one line before anything is trained.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from ownview.base.errors import suggestion
 from ownview.base.item_table import ItemTable
 from ownview.base.item_text import feature_matrix, term_vectors
 from ownview.seam.initial import Given
-from ownview.seam.roles import ITEM_FEATURES, Param, held
+from ownview.seam.roles import ITEM_FEATURES, RATINGS, USER_FEATURES, Param, held
 from ownview.seam.training import World
 
 
@@ -46,6 +47,30 @@ def item_likeness(world: World) -> Param:
     lacking = _lacking(table, ())
     initial = Given(_nothing, lacking) if table is None or lacking else Given(lambda: _kernel(table))
     return Param((world.num_items,), ITEM_FEATURES, rows=True, initial=initial)
+
+
+def user_features(world: World, *columns: str, size: int = 32) -> Param:
+    """[size] what the client knows of its user: one place an entry or number, by a hash (`federation.facts`).
+
+    Args:
+        world: of the data.
+        columns: of the user table; all of them where none is named.
+        size: places; entries that fall into one add up.
+    """
+    known = world.user_columns
+    unknown = next((name for name in columns if name not in known), "")
+    lacking = "" if known else "nothing is known of the users but their ids; expected Interactions(..., users=TABLE)"
+    if known and unknown:
+        lacking = f"the user table has no column {unknown!r}; expected one of {', '.join(known)}"
+        lacking += suggestion(unknown, known)
+    initial = Given(lambda: torch.zeros(size), lacking)
+    return Param((size,), USER_FEATURES, initial=initial, columns=columns or known)
+
+
+def ratings(world: World) -> Param:
+    """A table [m] of the client's own data: its rating of every item that it knows, 0 for all others."""
+    lacking = "" if world.ratings else "the data has no ratings; expected a column rating"
+    return Param((), RATINGS, rows=True, initial=Given(lambda: torch.zeros(world.num_items), lacking))
 
 
 def number_of_terms(world: World) -> int:

@@ -5,6 +5,8 @@
     fresh      the initial value     the initial     nothing
     item features  public values     public values   nothing
     history    its data              its data        nothing
+    ratings    its data              its data        nothing
+    user features  its data          its data        nothing
     timeline   its data              its data        nothing
     chance     a new draw            a new draw      nothing
     reported   its own value         its own         the value
@@ -62,6 +64,8 @@ PRIVATE = Role("private", "own", "own", "nothing")
 FRESH = Role("fresh", "initial", "initial", "nothing")
 ITEM_FEATURES = Role("item features", "initial", "initial", "nothing")
 HISTORY = Role("history", "data", "data", "nothing")
+RATINGS = Role("ratings", "data", "data", "nothing")
+USER_FEATURES = Role("user features", "data", "data", "nothing")
 TIMELINE = Role("timeline", "data", "data", "nothing")
 CHANCE = Role("chance", "drawn", "drawn", "nothing")
 REPORTED = Role("reported", "own", "own", "whole")
@@ -71,8 +75,8 @@ PERSONAL = Role("personal", "own", "own", "whole")
 RECEIVED = Role("received", "received", "received", "nothing")
 HELD = Role("held", "nothing", "nothing", "nothing")
 
-_NEVER_TABLES = (FRESH, REPORTED, TIMELINE, CHANCE)
-_ALWAYS_TABLES = (HISTORY, PERSONAL, ITEM_FEATURES)
+_NEVER_TABLES = (FRESH, REPORTED, TIMELINE, CHANCE, USER_FEATURES)
+_ALWAYS_TABLES = (HISTORY, RATINGS, PERSONAL, ITEM_FEATURES)
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ class Param:
         squares_outside: (tables) the client also sees NAME.outside [], the sum of squares of the rows that are not at
             hand; of received tables likewise. Padding rows are zero in training then, so that the sum of squares of
             NAME plus NAME.outside is that of the whole table.
+        columns: (user features) of the user table that they are made of.
     """
 
     shape: tuple[int, ...]
@@ -98,6 +103,7 @@ class Param:
     received_as: str = ""
     everybodys_mean: str = ""
     squares_outside: bool = False
+    columns: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if self.rows and self.role in _NEVER_TABLES:

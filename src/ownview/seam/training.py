@@ -29,6 +29,8 @@ class World:
         items: what is publicly known of the items, by column; None where nothing is. `item_features` and
             `item_likeness` make parameters of it.
         num_new: the last so many items are new: they have no interaction in training.
+        user_columns: names of what clients know of their users besides; `user_features` makes a parameter of them.
+        ratings: whether clients have ratings of their items.
     """
 
     num_clients: int
@@ -37,6 +39,8 @@ class World:
     protection: Protection | None = None
     items: ItemTable | None = None
     num_new: int = 0
+    user_columns: tuple[str, ...] = ()
+    ratings: bool = False
 
 
 ANY_WORLD = World(num_clients=2, num_items=4)

@@ -21,7 +21,8 @@ def small_world(num_users: int = 23, num_items: int = 60, seed: int = 0) -> Spli
     items = np.concatenate([random.choice(num_items, size=count, replace=False) for count in counts])
     times = random.permutation(len(users)).astype(np.int64)
     about = {"title": {item: f"number {item} of kind {item % 7}" for item in range(num_items)}}
-    data = Interactions.from_rows("small world", users, items, timestamp=times, about=about)
+    people = {"user": range(num_users), "trade": [f"trade {user % 3}" for user in range(num_users)]}
+    data = Interactions.from_rows("small world", users, items, timestamp=times, about=about).with_tables(users=people)
     return leave_one_out(data, ties="hash", untimed="random", seed=seed)
 
 
