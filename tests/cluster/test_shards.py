@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from ownview import FederationOptions, FedMF, PFedRec
 from ownview.cluster.host import Host, Order, as_arrays, as_tensors
 from ownview.cluster.shards import cut, shard_data
+from ownview.federation.facts import OwnFacts
 from ownview.federation.packing import joined, parted
 from ownview.seam.method import Federated
 from ownview.testing.worlds import federation, small_world

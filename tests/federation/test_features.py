@@ -21,7 +21,7 @@ from ownview.base.item_text import feature_matrix
 from ownview.data.splits import Split
 from ownview.evaluation.named_protocols import NEW_ITEMS
 from ownview.federation.facts import OwnFacts, world_of
-from ownview.federation.scoring import scorer_of
+from ownview.round.scorers import scorer_of
 from ownview.testing import CHECKS, small_world
 from ownview.testing.worlds import federation
 

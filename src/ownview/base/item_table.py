@@ -59,6 +59,17 @@ class ItemTable:
         others = [name for name in names if name != key]
         return cls({name: tuple("" if row is None else listed[name][row] for row in rows) for name in others})
 
+    def behind(self, count: int) -> ItemTable:
+        """The same behind so many items that nothing is known of."""
+        return ItemTable({name: ("",) * count + values for name, values in self.columns.items()})
+
+    def followed_by(self, other: ItemTable, count: int) -> ItemTable:
+        """These items, and behind them the `count` of another table; a column that one of them lacks is empty there."""
+        size = len(next(iter(self.columns.values()), ()))
+        names = dict.fromkeys([*self.columns, *other.columns])
+        none, less = ("",) * size, ("",) * count
+        return ItemTable({one: self.columns.get(one, none) + other.columns.get(one, less) for one in names})
+
     def select(self, positions: Sequence[int]) -> ItemTable:
         """The items at these positions, in this order."""
         return ItemTable({name: tuple(values[i] for i in positions) for name, values in self.columns.items()})

@@ -76,4 +76,4 @@ class Text(OneShot):
         """Equal to its scores where no user has an item twice."""
         once = "places count every item once here, and every time in the model"
         rows = SparseRows(learned["offsets"], learned["columns"], learned["values"])
-        return Linear((Term(rows, self.recency),), left_out=(once,))
+        return Linear((Term(rows, self.recency, public=True),), left_out=(once,))

@@ -109,7 +109,8 @@ def _private_way(data: str, columns: str | None, data_dir: Path | None) -> tuple
     setting = f" --privacy {way.privacy}" if way.privacy != "none" else ""
     told = f"{way.way}: {way.method}{setting}, by {loaded.num_users:,} people and {loaded.num_items:,} items"
     typer.echo(f"private: {told}", err=True)
-    return way.method, [] if way.privacy == "none" else [f"privacy={way.privacy}"]
+    sets = [f"{name}={value}" for name, value in way.settings.items()]
+    return way.method, sets + ([] if way.privacy == "none" else [f"privacy={way.privacy}"])
 
 
 def _refuse_beside_private(given: set[str]) -> None:

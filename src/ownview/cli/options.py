@@ -69,6 +69,10 @@ Total = Annotated[
         callback=_above_zero,
     ),
 ]
+NewItems = Annotated[
+    Path | None,
+    typer.Option("--new-items", help="Offer items of this file too that nobody has taken yet, by their text."),
+]
 MinPeople = Annotated[
     int,
     typer.Option("--min-people", help="Leave out items that fewer people had; 1 leaves nothing out.", min=1),

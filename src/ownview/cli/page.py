@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from ownview.base.amounts import readable
-from ownview.cli.options import DataDir, MinPeople
+from ownview.cli.options import DataDir, MinPeople, NewItems
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
 
@@ -22,13 +22,23 @@ def command(
     ] = 5.0,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing page.")] = False,
     min_people: MinPeople = 5,
+    new_items: NewItems = None,
     data_dir: DataDir = None,
     trust: Trust = False,
 ) -> None:
     """Make one offline HTML page in which people pick titles and get recommendations, computed in the page itself."""
     from ownview.pages.page import page  # noqa: PLC0415 - slow to import, and help does without
 
-    done = page(run, out, title=title, megabytes=megabytes, force=force, min_people=min_people, data_dir=data_dir)
+    done = page(
+        run,
+        out,
+        title=title,
+        megabytes=megabytes,
+        force=force,
+        min_people=min_people,
+        data_dir=data_dir,
+        new_items=new_items,
+    )
     console = Console(highlight=False)
     left = "" if done.kept == 1 else f", the strongest {100 * done.kept:.0f} % of its weights"
     console.print(f"{done.path}: {readable(done.bytes)}{left}; open it in a browser", soft_wrap=True, markup=False)

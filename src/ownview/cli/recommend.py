@@ -13,7 +13,7 @@ from rich.table import Table
 from ownview.base.amounts import counted
 from ownview.base.errors import SettingError
 from ownview.base.shown import one_line, shown_json
-from ownview.cli.options import AsJson, DataDir, print_json
+from ownview.cli.options import AsJson, DataDir, NewItems, print_json
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
 from ownview.data.persons import Newcomer
@@ -33,6 +33,7 @@ def command(
         Path | None,
         typer.Option("--new-user", help="A new person: a file with a column item or title, and maybe timestamp."),
     ] = None,
+    new_items: NewItems = None,
     k: Annotated[int, typer.Option("-k", help="How many items.", min=1)] = 10,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="File for --all: .parquet or .csv.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
@@ -51,12 +52,12 @@ def command(
             "-o: goes with --all" if out else "--all: give a file for the lists, such as -o lists.parquet"
         )
     if out is not None:
-        _write_all(run, out, k, data_dir, force=force, as_json=as_json)
+        _write_all(run, out, k, data_dir, new_items, force=force, as_json=as_json)
         return
     finished = open_run(run)
     said = new_user or history
     person = None if said is None else finished.newcomer(said, data_dir)
-    found_items = finished.recommend(user if person is None else person, k, data_dir)
+    found_items = finished.recommend(user if person is None else person, k, data_dir, new_items)
     if as_json:
         _print_json(run, finished, user, person, found_items)
         return
@@ -69,11 +70,13 @@ def command(
         console.print("nothing is left to recommend", markup=False)
 
 
-def _write_all(run: Path, out: Path, k: int, data_dir: Path | None, *, force: bool, as_json: bool) -> None:
+def _write_all(
+    run: Path, out: Path, k: int, data_dir: Path | None, new_items: Path | None, *, force: bool, as_json: bool
+) -> None:
     require_ending(out)
     if out.exists() and not force:
         raise SettingError(f"{out}: already exists; choose another -o, or overwrite it with --force")
-    frame = open_run(run).recommend_many(None, k, data_dir)
+    frame = open_run(run).recommend_many(None, k, data_dir, new_items)
     write_frame(frame, out)
     users = frame["user"].n_unique()
     if as_json:
@@ -117,5 +120,6 @@ def _table(found: list[Recommendation]) -> Table:
     table.add_column("score", justify="right")
     for place, one in enumerate(found, start=1):
         mark = "  [green](held out: this user did choose it)[/]" if one.held_out else ""
+        mark += "  [cyan](new)[/]" if one.new else ""
         table.add_row(str(place), f"{escape(one.title)}{mark}", f"{one.score:.2f}")
     return table

@@ -52,8 +52,9 @@ class Exported(NamedTuple):
 
 
 def export(
-    run: Run | str | Path, out: str | Path, *, min_people: int = MIN_PEOPLE, data_dir: Path | None = None
-) -> Exported:
+    run: Run | str | Path, out: str | Path, *, min_people: int = MIN_PEOPLE, data_dir: Path | None = None,
+    new_items: Path | None = None,
+) -> Exported:  # fmt: skip
     """Write a finished run's model into a new folder, whole or not at all.
 
     Args:
@@ -61,13 +62,14 @@ def export(
         out: the folder; it must not exist.
         min_people: items that fewer people had are left out; 1 leaves nothing out.
         data_dir: where datasets are.
+        new_items: a file of items; those that nobody has taken yet are offered too, marked as new.
 
     Raises:
         SettingError: the model has no form that a device could score with, or nothing would be left; says why.
     """
     path = Path(out)
     require_new(path)
-    taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
+    taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir, new_items)
     published = Published(taken, min_people)
     agreed, exposed = published.agreement(published.form), published.exposure(published.form)
     taken.charge()
@@ -77,7 +79,7 @@ def export(
 
 def _fill(folder: Path, published: Published, agreed: Agreement, exposed: Exposure) -> None:
     facts = published.taken.facts() | {"agreement": published.told_of(agreed), "exposure": exposed.plain()}
-    about = write_portable(folder, published.form, published.ids, published.titles, facts)
+    about = write_portable(folder, published.offered, published.ids, published.titles, facts)
     scorer = (importlib.resources.files("ownview.pages") / "scorer.py").read_text(encoding="utf-8")
     (folder / "scorer.py").write_text(scorer, encoding="utf-8")
     (folder / "MODEL_CARD.md").write_text(card(about), encoding="utf-8")

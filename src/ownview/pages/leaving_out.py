@@ -103,7 +103,8 @@ def _reduced(term: Term, kept: IntArray, together: Any) -> Tensor | SparseRows |
         case SparseRows(offsets, columns, values):
             size = len(offsets) - 1
             whole = sparse.csr_matrix((values.numpy(), columns.numpy(), offsets.numpy()), shape=(size, size))
-            return _compressed(whole[kept][:, kept].multiply(_shared(together)).tocsr())
+            left = whole[kept][:, kept]
+            return _compressed((left if term.public else left.multiply(_shared(together))).tocsr())
         case whole:
             if _solvable(term):
                 return _solved_anew(term, kept, together)

@@ -73,6 +73,7 @@ def page(
     min_people: int = MIN_PEOPLE,
     force: bool = False,
     data_dir: Path | None = None,
+    new_items: Path | None = None,
 ) -> Page:
     """Write the page of a finished run's model, whole or not at all.
 
@@ -84,6 +85,7 @@ def page(
         min_people: items that fewer people had are left out; 1 leaves nothing out.
         force: whether an existing file is overwritten.
         data_dir: where datasets are.
+        new_items: a file of items; those that nobody has taken yet are offered too, marked as new.
 
     Raises:
         SettingError: the model has no form that a page could score with, or does not fit; says why.
@@ -95,7 +97,7 @@ def page(
         raise OutputError(f"{path}: already exists; choose another --out, or overwrite it with --force")
     if not 0 < megabytes <= 1000:
         raise SettingError(f"setting megabytes={megabytes:g}: expected a number above 0 and at most 1000")
-    taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir)
+    taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir, new_items)
     made = _made(Published(taken, min_people), title, round(megabytes * 1e6))
     taken.charge()
     write_text(path, made.text)
@@ -124,7 +126,7 @@ def _made(published: Published, title: str, limit: int) -> _Made:
         "about": facts,
     } | {name: _by_place(every, seen) for name, every in links.plain().items()}
     spare = 3_000  # what is said of agreement and exposure, which are measured last
-    encoded = encode(published.form, limit - len(render(model).encode()) - spare)
+    encoded = encode(published.offered, limit - len(render(model).encode()) - spare)
     agreed, exposed = published.agreement(encoded.form), published.exposure(encoded.form)
     model["form"] = encoded.plain
     model["about"] |= {

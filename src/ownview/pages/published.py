@@ -20,6 +20,7 @@ from ownview.data.interactions import IntArray
 from ownview.pages.agreement import Agreement
 from ownview.pages.budgeted import agreement_covered
 from ownview.pages.leaving_out import MIN_PEOPLE, LeftOut, left_out
+from ownview.pages.offered import first
 from ownview.pages.taken import Taken
 from ownview.privacy.budget import budget
 from ownview.seam.portable import Factors, Linear
@@ -109,21 +110,35 @@ class Published:
         """Of the items that are left."""
         return self.left.form
 
+    @cached_property
+    def offered(self) -> Linear | Factors:
+        """The same, and behind them the items that nobody has taken yet, where any are offered."""
+        offered = self.taken.offered
+        return self.form if offered is None else offered.beside(self.form, self.left.kept)
+
+    @property
+    def _positions(self) -> list[int]:
+        offered = self.taken.offered
+        return [*self.left.kept.tolist(), *([] if offered is None else offered.new)]
+
     @property
     def ids(self) -> list[Any]:
-        """[k] of the items that are left."""
-        return list(self.taken.data.items[self.left.kept].tolist())
+        """[k] of the items that are left, and of those that nobody has taken yet."""
+        offered = self.taken.offered
+        items = (self.taken.data if offered is None else offered.data).items
+        return list(items[self._positions].tolist())
 
     @property
     def titles(self) -> list[str]:
-        """[k] of the items that are left."""
-        return [self.taken.titles[item] for item in self.left.kept.tolist()]
+        """[k] of the same."""
+        return [self.taken.titles[item] for item in self._positions]
 
     @cached_property
     def known(self) -> IntArray:
         """[k] positions, the best known item first: by people, or under a budget by the model's own weights alone."""
         weight = strength(self.form) if self.budgeted else self.taken.popularity[self.left.kept]
-        return np.argsort(-weight, kind="stable")
+        known = np.argsort(-weight, kind="stable")
+        return np.concatenate([known, np.arange(len(known), len(self._positions))])
 
     def told_of(self, agreed: Agreement) -> dict[str, Any]:
         """What is written of the agreement; under a budget nothing that was measured."""
@@ -133,7 +148,7 @@ class Published:
 
     def agreement(self, form: Linear | Factors) -> Agreement:
         """How far a form of the items that are left recommends what the model does."""
-        return self.taken.agreement(form, self.left.kept)
+        return self.taken.agreement(first(form, len(self.left.kept)), self.left.kept)
 
     def exposure(self, form: Linear | Factors) -> Exposure:
         """What the form gives away, exactly as it is written."""
@@ -144,7 +159,7 @@ class Published:
             )
             return Exposure(rule, None, 0, 0, ())
         people = People(self._histories[:, self.left.kept])
-        findings = tuple(weights_attacked(form, people))
+        findings = tuple(weights_attacked(first(form, len(self.left.kept)), people))
         rule = self.left.sentence(self.min_people)
         return Exposure(rule, self.min_people, self.left.items, self.left.pairs, findings)
 

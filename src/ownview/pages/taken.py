@@ -17,6 +17,7 @@ from ownview.data.interactions import IntArray, Interactions
 from ownview.evaluation.metrics import HEADLINE
 from ownview.pages.agreement import Agreement, agreement
 from ownview.pages.budgeted import budget_of, charge, covered, require_publishable
+from ownview.pages.offered import Offered
 from ownview.registry import Model
 from ownview.round.federation import Federation
 from ownview.runs.run import Run
@@ -36,16 +37,18 @@ class Taken:
         setup: its data.
         trainer: its model, with its values.
         form: what the model's scores come to.
+        offered: items that nobody has taken yet; None where none are offered.
     """
 
     run: Run
     setup: ExperimentSetup
     trainer: Trainer
     form: Linear | Factors
+    offered: Offered | None = None
 
     @classmethod
-    def of(cls, run: Run, data_dir: Path | None = None) -> Taken:
-        """Read the model.
+    def of(cls, run: Run, data_dir: Path | None = None, new_items: Path | None = None) -> Taken:
+        """Read the model; with the items of a file that nobody has taken yet, where one is given.
 
         Raises:
             SettingError: the model has no form that a device could score with; says why.
@@ -58,7 +61,11 @@ class Taken:
                 f"{run.folder.path}: {run.experiment.label()} cannot be taken along: it {form.reason}; "
                 "take one that can, such as fedease"
             )
-        return cls(run, at_hand.setup, at_hand.trainer, form)
+        offered = None
+        if new_items is not None:
+            more = at_hand.offering(new_items).split
+            offered = Offered(more.data, at_hand.split.num_items)
+        return cls(run, at_hand.setup, at_hand.trainer, form, offered)
 
     def charge(self) -> None:
         """Count what is about to be published, where it was made under a budget.
@@ -75,13 +82,16 @@ class Taken:
 
     @cached_property
     def titles(self) -> list[str]:
-        """[m] what people call the items; ids behind titles that several items have."""
-        plain = [self.data.title(item) for item in range(self.data.num_items)]
+        """[m] what people call the items; ids behind titles that several items have. New items are marked as new."""
+        data = self.data if self.offered is None else self.offered.data
+        plain = [data.title(item) for item in range(data.num_items)]
         times: dict[str, int] = {}
         for title in plain:
             times[title] = times.get(title, 0) + 1
-        ids = self.data.items.tolist()
-        return [title if times[title] == 1 else f"{title} ({one})" for title, one in zip(plain, ids, strict=True)]
+        ids = data.items.tolist()
+        named = [title if times[title] == 1 else f"{title} ({one})" for title, one in zip(plain, ids, strict=True)]
+        taken = self.data.num_items
+        return [title if place < taken else f"{title} (new)" for place, title in enumerate(named)]
 
     @property
     def popularity(self) -> IntArray:

@@ -48,6 +48,11 @@ class Carrier:
         taken = values[..., : len(self.weights)]
         return torch.cat([taken, taken @ self.weights.to(taken)], dim=-1)
 
+    def _padded(self, rows: Tensor) -> Tensor:
+        """[w + c, ...] with zeros where rows of new items are missing."""
+        missing = sum(self.weights.shape) - len(rows)
+        return torch.cat([rows, rows.new_zeros(missing, *rows.shape[1:])]) if missing else rows
+
     def portable(self, form: Portable) -> Portable:
         """A model's form with new items carried; what a history says through a new item stays as the form has it."""
         if isinstance(form, Refusal):
@@ -58,15 +63,15 @@ class Carrier:
         return Linear(tuple(map(self._term, form.terms)), bias, form.left_out)
 
     def _term(self, term: Term) -> Term:
-        """The same with its columns carried; such weights cannot be solved back into a sum by themselves."""
+        """The same with its columns carried, and rows without weights for new items where it has none."""
         weights = term.weights
         if isinstance(weights, SparseRows):
             weights = _dense(weights)
         carried: Tensor | LowRank
         if isinstance(weights, LowRank):
-            carried = LowRank(weights.left, self.columns(weights.right))
+            carried = LowRank(self._padded(weights.left), self.columns(weights.right))
         else:
-            carried = self.columns(weights)
+            carried = self._padded(self.columns(weights))
         return replace(term, weights=carried)
 
 

@@ -89,7 +89,7 @@ class TextSettings(Settings):
             return form
         kernel = nearest_by_text(term_vectors(world.items), world.num_items)
         weighed = SparseRows(kernel.offsets, kernel.columns, kernel.values * self.text * received["loud"])
-        return replace(form, terms=(*form.terms, Term(weighed, self.text_recency)))
+        return replace(form, terms=(*form.terms, Term(weighed, self.text_recency, public=True)))
 
 
 def loudness(weights: Tensor) -> Tensor:

@@ -15,8 +15,10 @@ from ownview.data.interactions import FloatArray, IntArray, Interactions
 from ownview.data.matching import ItemNames
 from ownview.data.persons import Newcomer
 from ownview.data.splits import Split
+from ownview.data.untaken import with_untaken
 from ownview.evaluation.ranking import NONE, Ranker, Scorer
 from ownview.registry import Model
+from ownview.runs.carrying import CarryingTrainer, carrier_of
 from ownview.runs.experiment import Experiment
 from ownview.runs.folder import RunFolder
 from ownview.runs.setup import ExperimentSetup
@@ -25,12 +27,17 @@ from ownview.runs.training_rounds import restore
 
 
 class Recommendation(NamedTuple):
-    """One recommended item. `held_out`: the user did interact with it, and the model was not told."""
+    """One recommended item.
+
+    held_out: the user did interact with it, and the model was not told
+    new:      nobody has taken it yet
+    """
 
     item: Any
     title: str
     score: float
     held_out: bool
+    new: bool = False
 
 
 class Lists(NamedTuple):
@@ -70,6 +77,21 @@ class Recommender:
         trainer = setup.trainer(here, model or here.model(), folder.path.parent)
         restore(trainer, folder.read_tensors("model")[0], folder.path / "model.safetensors")
         return cls(setup, trainer)
+
+    def offering(self, file: Path) -> Recommender:
+        """The same with the items of a file that nobody has taken yet: text carries the model's scores to them.
+
+        Nobody is asked for it and nothing is trained: what a model of sums has suffices (`parts.carried`).
+
+        Raises:
+            DataError: the file names no new item.
+            SettingError: nothing is known of the items but their ids.
+        """
+        data = with_untaken(self.split.data, file)
+        split = replace(self.split, data=data, num_new=data.num_items - self.split.num_items)
+        rankers = [replace(one, num_items=data.num_items) for one in self.setup.rankers]
+        trainer = CarryingTrainer(self.trainer, carrier_of(split, self.setup.machine))
+        return Recommender(replace(self.setup, split=split, rankers=(rankers[0], rankers[1])), trainer)
 
     @property
     def split(self) -> Split:
@@ -121,9 +143,9 @@ class Recommender:
         return Lists(users, *asked.best(scorer, min(k, self.split.num_items)))
 
     def _told(self, found: Lists, right: list[int]) -> list[Recommendation]:
-        data = self.split.data
+        data, taken = self.split.data, self.split.num_items - self.split.num_new
         return [
-            Recommendation(data.items.item(item), data.title(item), score, item in right)
+            Recommendation(data.items.item(item), data.title(item), score, item in right, item >= taken)
             for item, score in zip(found.items[0].tolist(), found.scores[0].tolist(), strict=True)
             if item != NONE
         ]

@@ -80,22 +80,26 @@ class Run:
         """What was noted after every round, as a polars frame."""
         return frame_of_rounds(self.rounds)
 
-    def recommend(self, user: Any, k: int = 10, data_dir: Path | None = None) -> list[Recommendation]:
+    def recommend(
+        self, user: Any, k: int = 10, data_dir: Path | None = None, new_items: Path | None = None
+    ) -> list[Recommendation]:
         """The k best items for one user, or for a new user.
 
         Args:
             user: an id, whose items in training and validation are not recommended; or what `newcomer` returned.
             k: how many.
             data_dir: where datasets are.
+            new_items: a file of items; those that nobody has taken yet are offered too, by their text.
         """
-        at_hand = self.loaded(data_dir)
+        at_hand = self.loaded(data_dir, new_items)
         return at_hand.newcomer(user, k) if isinstance(user, Newcomer) else at_hand.one(user, k)
 
     def recommend_many(
-        self, users: Sequence[Any] | None = None, k: int = 10, data_dir: Path | None = None
-    ) -> pl.DataFrame:
+        self, users: Sequence[Any] | None = None, k: int = 10, data_dir: Path | None = None,
+        new_items: Path | None = None,
+    ) -> pl.DataFrame:  # fmt: skip
         """The same for many users, everybody where None: columns user, rank, item, title where there are any, score."""
-        at_hand = self.loaded(data_dir)
+        at_hand = self.loaded(data_dir, new_items)
         return frame_of_lists(at_hand, at_hand.lists(users, k))
 
     def newcomer(self, history: str | Path | Sequence[object], data_dir: Path | None = None) -> Newcomer:
@@ -108,11 +112,11 @@ class Run:
         """
         return newcomer(history, self.loaded(data_dir).names)
 
-    def loaded(self, data_dir: Path | None = None) -> Recommender:
-        """The model at hand; read when it is first asked."""
+    def loaded(self, data_dir: Path | None = None, new_items: Path | None = None) -> Recommender:
+        """The model at hand; read when it is first asked. With `new_items` it offers those of the file too."""
         if data_dir not in self._kept:
             self._kept[data_dir] = Recommender.of(self.folder, self.experiment, self.model, self.data, data_dir)
-        return self._kept[data_dir]
+        return self._kept[data_dir] if new_items is None else self._kept[data_dir].offering(new_items)
 
     def __repr__(self) -> str:
         return f"Run({in_words(self.result)}; {self.folder.path})"

@@ -47,12 +47,14 @@ class Term:
         most: latest items that are looked at; None for all.
         regularization: lambda where W = I - P / diag(P), P = (S + lambda I)^-1, S a sum over people: such weights can
             be solved back into S, by the publisher and by any reader. None for other weights.
+        public: whether W is made of what is public about items, so that nothing of people is in it.
     """
 
     weights: Tensor | SparseRows | LowRank
     fades: float = math.inf
     most: int | None = None
     regularization: float | None = None
+    public: bool = False
 
     def counts(self, length: int) -> Tensor:
         """[l] what the latest l = min(length, most) items of a history count, oldest first."""
