@@ -117,7 +117,7 @@ class _Made(NamedTuple):
 def _made(published: Published, title: str, limit: int) -> _Made:
     facts = published.taken.facts()
     seen = published.known
-    links = links_of(published.taken.data.about, published.left.kept[seen].tolist(), limit)
+    links = links_of(published.data.about, [published.positions[one] for one in seen], limit)
     model: dict[str, Any] = {
         "title": title or HEADING,
         "ids": [str(one) for one in published.ids],

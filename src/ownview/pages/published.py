@@ -16,7 +16,7 @@ from scipy import sparse
 
 from ownview.attacks.published_weights import People, dense, weights_attacked
 from ownview.attacks.scoring import AttackFinding
-from ownview.data.interactions import IntArray
+from ownview.data.interactions import IntArray, Interactions
 from ownview.pages.agreement import Agreement
 from ownview.pages.budgeted import agreement_covered
 from ownview.pages.leaving_out import MIN_PEOPLE, LeftOut, left_out
@@ -117,28 +117,33 @@ class Published:
         return self.form if offered is None else offered.beside(self.form, self.left.kept)
 
     @property
-    def _positions(self) -> list[int]:
+    def data(self) -> Interactions:
+        """Of the run, and behind its items those that nobody has taken yet."""
+        offered = self.taken.offered
+        return self.taken.data if offered is None else offered.data
+
+    @property
+    def positions(self) -> list[int]:
+        """[k] in `data` of the items that are left, and of those that nobody has taken yet."""
         offered = self.taken.offered
         return [*self.left.kept.tolist(), *([] if offered is None else offered.new)]
 
     @property
     def ids(self) -> list[Any]:
         """[k] of the items that are left, and of those that nobody has taken yet."""
-        offered = self.taken.offered
-        items = (self.taken.data if offered is None else offered.data).items
-        return list(items[self._positions].tolist())
+        return list(self.data.items[self.positions].tolist())
 
     @property
     def titles(self) -> list[str]:
         """[k] of the same."""
-        return [self.taken.titles[item] for item in self._positions]
+        return [self.taken.titles[item] for item in self.positions]
 
     @cached_property
     def known(self) -> IntArray:
         """[k] positions, the best known item first: by people, or under a budget by the model's own weights alone."""
         weight = strength(self.form) if self.budgeted else self.taken.popularity[self.left.kept]
         known = np.argsort(-weight, kind="stable")
-        return np.concatenate([known, np.arange(len(known), len(self._positions))])
+        return np.concatenate([known, np.arange(len(known), len(self.positions))])
 
     def told_of(self, agreed: Agreement) -> dict[str, Any]:
         """What is written of the agreement; under a budget nothing that was measured."""
