@@ -18,7 +18,6 @@ import numpy as np
 from ownview.base.errors import SettingError
 from ownview.data.interactions import FloatArray, IntArray
 from ownview.report.reading import SeenRun, Variant
-from ownview.runs.sample_lists import answers
 from ownview.runs.skew import skew
 
 _PERPLEXITY = 30.0
@@ -100,10 +99,7 @@ class Table(NamedTuple):
 
 
 def client_tables(run: SeenRun, user: str) -> list[Table]:
-    """The client's item tables as wide as its widest, global before local before merged.
-
-    None of an older run, which does not tell the number of items and hence which matrices are tables.
-    """
+    """The client's item tables as wide as its widest, global before local before merged."""
     if run.watched is None or run.recommended is None:
         return []
     tensors, about = run.watched
@@ -212,7 +208,7 @@ def _marks(run: SeenRun, user: str) -> IntArray | None:
         return None
     marks = np.zeros(len(tensors["popularity"]), np.int64)
     marks[sample["history"]] = INTERACTED
-    held_out = [*answers(sample, "validation"), *answers(sample, "test")]
+    held_out = [*sample["validation"], *sample["test"]]
     marks[held_out] = HELD_OUT
     return marks
 

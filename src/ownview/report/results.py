@@ -16,7 +16,6 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import NONE
 from ownview.report.reading import SeenRun
-from ownview.runs.sample_lists import answers
 from ownview.runs.table import CellKey, OverSeeds, RowKey, averaged, compared
 
 PlainCells = dict[str, dict[str, Any]]
@@ -219,7 +218,7 @@ def people(runs: Mapping[str, SeenRun], titles: Titles) -> list[dict[str, Any]]:
             named = {int(item): title for item, title in about["titles"].items()}
             person = found.setdefault(sample["user"], _person(sample, named, titles))
             items = tensors["lists"][sample["row"]].tolist()
-            right = answers(sample, "test")
+            right = sample["test"]
             person["lists"][label] = [[titles.place(named[i]), int(i in right)] for i in items if i != NONE]
     return sorted(found.values(), key=lambda person: (-len(person["lists"]), person["known"]))
 
@@ -231,7 +230,7 @@ def _person(sample: dict[str, Any], named: Mapping[int, str], titles: Titles) ->
         "user": sample["user"],
         "known": len(sample["history"]),
         "history": [titles.place(named[item]) for item in recent],
-        "test": [titles.place(named[item]) for item in answers(sample, "test")],
+        "test": [titles.place(named[item]) for item in sample["test"]],
         "lists": {},
     }
 

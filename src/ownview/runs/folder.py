@@ -197,8 +197,7 @@ class RunFolder:
         tensors, about, written = read_tensors(path)
         if found := misfit(about, _SHAPES.get(name, {})):
             raise OutputError(f"{path}: is damaged: {found}; start a new run with another --out")
-        if written is not None:
-            self._require_same(name, written)
+        self._require_same(name, written)
         return tensors, about
 
     def _experiment(self) -> dict[str, Any]:

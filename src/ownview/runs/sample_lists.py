@@ -89,7 +89,7 @@ def misfit(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> str | Non
         row = sample["row"]
         if row is not None and not 0 <= row < len(lists):
             return f"user {sample['user']!r} is in row {row} of {len(lists)}"
-        shown |= {*answers(sample, "test"), *([] if row is None else lists[row].tolist())}
+        shown |= {*sample["test"], *([] if row is None else lists[row].tolist())}
     untitled = sorted(item for item in shown - {NONE} if str(item) not in about["titles"])
     strange = [name for name in about["titles"] if not (name.isascii() and name.isdigit())]
     return f"item {untitled[0]} has no title" if untitled else f"{strange[0]!r} is no item" if strange else None
@@ -108,12 +108,6 @@ def _sample(split: Split, question: Question, user: int) -> dict[str, Any]:
         "validation": [] if split.earlier is not None else split.validation.answers(user),
         "test": question.answers(user),
     }
-
-
-def answers(sample: dict[str, Any], stage: str) -> list[int]:
-    """A sample user's right answers; runs of earlier versions noted a single number, -1 for none."""
-    noted = sample[stage]
-    return noted if isinstance(noted, list) else [noted] * (noted != NONE)
 
 
 def _most_recommended(lists: npt.NDArray[np.int64], num_items: int) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ownview.base.json_shapes import Either, Maybe, OrNull, TableOf, misfit
+from ownview.base.json_shapes import Maybe, OrNull, TableOf, misfit
 from ownview.evaluation.metrics import HEADLINE
 
 _METRICS = dict.fromkeys(HEADLINE, float)
@@ -66,11 +66,10 @@ _ROUND = {
 CHECKPOINT = {
     "round": int,
     "best": {"round": int, "score": [float], "metrics": TableOf(float)},
-    "rounds": Maybe([_ROUND]),
+    "rounds": [_ROUND],
 }
-_ANSWERS = Either([int], int)  # earlier versions noted a single number
 RECOMMENDED = {
-    "samples": [{"user": str, "row": Maybe(int), "history": [int], "validation": _ANSWERS, "test": _ANSWERS}],
+    "samples": [{"user": str, "row": Maybe(int), "history": [int], "validation": [int], "test": [int]}],
     "titles": TableOf(str),
 }
 WATCHED = {"users": [str], "positions": Maybe([int]), "roles": Maybe(TableOf(str))}

@@ -1,7 +1,7 @@
 """Tensors of a run with their description, checked: a flipped bit or an edited experiment does not go unnoticed.
 
 The description holds a SHA-256 over names, kinds, shapes and bytes of all tensors and over the description itself, and
-what experiment.toml said when the file was written. Files of versions that wrote neither are read without the checks.
+what experiment.toml said when the file was written.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
     write_whole(path, fill)
 
 
-def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, Any] | None]:
-    """Tensors, description, and the experiment they were written under (None where an older version wrote them).
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, Any]]:
+    """Tensors, description, and the experiment they were written under.
 
     Raises:
         OutputError: not there, damaged, or not what was written.
@@ -57,8 +57,6 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], dict[st
         with safe_open(path, framework="pt") as stored:
             about = dict(parse_json((stored.metadata() or {})["about"]))
             tensors = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
-        if _CHECKED not in about:
-            return tensors, about, None
         expected = about[_CHECKED].pop("sha256")
         found = _digest(tensors, json.dumps(about, sort_keys=True))
         experiment = dict(about.pop(_CHECKED)["experiment"])

@@ -79,18 +79,8 @@ class Training:
             best = about["best"]
             packed = _copy(_part(tensors, "now." if best["round"] == self.done else "best."))
             self.best = Best(best["round"], tuple(best["score"]), best["metrics"], packed)
-            self.lines = about.get("rounds") or self.folder.read_rounds()[: self.done]
-            self._require_whole()
+            self.lines = about["rounds"]
         self.folder.write_rounds(self.lines)
-
-    def _require_whole(self) -> None:
-        """The checkpoint and its rounds belong together."""
-        in_order = all(line["round"] == number for number, line in enumerate(self.lines, start=1))
-        if len(self.lines) != self.done or not in_order:
-            raise OutputError(
-                f"{self.folder.path / 'rounds.jsonl'}: {len(self.lines)} sound rounds, and the checkpoint was made "
-                f"after round {self.done}; bring a sound copy back, or start a new run"
-            )
 
     def run(self) -> Best:
         """Train the rounds that are left; on a signal, checkpoint after the round in progress and stop.
