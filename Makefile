@@ -8,7 +8,7 @@ ROUNDING_OF := $(if $(filter x86_64 amd64,$(shell uname -m)),Nehalem Haswell,NEO
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps --only-binary :all: -r
 
-.PHONY: demo deploy-demo test rounding browser docs picture lint types check bench lock audit clean
+.PHONY: demo deploy-demo browser-demo test rounding browser docs picture lint types check bench lock audit clean
 
 demo: .venv/.core  ## the main job: the flaw of published figures, what wins honestly, five books for one reader, a page for people
 	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper --rounds 16 --measure-every 4 \
@@ -19,6 +19,9 @@ demo: .venv/.core  ## the main job: the flaw of published figures, what wins hon
 
 deploy-demo: .venv/.deploy  ## a server and three devices as processes of their own, one of them killed and back; loopback alone
 	$(BIN)/python examples/deploy.py runs/deploy-demo
+
+browser-demo: .venv/.test  ## two servers and fifty readers in Node, one sealed message each; loopback alone
+	$(BIN)/python examples/browser_demo.py runs/browser-demo
 
 test: .venv/.test  ## unit, property and conformance tests; real-data tests where the data is
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
