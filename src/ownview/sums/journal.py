@@ -13,7 +13,7 @@ import os
 import re
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -41,6 +41,9 @@ _TABLES = (
     "CREATE TABLE people (name TEXT PRIMARY KEY, id TEXT NOT NULL, history BLOB NOT NULL)",
     "CREATE TABLE items (place INTEGER PRIMARY KEY, item TEXT NOT NULL, about TEXT NOT NULL, people INTEGER NOT NULL)",
 )
+_TOGETHER = 500
+"""Values of one statement."""
+
 _SCHEMA = re.compile(r"ownview_[0-9a-f]{16}")
 
 
@@ -198,6 +201,23 @@ class Journal:
         rows = self.run("SELECT place, item, about FROM items ORDER BY place")
         return {int(place): (item, dict(parse_json(about))) for place, item, about in rows}
 
+    def ids(self, people: Iterable[History]) -> dict[int, str]:
+        """By place, ids of the items that some people have."""
+        places = sorted({place for one in people for place in one.places.tolist()})
+        found: dict[int, str] = {}
+        for first in range(0, len(places), _TOGETHER):
+            some = places[first : first + _TOGETHER]
+            marks = ", ".join("?" * len(some))
+            found |= {
+                int(row[0]): row[1]
+                for row in self.run(f"SELECT place, item FROM items WHERE place IN ({marks})", *some)
+            }
+        return found
+
+    def last_place(self) -> int:
+        """The highest place of an item; -1 where there is none."""
+        return int(self.run("SELECT COALESCE(MAX(place), -1) FROM items")[0][0])
+
     def note(self, contribution: str, made: str, budget: float, *, taken_out: bool = False) -> None:
         """A new line; `made` is the contribution's digest. Within a transaction, as all that is noted."""
         line = (contribution, _now(), _now(), budget, int(taken_out), made)
@@ -224,8 +244,9 @@ class Journal:
             budget: of each contribution.
         """
         for name, one in people.items():
-            self._count(known[name].places if name in known else one.places[:0], -1)
-            self._count(one.places, 1)
+            had = known[name].places if name in known else one.places[:0]
+            self._count(np.setdiff1d(had, one.places), -1)
+            self._count(np.setdiff1d(one.places, had), 1)
         for name in people:
             rows = self.run("SELECT id FROM people WHERE name = ?", name)
             if rows:

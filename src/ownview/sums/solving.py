@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 
-from ownview.base.files import write_json
+from ownview.base.files import write_json, write_whole
 from ownview.base.json_text import parse_json
 from ownview.runs.best_round import Best
 from ownview.runs.data_copy import write_histories
@@ -17,7 +20,6 @@ from ownview.runs.finishing import Finishing
 from ownview.runs.folder import RunFolder
 from ownview.runs.provenance import peak_memory
 from ownview.runs.setup import ExperimentSetup
-from ownview.runs.tensor_files import read_tensors, write_tensors
 from ownview.seam.server import Solved
 from ownview.seam.training import Params
 from ownview.sums.histories import interactions
@@ -66,14 +68,25 @@ def solved(store: Store, now: Snapshot, *, anew: bool = False) -> Solved:
     if anew:
         path.unlink(missing_ok=True)
     elif path.is_file():
-        tensors, about, _ = read_tensors(path)
-        same = about["items"] == [now.items[where][0] for where in now.places.tolist()][: len(about["items"])]
-        kept = tensors if same else {}
+        kept = _kept(path, [now.items[where][0] for where in now.places.tolist()])
     found = store.summing.solve(now.sums, kept, now.clients, now.places)
     if found.kept and store.write:
         items = [now.items[where][0] for where in now.places.tolist()]
-        write_tensors(path, found.kept, {"items": items, "sequence": now.state.sequence}, {})
+        write_whole(path, lambda place: save_file(found.kept, place, metadata={"items": json.dumps(items)}))
     return found
+
+
+def _kept(path: Path, items: list[str]) -> Params:
+    """What the solution before kept, where it is of the same items and those behind are new; else nothing.
+
+    No checksum is needed: a solution that is updated is tried on a probe, and made anew where it fails.
+    """
+    try:
+        with safe_open(path, framework="pt") as stored:
+            before = list(parse_json((stored.metadata() or {})["items"]))
+            return {name: stored.get_tensor(name) for name in stored.keys()} if before == items[: len(before)] else {}  # noqa: SIM118
+    except (SafetensorError, OSError, ValueError, TypeError, KeyError):
+        return {}
 
 
 def write_version(place: Path, store: Store, now: Snapshot, name: str, *, clock: bool, anew: bool = False) -> Made:

@@ -177,9 +177,9 @@ class Store:
             budget: of this contribution, as its method accounts for it.
         """
         known = {name: one for name in people if (one := self.history(name)) is not None}
-        every = {**self.journal.items(), **items}
-        ids = {where: item for where, (item, _) in every.items()}
-        room = self.arrays.items if max(every, default=-1) < self.arrays.items else _roomy(max(every) + 1)
+        ids = self.journal.ids([*known.values(), *people.values()]) | {k: item for k, (item, _) in items.items()}
+        needed = max(self.journal.last_place(), *items, -1) + 1
+        room = self.arrays.items if needed <= self.arrays.items else _roomy(needed)
         summing = self.summing if room == self.arrays.items else Summing.of(self.agreement, self.agreed, room)
         before = self._contributions(known, ids, summing)
         after = summing.contributions(people, ids)
@@ -203,8 +203,7 @@ class Store:
         one = self.history(name)
         if one is None:
             raise UnknownNameError("user of this model (a forgotten one is unknown)", name, self.names())
-        ids = {where: item for where, (item, _) in self.journal.items().items()}
-        taken = negative(self._contributions({name: one}, ids, self.summing)[name])
+        taken = negative(self._contributions({name: one}, self.journal.ids([one]), self.summing)[name])
 
         def record() -> None:
             self.journal.note_forgotten(name, one)
