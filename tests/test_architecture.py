@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "ownview"
 EVERY = sorted(SOURCE.rglob("*.py"))
 BESIDE = sorted((ROOT / "reproduction").rglob("*.py"))
-RUNS_METHODS = ("engine", "federation", "cluster", "runs", "cli", "evaluation", "data")
+RUNS_METHODS = ("engine", "messages", "federation", "round", "cluster", "deploy", "runs", "cli", "evaluation", "data")
 
 
 def _imports(path: Path) -> set[str]:
@@ -60,7 +60,7 @@ def test_what_methods_are_made_of_knows_nobody_who_runs_them(folder: str) -> Non
         assert not runs_them, f"{path} imports {runs_them}"
 
 
-@pytest.mark.parametrize("folder", ["engine", "federation", "cluster"])
+@pytest.mark.parametrize("folder", ["engine", "messages", "privacy", "federation", "round", "cluster"])
 def test_who_runs_methods_names_none(folder: str) -> None:
     files = sorted((SOURCE / folder).rglob("*.py"))
     assert len(files) > 1

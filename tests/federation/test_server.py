@@ -9,8 +9,8 @@ import torch
 
 from ownview.base.errors import SettingError
 from ownview.config.participation import participants, participation
+from ownview.federation.optimizer import ServerOptimizer
 from ownview.federation.options import FederationOptions
-from ownview.federation.server import ServerOptimizer
 from ownview.messages.sums import MeanPartial, add_rows
 from tests.messages.uploads import upload_of
 

@@ -9,6 +9,7 @@ from scipy.optimize import minimize
 from ownview import FedMF
 from ownview.base.errors import SettingError
 from ownview.federation.options import FederationOptions
+from ownview.messages.robust import robust_rule, settled
 from ownview.messages.sums import MeanPartial
 from ownview.messages.upload import Upload
 from ownview.registry import METHODS
@@ -34,10 +35,11 @@ def _uploads(clients: int = 9, seed: int = 0) -> list[Upload]:
 def _mean(text: str, weighting: str = "uniform", uploads: list[Upload] | None = None) -> dict[str, torch.Tensor]:
     shared = {"items": torch.zeros(ITEMS, SIZE, dtype=torch.float64), "bias": torch.zeros(2, dtype=torch.float64)}
     total = MeanPartial(shared, torch.zeros(0, dtype=torch.float64), weighting)
-    total.gathering(text, weighting)
-    for one in _uploads() if uploads is None else uploads:
+    rule = robust_rule(text)
+    given = _uploads() if uploads is None else uploads
+    for one in given if rule is None else settled(given, rule, weighting):
         total.add(one)
-    return dict(total.settled().mean())
+    return dict(total.mean())
 
 
 def _vectors() -> torch.Tensor:

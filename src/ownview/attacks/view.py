@@ -73,9 +73,8 @@ class CuriousServer(AggregationServer):
         chosen = super().choose(number, present)
         return chosen if self.cohort is None else self.cohort.to(chosen.device)
 
-    def take(self, upload: Upload) -> None:
+    def see(self, upload: Upload) -> None:
         """Note the messages of some clients, as bytes."""
-        super().take(upload)
         for place, client in enumerate(upload.clients.tolist()):
             if client in self.noted:
                 self._note(upload.one(place), client)

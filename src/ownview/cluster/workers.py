@@ -30,6 +30,7 @@ from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.federation.work import Work
 from ownview.messages.download import Download
+from ownview.messages.robust import NONE
 from ownview.messages.upload import Upload
 from ownview.round.conduct import Round, Uploads
 from ownview.round.here import Here
@@ -90,6 +91,10 @@ class Workers(Here):
             raise SettingError(
                 f"--workers: privacy={terms.options.privacy!r} puts masks on, which a simulation does in one process; "
                 "expected masks=skipped in it (the sums are the same), or no workers"
+            )
+        if terms.options.robust != NONE:
+            raise SettingError(
+                f"--workers: robust={terms.options.robust!r} needs every upload, and workers send sums; expected none"
             )
         self.method, self.split, self.excluded, self.machine = method, split, excluded, machine
         self.fetched, self.saved_at, self.saving = True, time.perf_counter(), 0.0

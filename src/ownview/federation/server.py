@@ -11,7 +11,8 @@ from torch import Tensor
 from ownview.base.errors import TrainingError, suggestion
 from ownview.base.randomness import bits, derive, unit
 from ownview.config.participation import participants, participation
-from ownview.federation.options import FederationOptions
+from ownview.federation.mixtures import Mixtures
+from ownview.federation.optimizer import ServerOptimizer
 from ownview.federation.reporting import all_finite, not_finite, reporting
 from ownview.federation.terms import Terms
 from ownview.messages.download import Download
@@ -22,156 +23,9 @@ from ownview.privacy.protected import next_bound, without_bound
 from ownview.privacy.transforms import Summing
 from ownview.privacy.whole_steps import BOUND
 from ownview.seam.cohorts import Seen
-from ownview.seam.mixing import Known, Mixing
 from ownview.seam.roles import HELD, PERSONAL, REPORTED
 from ownview.seam.server import Arrived, RowMean, Sums
 from ownview.seam.training import Params
-
-_PACKED = ("uploads", "sizes", "known", "weights")
-
-
-class Mixtures:
-    """A table for each client: sum over v of w_uv Q_v, Q_v the latest upload of client v.
-
-    Clients that never uploaded are no part of any mixture; one of them receives the mean of the others by their shares.
-    Before anybody has uploaded, everybody receives the initial table.
-
-    Args:
-        rule: gives the weights.
-        initial: [m, ...] the table everybody starts from.
-        count: n, of clients.
-        key: random number of the run, for the rule.
-    """
-
-    def __init__(self, rule: Mixing, initial: Tensor, count: int, key: int = 0) -> None:
-        self.rule, self.initial, self.key = rule, initial, key
-        self.sizes = torch.zeros(count, dtype=torch.long, device=initial.device)
-        self.uploads = torch.zeros(count, initial.numel(), dtype=initial.dtype, device=initial.device)
-        self.known = torch.zeros(count, dtype=torch.bool, device=initial.device)
-        self.weights = torch.zeros(count, count, dtype=initial.dtype, device=initial.device)
-        self.arrived: list[tuple[Tensor, Tensor, Tensor]] = []
-
-    def sent(self, clients: Tensor) -> Tensor:
-        """[B, m, ...] what these clients receive."""
-        mixed = self.weights[clients] @ self.uploads
-        return torch.where(self.known.any(), mixed.reshape(-1, *self.initial.shape), self.initial)
-
-    def take(self, clients: Tensor, uploads: Tensor, samples: Tensor) -> None:
-        """Note uploads; until `mix`, clients still receive the mixtures of before.
-
-        Args:
-            clients: [B] identities.
-            uploads: [B, m, ...] their tables.
-            samples: [B] how many they trained on.
-        """
-        self.arrived.append((clients, uploads.reshape(len(clients), -1), samples))
-
-    def mix(self, reported: Params, receiving: Tensor | None = None) -> None:
-        """Work out the weights anew, once a round's uploads are in.
-
-        Args:
-            reported: by name [n, ...], values the server has seen of every client.
-            receiving: [n] True for the clients whose tables alone are mixed, for them alone; all others that have
-                uploaded get their own back. None for everybody.
-        """
-        for clients, uploads, samples in self.arrived:
-            self.uploads[clients] = uploads
-            self.sizes[clients] = samples
-            self.known[clients] = True
-        self.arrived.clear()
-        if not bool(self.known.any()):
-            return
-        self.weights.zero_()
-        self.weights[:, self.known] = self._shares(self.known)
-        among = self.known
-        if receiving is not None:
-            among, apart = self.known & receiving, (self.known & ~receiving).nonzero()[:, 0]
-            self.weights[self.known] = 0
-            self.weights[apart, apart] = 1
-        chosen = among.nonzero()[:, 0]
-        if not len(chosen):
-            return
-        latest = self.uploads if len(chosen) == len(among) else self.uploads[chosen]
-        seen = {name: value[chosen] for name, value in reported.items()}
-        facts = Known(latest, self._shares(among), self.initial.reshape(-1), seen, self.key)
-        self.weights[chosen[:, None], chosen] = self.rule.weights(facts)
-
-    def _shares(self, among: Tensor) -> Tensor:
-        """[c] of the training data of those clients, by [n] True for each of them."""
-        sizes = self.sizes[among].to(self.uploads.dtype)
-        return sizes / sizes.sum()
-
-    def common(self) -> Tensor:
-        """[m, ...] plain mean of the mixtures of all clients that have uploaded; the initial table before that."""
-        return self._mixed(self.weights[self.known].mean(0))
-
-    def mean(self) -> Tensor:
-        """[m, ...] mean of the latest uploads by their clients' samples; the initial table before there are any."""
-        sizes = torch.where(self.known, self.sizes, 0).to(self.uploads.dtype)
-        return self._mixed(sizes / sizes.sum())
-
-    def _mixed(self, weights: Tensor) -> Tensor:
-        """[m, ...] uploads by weights [n]; the initial table before there are any."""
-        mixed = (weights @ self.uploads).reshape(self.initial.shape)
-        return mixed if bool(self.known.any()) else self.initial
-
-    def pack(self) -> dict[str, Tensor]:
-        """Everything by name, for a checkpoint."""
-        return {name: getattr(self, name) for name in _PACKED}
-
-    def unpack(self, packed: Mapping[str, Tensor]) -> None:
-        """Restore what `pack` returned."""
-        for name in _PACKED:
-            # Models of earlier versions have no sizes; predictions do not need them.
-            setattr(self, name, packed.get(name, getattr(self, name)).to(self.initial.device, copy=True))
-
-
-class ServerOptimizer:
-    """Applies the mean change d to the shared values x.
-
-    plain:     x <- x + lr d
-    momentum:  v <- b v + d;  x <- x + lr v
-    adam:      m <- b m + (1 - b) d;  v <- 0.99 v + 0.01 d^2;  x <- x + lr m' / (sqrt(v') + 1e-8), bias-corrected
-               (Reddi et al. 2021, "Adaptive Federated Optimization", with their second decay)
-    """
-
-    second_decay = 0.99
-
-    def __init__(self, options: FederationOptions, shared: Params) -> None:
-        self.options = options
-        kept = {"plain": 0, "momentum": 1, "adam": 2}[options.server_optimizer]
-        self.moments = [{name: torch.zeros_like(value) for name, value in shared.items()} for _ in range(kept)]
-        self.steps = 0
-
-    def apply(self, shared: Params, change: Params) -> Params:
-        """New shared values; the old ones are not touched, because clients may still stand on them."""
-        self.steps += 1
-        return {name: value + self._move(name, change[name]) for name, value in shared.items()}
-
-    def _move(self, name: str, change: Tensor) -> Tensor:
-        rate, decay = self.options.server_learning_rate, self.options.server_momentum
-        if self.options.server_optimizer == "plain":
-            return rate * change
-        if self.options.server_optimizer == "momentum":
-            self.moments[0][name] = decay * self.moments[0][name] + change
-            return rate * self.moments[0][name]
-        self.moments[0][name] = decay * self.moments[0][name] + (1 - decay) * change
-        self.moments[1][name] = self.second_decay * self.moments[1][name] + (1 - self.second_decay) * change**2
-        first = self.moments[0][name] / (1 - decay**self.steps)
-        second = self.moments[1][name] / (1 - self.second_decay**self.steps)
-        return rate * first / (second.sqrt() + 1e-8)
-
-    def pack(self) -> dict[str, Tensor]:
-        """Everything by name, for a checkpoint."""
-        packed = {f"server.{k}.{name}": v for k, kept in enumerate(self.moments) for name, v in kept.items()}
-        return packed | {"server.steps": torch.tensor(self.steps)}
-
-    def unpack(self, packed: Mapping[str, Tensor]) -> None:
-        """Restore what `pack` returned."""
-        self.steps = int(packed["server.steps"])
-        for k, kept in enumerate(self.moments):
-            for name, value in kept.items():
-                kept[name] = packed[f"server.{k}.{name}"].to(value.device)
 
 
 class AggregationServer:
@@ -267,7 +121,11 @@ class AggregationServer:
 
     def begin(self, number: int) -> MeanPartial | SumPartial:
         """The sums of round `number` before anybody has sent anything."""
-        return partial_sums(self.terms, self.shared, number).gathering(self.terms.options.robust, self.terms.weighting)
+        return partial_sums(self.terms, self.shared, number)
+
+    def see(self, upload: Upload) -> None:
+        """Uploads have arrived, as they came; an honest server looks no further."""
+        return
 
     def take(self, upload: Upload) -> None:
         """Note what the server needs of every single upload; sums are taken by the partial sum."""
@@ -281,7 +139,7 @@ class AggregationServer:
 
     def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
         """Combine what has arrived from the clients of the round."""
-        self.protect(number, total.settled())
+        self.protect(number, total)
         if isinstance(total, SumPartial):
             plan = self.terms.world.protection
             self._combine(number, total, len(cohort) if plan is None else round(plan.clients))
@@ -295,7 +153,8 @@ class AggregationServer:
             self.shared[name] = mixtures.mean()
         after = self.terms.server.after
         if after is not None:
-            for name, value in after(self.shared | self.held, lambda one: self.terms.drawn(one, number)).items():
+            new = after(self.shared | self.held, lambda name: self.terms.drawn(name, number))
+            for name, value in new.items():
                 (self.held if name in self.held else self.shared)[name] = value
         self._move_others(cohort)
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from ownview.base.errors import TrainingError
 from ownview.base.randomness import derive
 from ownview.data.negatives import NegativeSampler
+from ownview.engine.ahead import Ahead, Attempt
 from ownview.engine.blocks import Footprint
 from ownview.engine.engines import LoopEngine, engine
 from ownview.engine.epochs import open_with
@@ -19,7 +20,6 @@ from ownview.engine.local import Opened
 from ownview.engine.planning import plan
 from ownview.engine.samples import Foreseen, Samples, draw_samples
 from ownview.engine.threads import in_threads
-from ownview.federation.ahead import Ahead, Attempt
 from ownview.federation.soundness import names_moved
 from ownview.federation.work import Household
 from ownview.messages.download import Download

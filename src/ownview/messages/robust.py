@@ -13,8 +13,8 @@ until the round is over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -32,29 +32,12 @@ Rule = Callable[[list[Upload], Tensor], list[Upload]]
 """Uploads, and [n] how much each client counts -> what is added up in their place, of the same clients."""
 
 
-@dataclass
-class Gathered:
-    """All uploads of a round.
-
-    Args:
-        rule: that is applied to them.
-        weighting: clients count by their "samples", or are "uniform".
-    """
-
-    rule: Rule
-    weighting: str = "uniform"
-    uploads: list[Upload] = field(default_factory=list)
-
-    def take(self, upload: Upload) -> None:
-        """One block of clients."""
-        if len(upload.clients):
-            self.uploads.append(upload)
-
-    def settled(self) -> Iterator[Upload]:
-        """What the rule makes of all of them."""
-        if self.uploads:
-            samples = torch.cat([one.samples for one in self.uploads]).double()
-            yield from self.rule(self.uploads, samples if self.weighting == "samples" else torch.ones_like(samples))
+def settled(uploads: Iterable[Upload], rule: Rule, weighting: str = "uniform") -> Iterator[Upload]:
+    """What a rule makes of all uploads of a round; clients count by their "samples", or are "uniform"."""
+    held = [one for one in uploads if len(one.clients)]
+    if held:
+        samples = torch.cat([one.samples for one in held]).double()
+        yield from rule(held, samples if weighting == "samples" else torch.ones_like(samples))
 
 
 def robust_rule(text: str) -> Rule | None:

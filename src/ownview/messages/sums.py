@@ -8,14 +8,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from math import prod
-from typing import Protocol, Self
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.base.zeros import unwritten_zeros
-from ownview.messages.robust import Gathered, robust_rule
 from ownview.messages.upload import MODULUS, Upload, add_cells, wide
 from ownview.seam.client import Patch, Product, Summand
 from ownview.seam.server import RowWeights
@@ -46,29 +45,11 @@ class Partial(ABC):
     value_type: torch.dtype
     words: Tensor | None = None
     steps: Rounding | None = None
-    robust: Gathered | None = None
 
     def add(self, upload: Upload) -> None:
-        """Take the uploads of some clients; where a robust rule is about all of them, they wait until `settled`."""
-        if self.robust is not None:
-            self.robust.take(upload)
-            return
+        """Take the uploads of some clients."""
         for part in (upload,) if self.steps is None else self.steps.parts(upload):
             self._add(part)
-
-    def gathering(self, robust: str, weighting: str) -> Self:
-        """The same, where uploads wait if the setting `robust` says so."""
-        rule = robust_rule(robust)
-        self.robust = None if rule is None else Gathered(rule, weighting)
-        return self
-
-    def settled(self) -> Self:
-        """The same, with what a robust rule makes of all uploads added up, once they have arrived."""
-        if self.robust is not None:
-            waiting, self.robust = self.robust, None
-            for upload in waiting.settled():
-                self.add(upload)
-        return self
 
     @abstractmethod
     def _add(self, upload: Upload) -> None:
@@ -86,8 +67,6 @@ class Partial(ABC):
 
     def merge(self, packed: Mapping[str, Tensor]) -> None:
         """Add what another partial sum has packed."""
-        if self.robust is not None:
-            raise SettingError("federation setting robust: needs every upload, and workers send sums; expected none")
         for name, mine in self.pack().items():
             mine.add_(packed[name].to(mine.device))
         if self.words is not None:

@@ -98,9 +98,8 @@ class Upload:
 
     def without(self, clients: Collection[int]) -> Upload:
         """The stack without some clients."""
-        return self.chosen(
-            torch.tensor([one not in clients for one in self.clients.tolist()], device=self.clients.device)
-        )
+        left = [one not in clients for one in self.clients.tolist()]
+        return self.chosen(torch.tensor(left, dtype=torch.bool, device=self.clients.device))
 
     def one(self, index: int) -> Upload:
         """The client at a place of the stack, as a stack of one."""

@@ -25,6 +25,7 @@ from ownview.engine.clock import Clock, clock_on
 from ownview.federation.reporting import TOGETHER
 from ownview.federation.server import AggregationServer
 from ownview.messages.download import Download
+from ownview.messages.robust import robust_rule, settled
 from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.messages.traffic import Traffic
 from ownview.messages.upload import Upload
@@ -158,7 +159,7 @@ def conduct(server: AggregationServer, where: Where, number: int, rules: Sequenc
     _begin_masks(going, where)
     with closing(where.ask(going)) as coming:
         uploads: Iterator[Upload] = coming
-        for rule in rules if where.inspects else (honest, *rules):
+        for rule in (seen, *(() if where.inspects else (honest,)), robust, *rules):
             uploads = rule(uploads, going)
         for upload in uploads:
             going.take(upload)
@@ -170,6 +171,19 @@ def conduct(server: AggregationServer, where: Where, number: int, rules: Sequenc
     where.tell(going)
     going.clock.lap("train")
     return going
+
+
+def seen(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
+    """The server sees what arrives, before anything is done to it."""
+    for upload in uploads:
+        going.server.see(upload)
+        yield upload
+
+
+def robust(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
+    """The rule that the setting `robust` names, about all uploads of a round."""
+    rule = robust_rule(going.terms.options.robust)
+    return uploads if rule is None else settled(uploads, rule, going.terms.weighting)
 
 
 def honest(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
