@@ -1,15 +1,19 @@
-"""Three devices and a server on this machine: five rounds, one device killed and back, then it recommends by itself.
+"""Masked FedEASE on this machine: a server and three devices that come, go and come back, then one recommends offline.
 
     python examples/deploy.py [FOLDER]
 
-Every device is a process with its own users and their ratings; nothing but loopback is used. docs/deploy.md does the
+Every device is a process with its own users and their ratings; nothing but loopback is used. The server sees sums of
+pairs of books over all users of a round, and no single user's (masks); a user sends once, so that one who is late adds
+to the same sums. Two devices begin, the third comes later; one is killed and started again. docs/deploy.md does the
 same by hand, and then on three machines.
 """
 
 from __future__ import annotations
 
+import csv
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -19,9 +23,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import ownview as ov
 
-PLACES, READERS, ROUNDS = ("east", "north", "west"), 20, 5
+PLACES, READERS, ROUNDS, BOOKS = ("east", "north", "west"), 20, 5, 300
+CLIP = 64.0
+"""Length to which a user's pairs are cut: that of 263 books and more (ownview start --private recommends one)."""
+
+COHORT = 30
+"""Users of a round, drawn from those that are there: two places are enough for one."""
+
 PATIENCE = 240.0
 
 
@@ -39,13 +51,24 @@ def free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def write_ratings(data: ov.Interactions, home: Path, readers: range) -> None:
-    """What a device has: its own users' ratings, and nobody else's."""
+def write_books(data: ov.Interactions, file: Path) -> None:
+    """What is recommended, as all places know it: the books that most readers have."""
+    counts = np.bincount(data.item, minlength=data.num_items)
+    rows = [(data.items[book], data.title(int(book))) for book in np.argsort(-counts, kind="stable")[:BOOKS]]
+    with file.open("w", encoding="utf-8", newline="") as out:
+        csv.writer(out).writerows([("item", "title"), *rows])
+
+
+def write_ratings(data: ov.Interactions, home: Path, readers: range, books: Path) -> None:
+    """What a device has: its own users' ratings alone."""
     assert data.timestamp is not None
+    with books.open(encoding="utf-8", newline="") as listed:
+        known = {row["item"] for row in csv.DictReader(listed)}
     lines = ["user,item,timestamp"]
     for reader in readers:
         rows = range(data.offsets[reader], data.offsets[reader + 1])
-        lines += [f"{data.users[reader]},{data.items[data.item[row]]},{data.timestamp[row]}" for row in rows]
+        mine = [(str(data.items[data.item[row]]), data.timestamp[row]) for row in rows]
+        lines += [f"{data.users[reader]},{item},{time}" for item, time in mine if item in known]
     (home / "ratings.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -75,11 +98,16 @@ def rounds_done(folder: Path) -> int:
 
 def main(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
-    words = ["--places", ",".join(PLACES), "--items", "goodbooks", "--rounds", str(ROUNDS)]
-    everybody = str(READERS * len(PLACES))
-    words += ["--users", everybody, "--least", everybody, "--port", str(free_port())]
-    subprocess.run(ownview("deploy", "init", folder, "pfedrec", *words), check=True)
-    data = ov.load("goodbooks")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    data, books = ov.load("goodbooks"), folder.with_name(f"{folder.name}-books.csv")
+    write_books(data, books)
+    words = ["--places", ",".join(PLACES), "--items", str(books), "--rounds", str(ROUNDS)]
+    words += ["--users", str(READERS * len(PLACES)), "--least", str(2 * READERS), "--quorum", "0.6"]
+    words += ["--privacy", f"masked:clip={CLIP:g}", "--set", f"clients={COHORT}", "--port", str(free_port())]
+    subprocess.run(ownview("deploy", "init", folder, "fedease", *words), check=True)
+    settings = folder / "deployment.toml"
+    # A round ends without a device that is gone: after a quarter of a minute here, after ten by default.
+    settings.write_text(re.sub(r"deadline = [\d.]+", "deadline = 15.0", settings.read_text(encoding="utf-8")))
     server = start(folder, "deploy", "server", folder)
     clients: dict[str, subprocess.Popen[bytes]] = {}
     homes = {name: folder / "places" / name for name in PLACES}
@@ -87,15 +115,18 @@ def main(folder: Path) -> None:
         for k, (name, home) in enumerate(homes.items()):
             invitation = folder / "invitations" / f"{name}.json"
             subprocess.run(ownview("deploy", "join", invitation, home, "--wait", "60"), check=True)
-            write_ratings(data, home, range(k * READERS, (k + 1) * READERS))
-            clients[name] = start(home, "deploy", "client", home)
-        say(f"{', '.join(PLACES)} have {READERS} readers each")
-        wait_until("two rounds", lambda: rounds_done(folder) >= 2)
-        say(f"{rounds_done(folder)} rounds are done; now west is killed")
-        clients["west"].kill()
-        clients["west"].wait()
+            write_ratings(data, home, range(k * READERS, (k + 1) * READERS), books)
+        for name in PLACES[:2]:
+            clients[name] = start(homes[name], "deploy", "client", homes[name])
+        say(f"{' and '.join(PLACES[:2])} are there, with {READERS} readers each")
+        wait_until("the first round", lambda: rounds_done(folder) >= 1)
+        say(f"{rounds_done(folder)} rounds are done without west; now it comes, and north is killed")
         clients["west"] = start(homes["west"], "deploy", "client", homes["west"])
-        say("west is started again")
+        clients["north"].kill()
+        clients["north"].wait()
+        wait_until("a round after that", lambda: rounds_done(folder) >= 3)
+        say(f"{rounds_done(folder)} rounds are done; north is started again")
+        clients["north"] = start(homes["north"], "deploy", "client", homes["north"])
         wait_until("the last round", lambda: server.poll() is not None)
         say(f"the server has ended with code {server.returncode}")
     finally:

@@ -1,4 +1,4 @@
-"""Train FedEASE on the embedded books, look at honest numbers, recommend books to one reader and to somebody new."""
+"""Train FedEASE on the embedded books, look at honest numbers, recommend books to one reader and to a new person."""
 
 import ownview as ov
 
@@ -16,5 +16,5 @@ reader = data.users[0]
 for place, book in enumerate(run.recommend(reader, k=5), start=1):
     print(f"{place}. {book.title}")
 
-somebody = run.newcomer([data.title(0), data.title(1)])
-print(f"after {somebody.history[-1].title}: {run.recommend(somebody, k=1)[0].title}")
+person = run.newcomer([data.title(0), data.title(1)])
+print(f"after {person.history[-1].title}: {run.recommend(person, k=1)[0].title}")

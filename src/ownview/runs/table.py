@@ -156,7 +156,7 @@ _FROM_CELL = ("mean", "seeds", "users", "persons", "mark", "against_best", "p_co
 
 _LEGEND = (
     f"{SIGNS[Mark.LEVEL]}: cannot be told apart from the column's best, {SIGNS[Mark.BEST]} "
-    "({how}). Neither stands where rows were made at different times."
+    "({how}). Rows that were made at different times are not compared and have neither mark."
 )
 LEGEND = _LEGEND.format(
     how="signs of the paired differences flipped by person, corrected for the choice among all pairs of rows and for "
