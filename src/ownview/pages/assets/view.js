@@ -47,8 +47,14 @@ function pictured(picture, title) {
   return el("span", { class: "picture" }, outward(picture, "Picture", el("span", { class: "hidden" }, ` of ${title}`)));
 }
 
+// A picture of the page's own floats beside what follows it, so it comes first.
+function headed(title, link, picture) {
+  const [name, maker] = named(title), shown = pictured(picture, title), first = shown?.tagName === "IMG";
+  return [first && shown, link ? outward(link, name) : name, maker, !first && shown];
+}
+
 function recommendation(title, why, length, shares, add, refuse, link, picture) {
-  return el("li", {}, el("div", { class: "what" }, el("h3", {}, link ? outward(link, named(title)) : named(title), pictured(picture, title)),
+  return el("li", {}, el("div", { class: "what" }, el("h3", {}, headed(title, link, picture)),
     el("p", { class: "why" }, why), bar(length, shares)),
     el("div", { class: "answers" },
       el("button", { type: "button", class: "add", "aria-label": `I liked ${title} too`, onclick: add }, el("span", {}, "I liked it")),
