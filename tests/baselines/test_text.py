@@ -123,3 +123,27 @@ def test_a_table_of_too_many_columns_and_two_of_one_name_are_refused(tmp_path: P
     wide.write_text("item,title,kind,kind\n1,x,a,b\n")
     with pytest.raises(DataError, match="two columns are called 'kind'"):
         read(tmp_path / "rows.csv", titles=wide)
+
+
+def test_rows_about_unknown_and_repeated_items_are_told_and_a_file_without_any_known_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("user,item\nu,1\nv,1\nv,2\n")
+    file = tmp_path / "items.csv"
+    file.write_text("item,title\n1,one\n1,another\n9,nine\n")
+    data = read(tmp_path / "rows.csv", titles=file)
+    told = " ".join(data.reading)
+    assert "items.csv: 1 row about an item that stands above; the first with a title counts" in told
+    assert "items.csv: 1 item not in the data, left out" in told
+    assert data.titles == ("one", "2")
+    file.write_text("item,title\nx,one\ny,two\n")
+    with pytest.raises(DataError, match=r"names none of the 3 items, such as 1; found 'x' in its column of items"):
+        read(tmp_path / "rows.csv", titles=file)
+
+
+def test_a_million_columns_are_refused_before_they_are_read(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("user,item\nu,1\nv,1\n")
+    wide = tmp_path / "items.csv"
+    wide.write_text("item,title" + ",c" * 10**6 + "\n1,x" + ",y" * 10**6 + "\n")
+    with pytest.raises(
+        DataError, match=r"line 1: 1,000,002 columns; expected a table about items, 256 columns at most"
+    ):
+        read(tmp_path / "rows.csv", titles=wide)

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 from ownview.base.amounts import counted
 from ownview.base.errors import DataError
-from ownview.base.item_table import ByItem, require_columns
+from ownview.base.item_table import MOST_COLUMNS, ByItem, require_columns
 from ownview.base.shown import shown
 from ownview.data.columns import locate_known, named
 from ownview.data.interactions import IdArray
 from ownview.data.problems import Problems
+from ownview.data.source_text import read_bytes
 from ownview.data.tables import read_table
 
 
@@ -36,6 +37,7 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
     a title, and rows of other items are ignored. Where a spreadsheet took the zeros in front of ids away ('00042' is
     42, or 42.0) in one of the files, items are matched without them, if no two become one.
     """
+    _require_narrow(path)
     table = read_table(path, None, lambda row: True, Problems(path, tolerant=True))
     header = table.header or []
     require_columns(str(path), header)
@@ -50,6 +52,12 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
         if one not in first or (named_rows[row] and not named_rows[first[one]]):
             first[one] = row
     rows, note = _matched(path, first, list(dict.fromkeys(items.tolist())))
+    if not rows:
+        raise DataError(
+            f"{path}: names none of the {len(items):,} items, such as {items[0]!s}; found {next(iter(first))!r} in its "
+            "column of items; expected the ids of the data"
+        )
+    note = "; ".join(filter(None, (note, _told_of_rows(path, len(ids), len(first), len(rows)))))
     columns = {
         name.strip(): {item: values[row] for item, row in rows.items() if values[row]}
         for place, name in enumerate(header)
@@ -59,6 +67,25 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
     creators = columns[header[where["creator"]].strip()] if "creator" in where else {}
     titles = columns[header[where["title"]].strip()]
     return ItemFile({item: _label(name, creators.get(item, "")) for item, name in titles.items()}, columns, note)
+
+
+def _require_narrow(path: Path) -> None:
+    """Refuse a first line of far too many columns before it is made a table, which takes long and much memory."""
+    line = read_bytes(path).split(b"\n", 1)[0]
+    columns = 1 + max(line.count(one) for one in (b",", b";", b"\t", b"|"))
+    if columns > 10 * MOST_COLUMNS:
+        require_columns(str(path), [""] * columns)
+
+
+def _told_of_rows(path: Path, rows: int, named_items: int, found: int) -> str:
+    """What a reader should know of rows that were not used, or nothing."""
+    told = []
+    if rows > named_items:
+        again = counted(rows - named_items, "row")
+        told.append(f"{path.name}: {again} about an item that stands above; the first with a title counts")
+    if named_items > found:
+        told.append(f"{path.name}: {counted(named_items - found, 'item')} not in the data, left out")
+    return "; ".join(told)
 
 
 def _matched(path: Path, first: dict[str, int], items: list[Any]) -> tuple[dict[Any, int], str]:
