@@ -6,7 +6,8 @@
 A SuperLink, a SuperNode a device and `flwr run examples/flower` are processes of this machine, without TLS (HTTPS has
 it in benchmarks.devices). Flower starts a process for every message, which loads PyTorch anew. CPU-seconds are those of
 all processes that their parents waited for (so at least), from a run of all rounds less a run of one, so that starting
-them does not count. A relay between nodes and the SuperLink counts bytes. `python -m benchmarks.devices` has the same over HTTPS.
+them does not count. A relay between nodes and the SuperLink counts bytes. `python -m benchmarks.devices` has the same
+over HTTPS.
 """
 
 from __future__ import annotations
