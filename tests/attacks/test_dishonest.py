@@ -12,11 +12,16 @@ from benchmarks.dishonest import BEGIN, END, PAGE, RESULTS, tables
 
 from ownview.attacks.dishonest.audit import DishonestSettings, audit
 from ownview.attacks.dishonest.crew import BOOSTED, BOUNDED, DEMOTE, PLAUSIBLE, PROMOTE, Crew
+from ownview.attacks.dishonest.infiltration import lists_of
 from ownview.data.splits import Split
 from ownview.federation.liars import warning
 from ownview.federation.options import FederationOptions
 from ownview.messages.upload import Upload
 from ownview.registry import METHODS
+from ownview.runs.attacking import scene_of
+from ownview.runs.experiment import Experiment
+from ownview.runs.run import run
+from ownview.runs.setup import load_data, split_data
 from ownview.testing.worlds import federation, small_world
 from tests.attacks.scenes import scene
 from tests.faults.conftest import write_world
@@ -140,3 +145,15 @@ def test_it_is_said_where_nothing_bounds_a_liar(method: str, options: dict[str, 
 def test_the_page_is_written_from_the_record() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert BEGIN + tables(json.loads(RESULTS.read_text(encoding="utf-8"))["audits"]) + END in page
+
+
+@pytest.mark.parametrize("method", ["fedease", "fednext", "pfedrec"])
+def test_figures_are_those_of_a_run(method: str, tmp_path: Path) -> None:
+    """Clients are asked as in every measured run: with what they know by then, and by the clock of the question."""
+    write_world(tmp_path / "world.csv")
+    experiment = Experiment(method, data=str(tmp_path / "world.csv"), rounds=1)
+    expected = run(experiment, out=tmp_path / "run").result["test"]["HR@10"]
+    scene_here = scene_of(experiment, experiment.model(), split_data(experiment, load_data(experiment, None)))
+    one = scene_here.federation()
+    one.round(1)
+    assert lists_of(one, Crew(scene_here.split, PROMOTE, PLAUSIBLE, 0)).hits == pytest.approx(expected)

@@ -17,7 +17,7 @@ from ownview.messages.limits import LARGEST_VALUE
 from ownview.messages.upload import Upload
 from ownview.round.federation import Federation
 from ownview.round.here import Here
-from ownview.round.scorers import scorer_of
+from ownview.round.scorers import asked
 from ownview.seam.client import Reporting, Training
 
 _LIST = 10
@@ -122,9 +122,9 @@ def lists_of(federation: Federation, crew: Crew) -> Lists:
     honest[crew.members] = False
     users = torch.from_numpy(question.users)
     shown, without, right = 0, 0, 0
-    users = users[honest[users]]
+    users, scorer = users[honest[users]], asked(federation, question)
     for some in torch.split(users, _USERS_AT_ONCE):
-        scores = scorer_of(federation).scores(some.to(device), None).cpu().double()
+        scores = scorer.scores(some.to(device), None).cpu().double()
         if not bool(torch.isfinite(scores).all()):
             return Lists(math.nan, math.nan)
         lists = _best(scores, some, federation)
