@@ -15,7 +15,7 @@ from ownview.registry import build
 from ownview.runs.run import Run
 from ownview.sums.living import fingerprint, forget_user, kept, merge_model, solve_model, update_model
 from ownview.sums.people import update
-from tests.sums.worlds import METHODS, rows
+from tests.sums.worlds import METHODS, added_up, by_item, rows
 
 PEOPLE = [f"person-{k}" for k in range(12)]
 
@@ -196,3 +196,29 @@ def test_a_kill_between_sums_and_version_is_made_up_for_by_the_next_command(tmp_
     again = update_model(model, late, "late.csv")
     assert (again.version, again.how) == ("v000001", "nothing is new")
     assert lists(ov.open_run(model)) == lists(fitted("fedease", data))
+
+
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("fednext", {"rank": 4, "iterations": 2, "scales": (1.0, 4.0)}), ("fedials", {"embedding_size": 4})],
+)
+def test_sums_over_agreed_vectors_are_updated_and_made_anew_to_forget(
+    method: str, settings: dict[str, object], tmp_path: Path
+) -> None:
+    """Item vectors are agreed when the store is made, so new rows are a difference; whoever goes was in the vectors."""
+    data, first, late = halves()
+    rounds = {"rounds": 3} if method == "fedials" else {}
+    model = tmp_path / "model"
+    ov.fit(build(method, settings), first, out=model, **rounds)  # type: ignore[arg-type]
+    update_model(model, late, "late.csv")
+    assert set(lists(ov.open_run(model))) == {str(one) for one in data.users}
+    with kept(model) as (_, store):
+        assert store is not None
+        now = store.snapshot()
+        assert by_item(now) == added_up(store, now)
+        assert any(value.any() for value in now.sums.values())
+    changed, _ = forget_user(model, "person-3")
+    assert changed.how.startswith("trained anew")
+    rest = data.select(data.users[data.user] != "person-3")
+    assert lists(ov.open_run(model)) == lists(ov.fit(build(method, settings), rest, **rounds))  # type: ignore[arg-type]
+    assert not (model / "sums").exists()
