@@ -162,7 +162,7 @@ def _are_numbers(given: pl.Series) -> bool:
 def _numeric_times(
     table: Table, position: int, column: pl.Series, empty: pl.Series, problems: Problems
 ) -> tuple[pl.Series, pl.Series]:
-    """Seconds as integers, by whatever clock they are of, one for all rows."""
+    """Convert times to integer seconds; one unit a column."""
     import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
 
     whole = column.cast(pl.Int64, strict=False)

@@ -133,7 +133,7 @@ class VectorEngine(Engine):
 
     @contextmanager
     def _aside(self, count: int) -> Iterator[Sequence[torch.cuda.Stream | None]]:
-        """Queues of the GPU that begin with what has been asked for so far, and that whatever comes after waits for."""
+        """Side streams, ordered after pending work; later work on the main stream waits for them."""
         if self.device.type == "cpu":
             yield [None] * count
             return

@@ -138,7 +138,7 @@ class Repeated:
 
 @contextmanager
 def _nothing_collected() -> Iterator[None]:
-    """Python's collector stands still: a recording breaks off where an older one is destroyed meanwhile."""
+    """Pause garbage collection: a capture fails if an older graph is destroyed meanwhile."""
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""Whether what a method declares is of the kind that is asked for: the first mistakes that a new one has."""
+"""Type checks of declarations: the first mistakes of a new method."""
 
 from __future__ import annotations
 

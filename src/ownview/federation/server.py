@@ -206,7 +206,7 @@ class AggregationServer:
 
 
 def partial_sums(terms: Terms, shared: Params, number: int) -> MeanPartial | SumPartial:
-    """The sums of a round before anybody has sent anything; whoever has what was sent out can add up.
+    """Empty accumulators for one round.
 
     Args:
         terms: of the federation.

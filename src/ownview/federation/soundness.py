@@ -211,7 +211,7 @@ def _require_before_epoch(phase: Phase, name: str, params: Mapping[str, Param]) 
 
 
 def _require_preparation(phases: tuple[Phase, ...], name: str, params: Mapping[str, Param]) -> None:
-    """What is trained before predicting is thrown away afterwards, so it may be large for nobody."""
+    """Values trained before predicting are discarded afterwards, so they must be small and private."""
     for phase in phases:
         unfit = [n for n in _moved_in([phase]) if n not in params or params[n].sends or params[n].rows]
         opened = phase.opening is not None or phase.before_epoch is not None

@@ -166,7 +166,7 @@ class Masked(Transform):
 
     @property
     def least_steps(self) -> float:
-        """Standard deviation in steps of a device's share of the noise, at least, whatever C becomes."""
+        """Smallest standard deviation of a device's noise, in steps, for any clip."""
         if self.plan is None:
             return 0.0
         each = [self._noise(k, self.clip) * self.coding(k, None).scale for k in range(1, self.plan.rounds + 1)]

@@ -67,7 +67,7 @@ def folded_in(terms: Terms, download: Download, known: Timeline, ids: IdArray) -
 
 
 def _leaving(histories: Ragged, num_items: int, negatives: int) -> Ragged:
-    """What newcomers never draw as negatives: their histories; nothing, for who has so much that too little is left.
+    """Items that new clients never draw as negatives: their histories, or none if too few items remain.
 
     Such a newcomer is recommended next to nothing, and must not keep others from their lists.
     """

@@ -1,4 +1,4 @@
-"""The Python face of the program: the same words as the command line."""
+"""The Python interface: the same words as the command line."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from ownview.seam.method import Federated
 
 @dataclass(frozen=True)
 class Attacked:
-    """What came of all attacks on one experiment.
+    """Findings of all attacks on one experiment.
 
     Args:
         experiment: that was attacked; a budget is for all of its rounds, whichever of them were watched.

@@ -1,4 +1,4 @@
-"""What the probes find about the data and protocols of some runs; probed once, then kept in the run folders."""
+"""Findings of probes about data and protocols of runs; made once, then cached in the run folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finished runs become one: a blend of their models, with weights found on validation."""
+"""A blend of finished runs, with weights chosen on validation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A blend at work: its parts train side by side, and clients find the weights."""
+"""The trainer of a blend: parts train side by side, and clients vote for the weights."""
 
 from __future__ import annotations
 

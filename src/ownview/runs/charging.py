@@ -1,4 +1,4 @@
-"""From a model under a budget to a release in the ledger.
+"""Charges a model under a budget to the ledger of releases.
 
 A model that is fitted (trained on everything) is charged before its training begins, any other one under a budget when
 it is published. Measured runs stay where they are, and noise from a seed is no release under a budget at all.

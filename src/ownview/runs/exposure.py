@@ -1,4 +1,4 @@
-"""What the server of a run reads from one upload: probed in comparisons, once, then kept in the run folder."""
+"""Attack on one upload of a run: made once for comparisons, then cached in the run folder."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from ownview.evaluation.metrics import HEADLINE
 
 
 class Logger(Interface):
-    """Follows a run. What it is told is what the run's folder holds; changing it changes nothing."""
+    """Follows a run. It receives what the run's folder holds; changing that has no effect."""
 
     def begin(self, experiment: Mapping[str, Any]) -> None:
         """Before the first round, or where a run is resumed: what experiment.toml says."""

@@ -1,4 +1,4 @@
-"""Where processes come from and when they end. Apart from all else, so that a process which waits loads nothing."""
+"""Start methods of worker processes, and their end with the parent. Imports nothing heavy: waiting is cheap."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Recommendation(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """What some users are recommended.
+    """Lists of items for some users.
 
     users:  [n] positions
     items:  [n, k] positions, best first; -1 for empty places
@@ -55,7 +55,7 @@ class Lists(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Recommender:
-    """A model with its values, its users and its items.
+    """A restored model with its users and items.
 
     Args:
         setup: data and questions.

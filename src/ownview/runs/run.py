@@ -1,4 +1,4 @@
-"""Carry out an experiment, and look at what came out."""
+"""Run or resume an experiment; open a finished run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a finished run would show its users: lists of everybody, and a few users with their history and titles.
+"""Lists of all users of a finished run, and a sample of users with history and titles.
 
 `recommended.safetensors` makes a run folder readable without its data: coverage and popularity can be worked out from
 it, and people can judge some lists by eye.

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM noted, so that a run can stop between two rounds, or soon where a round takes long."""
+"""SIGINT and SIGTERM are noted, so that a run stops between two rounds, or soon if a round takes long."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of the user's own that decide a result beside its settings: Python files of the method, a file of ratings.
+"""Fingerprints of the user's own files that decide a result: Python files of the method, a file of ratings.
 
 An experiment names them by path, and a path says nothing of what lies there. So the name of a run, its provenance and
 what a tuning was asked hold their SHA-256: after an edit an old result is not taken for a new one.

@@ -1,4 +1,4 @@
-"""One face for everything that can be trained in rounds, scored, saved and restored."""
+"""The interface of everything that can be trained in rounds, scored, saved and restored."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ class Trainer(Protocol):
         """Scores given what is known when the question is asked; for as long as the model does not train."""
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the result must know of the model."""
+        """Warnings to print with results."""
 
     def portable(self) -> Portable:
-        """What the model's scores come to on a device that has nothing but the model."""
+        """The model's portable form; see `seam.portable`."""
 
     def pack(self) -> dict[str, Tensor]:
         """Everything needed to go on, and to predict."""

@@ -158,7 +158,7 @@ class FederatedTrainer:
         return asked(self.federation, question)
 
     def notes(self) -> tuple[str, ...]:
-        """What it is protected by, and what the method does otherwise on such data."""
+        """Its protection, and the method's warnings."""
         world = self.federation.world
         plan = world.protection
         private = unaccounted(self.federation.terms.noise_setting)

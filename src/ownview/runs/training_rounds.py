@@ -1,4 +1,4 @@
-"""Rounds, the choice of the best one, checkpoints, and a result at the end."""
+"""The training loop of a run: rounds, choice of the best one, checkpoints."""
 
 from __future__ import annotations
 

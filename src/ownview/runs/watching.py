@@ -1,4 +1,4 @@
-"""Some clients watched closely: what they hold after every round, and what a method says about them."""
+"""Watched clients: their values after every round, and the method's readings of them."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The words of the seam between a method and what runs it."""
+"""The interface between a method and what runs it: roles, client, server, training, memory."""

@@ -1,4 +1,4 @@
-"""What a finished model comes to on a device that has nothing but it: scores from a history, in a form that is a value.
+"""Portable forms: a finished model's scores as a function of a history, as a value that any device can carry.
 
 A model that says which form its scores have can be taken along: into a page, onto a telephone, into any language.
 Exporters read the form and never a method's name. There are two forms, `Linear` and `Factors`; a model that

@@ -56,7 +56,7 @@ class MaskingClient:
     def shares(self, told: Introduction) -> SealedShares:
         """Second step: shares of its secrets, one for everybody, itself included, which only that one can open."""
         self._require(told.round, told.client)
-        if self._boxes:  # what is sealed twice under one key and number is sealed no more
+        if self._boxes:  # never reuse a (key, nonce) pair
             raise MessageError(f"client {self.client}: asked twice for shares of its secrets")
         self._everybody = {one.client: one for one in told.keys}
         self._require_agreed(told)
