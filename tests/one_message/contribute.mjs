@@ -5,8 +5,8 @@ import { request } from "node:http";
 import { readFileSync } from "node:fs";
 
 const { Contributor } = await import(`${process.argv[2]}/index.js`);
-const { url, expected, people, atOnce = 8 } = JSON.parse(readFileSync(0, "utf8"));
-const contributor = await Contributor.join(url, { expected, retries: 12 });
+const { url, expected, people, atOnce = 8, retries = 12 } = JSON.parse(readFileSync(0, "utf8"));
+const contributor = await Contributor.join(url, { expected, retries });
 
 // Half of a body, and then the tab is gone.
 function brokenOff(address, body) {

@@ -113,9 +113,14 @@ class Federation:
             assert time.monotonic() < deadline, (self.status("b"), self.status("a"), self.lines)
             time.sleep(0.1)
 
-    def contributors(self, people: list[dict[str, Any]]) -> subprocess.Popen[str]:
-        """In Node."""
-        question = {"url": self.terms.urls["a"], "expected": self.terms.name.hex(), "people": people}
+    def contributors(self, people: list[dict[str, Any]], retries: int = 60) -> subprocess.Popen[str]:
+        """In Node; each tries so often again while a server is away."""
+        question = {
+            "url": self.terms.urls["a"],
+            "expected": self.terms.name.hex(),
+            "people": people,
+            "retries": retries,
+        }
         line = ["node", str(HERE / "contribute.mjs"), str(PACKAGE)]
         process = subprocess.Popen(
             line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
