@@ -48,14 +48,8 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.privacy.entropy import NoiseKey
 from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, WATCHED, is_round, result_shape
 from ownview.runs.tensor_files import read_tensors, write_tensors
-from ownview.runs.versions import in_use
+from ownview.runs.versions import FILES, in_use
 
-_FILES = (
-    *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
-    *("attack.json", "privacy.json", "noise.key"),
-    *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
-    "histories.safetensors",
-)
 _SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED, "watched": WATCHED}
 """Of descriptions of tensors."""
 
@@ -234,7 +228,7 @@ class RunFolder:
 
     def drop_unfinished(self) -> None:
         """Remove temporary files that a killed process left behind."""
-        for name in _FILES:
+        for name in FILES:
             drop_unfinished(self.path / name)
 
     def require_not_begun(self) -> None:

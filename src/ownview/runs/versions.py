@@ -23,6 +23,14 @@ from ownview.base.errors import OutputError
 from ownview.base.files import is_file, make_folder, sync_folder, write_text, writing
 
 CURRENT, VERSIONS = "current", "versions"
+FILES = (
+    *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
+    *("attack.json", "privacy.json", "noise.key"),
+    *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
+    "histories.safetensors",
+)
+"""Of a finished model, or of one that is made: what else a folder holds is its owner's, and stays."""
+
 _NAME = re.compile(r"v[0-9]{6,}")
 _ATTEMPTS = 20
 """Times that a reader looks again where versions go while it reads."""
@@ -88,11 +96,5 @@ def drop_unused(model: Path) -> None:
         for other in (model / VERSIONS).glob("*"):
             if other != place:
                 shutil.rmtree(other)
-        for left in model.iterdir() if place != model else ():
-            if left.name in LIVING or left.name.startswith(f".{CURRENT}."):
-                continue
-            shutil.rmtree(left) if left.is_dir() else left.unlink()
-
-
-LIVING = (CURRENT, VERSIONS, "sums", "receipts")
-"""What a model's folder holds besides versions' files."""
+        for name in FILES if place != model else ():
+            (model / name).unlink(missing_ok=True)
