@@ -20,6 +20,7 @@ from typing import Any
 
 from ownview.attacks.dishonest.audit import DishonestSettings
 from ownview.attacks.dishonest.crew import GOALS, PROMOTE
+from ownview.base.amounts import counted
 from ownview.evaluation.named_protocols import HONEST
 from ownview.runs.attacking import infiltrate_experiment
 from ownview.runs.experiment import Experiment
@@ -73,7 +74,7 @@ def tables(audits: list[dict[str, Any]]) -> str:
         if set(servers) != {"before", "now"}:
             continue
         before, now = servers["before"], servers["now"]
-        rows.append(_row(f"`{method}` ({before['rounds']} rounds)", "honest", *map(_honest, (before, now))))
+        rows.append(_row(f"`{method}` ({counted(before['rounds'], 'round')})", "honest", *map(_honest, (before, now))))
         for one, other in zip(before["attacks"], now["attacks"], strict=True):
             who = f"{one['attack']}, {int(one['clients'])} of 943"
             rows.append(_row("", who, _lists(one), _lists(other)))
