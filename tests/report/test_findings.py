@@ -13,6 +13,13 @@ from ownview.runs.exposure import exposures
 from ownview.runs.run import open_run
 
 
+def _copied(run: Path, to: Path) -> Path:
+    """A run moved with what lies beside it: it names its data by a relative path."""
+    shutil.copytree(run, to)
+    shutil.copy(run.parent.parent / "world.csv", to.parent.parent / "world.csv")
+    return to
+
+
 def found_in(*folders: Path) -> dict[str, dict[str, Any]]:
     (protocol,) = gather(folders)["datasets"][0]["protocols"]
     return {one["probe"]: one for one in protocol["findings"]}
@@ -32,7 +39,7 @@ def test_a_round_chosen_on_test_is_marked(runs: Path) -> None:
 
 
 def test_findings_of_a_comparison_replace_the_rules(runs: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(runs / "popularity-paper", tmp_path / "popularity")
+    copy = _copied(runs / "popularity-paper", tmp_path / "runs" / "popularity")
     assert "no audit.json" in " ".join(gather([copy])["about"]["missing"])
     findings_of([open_run(copy)], probe=True)
     found = found_in(copy)
@@ -44,7 +51,7 @@ def test_findings_of_a_comparison_replace_the_rules(runs: Path, tmp_path: Path) 
 
 
 def test_an_audit_of_other_data_is_left_alone(runs: Path, tmp_path: Path) -> None:
-    copy = shutil.copytree(runs / "popularity-paper", tmp_path / "popularity")
+    copy = _copied(runs / "popularity-paper", tmp_path / "runs" / "popularity")
     findings_of([open_run(copy)], probe=True)
     written = json.loads((copy / "audit.json").read_text())
     (copy / "audit.json").write_text(json.dumps({**written, "data": "another fingerprint"}))
@@ -60,7 +67,7 @@ def test_findings_that_fire_come_first(runs: Path) -> None:
 
 def test_what_one_upload_gives_away_stands_on_the_page_where_a_comparison_looked(runs: Path, tmp_path: Path) -> None:
     federated = next(path.parent for path in sorted(runs.glob("*/cost.json")))
-    copy = shutil.copytree(federated, tmp_path / "one")
+    copy = _copied(federated, tmp_path / "runs" / "one")
     assert gather([copy])["datasets"][0]["attacks"] == []
     label = open_run(copy).experiment.label()
     finding = exposures([open_run(copy)], probe=True)[label]
