@@ -14,6 +14,7 @@ from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.replay import Replay
+from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.told import told
 from ownview.deploy.transport import Answering, InProcess
 from ownview.federation.options import FederationOptions
@@ -82,7 +83,10 @@ def test_a_place_that_is_killed_at_any_step_costs_nothing_but_itself(step: Kind,
     agreed, homes = masked(), write_homes(tmp_path, NAMES, 2)
     places: dict[str, Answering] = {name: Noted(home) for name, home in homes.items()}
     said: list[str] = []
-    coordinator = Coordinator(agreed, InProcess(places), tmp_path / "server", QUICK, said.append)
+    patient = CoordinatorSettings(
+        resend=0.05, greeting=0.2, deadline=60
+    )  # a busy machine is no reason to go on without it
+    coordinator = Coordinator(agreed, InProcess(places), tmp_path / "server", patient, said.append)
     coordinator.round(1)
     west = places["west"]
     assert isinstance(west, Noted)
