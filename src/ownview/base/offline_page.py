@@ -17,8 +17,8 @@ def offline_page(package: str, scripts: Sequence[str], title: str, model: Mappin
     """The page as text.
 
     Args:
-        package: whose folder `assets` has page.html with the marks <!--title-->, <!--style-->, <!--model--> and
-            <!--script-->, style.css and the scripts.
+        package: whose folder `assets` has page.html, the body with the marks <!--model--> and <!--script-->, style.css
+            and the scripts. The head is the same for all pages: its policy allows no request.
         scripts: in the order in which they are put together; each only uses what comes before it.
         title: of the page, plain text.
         model: what the scripts read.
@@ -31,7 +31,7 @@ def offline_page(package: str, scripts: Sequence[str], title: str, model: Mappin
         "model": as_script(model),
         "script": f'"use strict";\n(() => {{\n{together}\n}})();',
     }
-    page = _asset(package, "page.html")
+    page = _asset(__package__ or "", "head.html") + _asset(package, "page.html")
     for name, value in parts.items():  # by hand, because CSS and scripts are full of $ and braces
         before, mark, after = page.partition(f"<!--{name}-->")
         assert mark, name

@@ -8,7 +8,7 @@ is None or empty.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -57,26 +57,24 @@ class SeenRun(Run):
     @cached_property
     def recommended(self) -> tuple[Tensors, dict[str, Any]] | None:
         """Lists of all users, and sample users; None for runs of versions that did not write them."""
-        found = self._tensors("recommended")
-        if found is not None and (wrong := misfit(*found)):
-            raise OutputError(f"{self.folder.path / 'recommended.safetensors'}: is damaged: {wrong}")
-        return found
+        return self._tensors("recommended", misfit)
 
     @cached_property
     def watched(self) -> tuple[Tensors, dict[str, Any]] | None:
         """What watched clients hold; None where no client was watched."""
-        found = self._tensors("watched")
-        if found is not None and (wrong := _wrongly_watched(*found)):
-            raise OutputError(f"{self.folder.path / 'watched.safetensors'}: is damaged: {wrong}")
-        return found
+        return self._tensors("watched", _wrongly_watched)
 
     @cached_property
     def findings(self) -> list[Finding] | None:
         """What probes found about the data under the protocol; None where no comparison has had them at work."""
         return kept(self.folder, self.experiment)
 
-    def _tensors(self, name: str) -> tuple[Tensors, dict[str, Any]] | None:
-        return self.folder.read_tensors(name) if self.folder.has_tensors(name) else None
+    def _tensors(self, name: str, wrong_with: Callable[..., str | None]) -> tuple[Tensors, dict[str, Any]] | None:
+        """The file's tensors and description; None without the file; an error where they do not hold together."""
+        found = self.folder.read_tensors(name) if self.folder.has_tensors(name) else None
+        if found is not None and (wrong := wrong_with(*found)):
+            raise OutputError(f"{self.folder.path / f'{name}.safetensors'}: is damaged: {wrong}")
+        return found
 
 
 def _wrongly_watched(tensors: Tensors, about: Mapping[str, Any]) -> str | None:
