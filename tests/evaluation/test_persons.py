@@ -93,3 +93,11 @@ def test_a_cell_says_of_how_many_persons_it_is() -> None:
     (cell,) = compare_rows({"only": row})
     assert (cell.users, cell.persons) == (3, 2)
     assert cell.mean == pytest.approx(2 / 3)
+
+
+def test_a_row_that_lacks_a_pooled_cut_is_never_the_best() -> None:
+    both = UserValues(("p", "a", "b", "c", "d"), np.array([[0.2, 0.3, 0.1, 0.2]]), persons=("1", "2", "1", "2"))
+    one = UserValues(("p", "a", "b"), np.array([[0.9, 0.9]]), persons=("1", "2"))
+    cells = {cell.label: cell for cell in compare_rows({"one cut": one, "both cuts": both})}
+    assert cells["both cuts"].mark is Mark.BEST
+    assert cells["one cut"].mark is Mark.UNPAIRED

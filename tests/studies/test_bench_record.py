@@ -1,4 +1,4 @@
-"""Records made in parts: comparisons stay only where all their rows are still those they were made of."""
+"""Records made in parts: marks stay only for rows that are still those they were made of."""
 
 from __future__ import annotations
 
@@ -13,26 +13,59 @@ from ownview.studies.bench.suite import load_suite, part_of, plan
 RESULTS = Path(__file__).resolve().parents[2] / "results"
 
 
-def _document(rows: dict[str, int], compared: list[str]) -> dict[str, Any]:
-    runs = [{"run": name, "method": "any", "data": name.split("-")[0], "value": value} for name, value in rows.items()]
-    return {"runs": runs, "comparison": [{"data": data, "method": "any"} for data in compared]}
+def _run(row: str, value: float, seed: int = 0, protocol: str = "honest") -> dict[str, Any]:
+    """A recorded run; its row is compared by one metric."""
+    return {
+        **{"run": f"{row}-{protocol}-{seed}", "method": row, "data": "books", "protocol": protocol, "seed": seed},
+        **{"users_ranked": 10, "test": {"HR@10": value}, "interval_95": {"HR@10": [value, value]}},
+    }
 
 
-def test_a_comparison_of_data_whose_runs_are_all_there_stays() -> None:
-    made = _document({"a-1": 1, "a-2": 2, "b-1": 3}, ["a", "b"])
+def _compared(*runs: dict[str, Any]) -> dict[str, Any]:
+    """A document whose rows, of one run each, were compared with each other."""
+    cells = [
+        {
+            **{name: one[name] for name in ("data", "protocol", "method")},
+            "metric": "HR@10",
+            "mean": one["test"]["HR@10"],
+        }
+        for one in runs
+    ]
+    return {"runs": list(runs), "comparison": cells}
+
+
+def _rows(cells: list[dict[str, Any]]) -> list[str]:
+    return [one["method"] for one in cells]
+
+
+def test_a_comparison_stays_where_all_its_runs_are_there() -> None:
+    made = _compared(_run("ease", 0.2), _run("fedease", 0.3))
     assert _still(made, made["runs"]) == made["comparison"]
 
 
-def test_a_comparison_goes_where_a_run_was_made_elsewhere_or_anew() -> None:
-    made = _document({"a-1": 1, "b-1": 3}, ["a", "b"])
-    other = _document({"a-1": 1, "a-2": 2, "b-1": 3}, [])
-    assert [one["data"] for one in _still(made, other["runs"])] == ["b"]
-    anew = _document({"a-1": 9, "b-1": 3}, [])
-    assert [one["data"] for one in _still(made, anew["runs"])] == ["b"]
+def test_a_row_that_was_made_anew_loses_its_mark_and_the_others_keep_theirs() -> None:
+    made = _compared(_run("ease", 0.2), _run("slist", 0.1), _run("fedease", 0.3))
+    assert _rows(_still(made, [_run("ease", 0.25), *made["runs"][1:]])) == ["slist", "fedease"]
+    assert _rows(_still(made, [_run("ease", 0.2), _run("ease", 0.2, seed=1), *made["runs"][1:]])) == [
+        "slist",
+        "fedease",
+    ]
+
+
+def test_a_column_loses_all_marks_where_its_best_was_made_anew_or_a_row_beside_it_is_ahead() -> None:
+    made = _compared(_run("ease", 0.2), _run("fedease", 0.3))
+    assert _still(made, [made["runs"][0], _run("fedease", 0.31)]) == []
+    assert _still(made, [*made["runs"], _run("sasrec", 0.4)]) == []
+    assert _rows(_still(made, [*made["runs"], _run("sasrec", 0.25)])) == ["ease", "fedease"]
+
+
+def test_protocols_keep_their_marks_apart() -> None:
+    made = _compared(_run("ease", 0.2), _run("ease", 0.1, protocol="new-users"))
+    assert [one["protocol"] for one in _still(made, [_run("ease", 0.3), made["runs"][1]])] == ["new-users"]
 
 
 def test_a_comparison_stays_where_one_run_stands_behind_two_rows() -> None:
-    made = _document({"a-1": 1, "a-2": 2}, ["a"])
+    made = _compared(_run("ease", 0.2), _run("fedease", 0.3))
     made["runs"].append({**made["runs"][0], "method": "the same by another name"})
     assert _still(made, made["runs"]) == made["comparison"]
 
@@ -66,14 +99,15 @@ def test_runs_of_a_protocol_that_means_something_else_now_are_not_what_is_asked_
 def test_blends_from_before_a_setting_came_keep_their_place_too() -> None:
     whole = plan(part_of(load_suite("best"), ["blend of closed forms"], ["ml-1m"]), Path())
     (planned,) = [one for one in whole if one.parts]
-    mine = [one for one in read_all(RESULTS)["best"]["runs"] if one["method"] == "blend of closed forms"]
-    (known,) = [one for one in mine if one["data"] == "ml-1m"]
+    here = [one for one in read_all(RESULTS)["best"]["runs"] if (one["data"], one["protocol"]) == ("ml-1m", "honest")]
+    (known,) = [one for one in here if one["method"] == "blend of closed forms"]
+    beside = [one for one in here if one["method"].startswith("fed") and one["seed"] == 0]
     older = {name: value for name, value in known["experiment"]["settings"].items() if name != "weights"}
     before = {**known, "run": "older", "experiment": {**known["experiment"], "settings": older}}
-    assert as_called_now([before], whole, {})[0]["run"] == planned.folder.name
+    assert as_called_now([*beside, before], whole, {})[-1]["run"] == planned.folder.name
     parts = [*older["parts"][:-1], "fednext @another-run"]
     other = {**before, "experiment": {**known["experiment"], "settings": {**older, "parts": parts}}}
-    assert as_called_now([other], whole, {}) == [other], "of other runs"
+    assert as_called_now([*beside, other], whole, {})[-1] == other, "of other runs"
 
 
 def test_blends_of_runs_that_have_another_name_now_keep_their_place() -> None:

@@ -150,12 +150,14 @@ def compare_rows(rows: Mapping[str, UserValues]) -> list[Cell]:
 def compare_columns(columns: Mapping[Column, Mapping[str, UserValues]]) -> dict[Column, list[Cell]]:
     """Compare every row of every column with the best of its column, and with its yardsticks.
 
-    The best is the highest mean, the first among equals. Two rows are told apart where the corrected p of the pair is
-    below 0.05. The correction is for the choice of the pair among the rows of a column (`p_between`) and for the number
-    of columns (`holm_over_columns`): where all rows are equally good, about 5 tables in 100 at most have any two rows
-    that are told apart. The best has the mark `BEST` without `NOT_ABOVE` only where every yardstick is `WORSE`.
+    The best is the highest mean among the rows that were asked most, the first among equals: a row that lacks the
+    pooled cuts answered other questions, and its mean is no match for theirs. Two rows are told apart where the
+    corrected p of the pair is below 0.05. The correction is for the choice of the pair among the rows of a column
+    (`p_between`) and for the number of columns (`holm_over_columns`): where all rows are equally good, about 5 tables
+    in 100 at most have any two rows that are told apart. The best has the mark `BEST` without `NOT_ABOVE` only where
+    every yardstick is `WORSE`.
     """
-    best = {column: max(rows, key=lambda label: rows[label].by_user.mean()) for column, rows in columns.items() if rows}
+    best = {column: _best(rows) for column, rows in columns.items() if rows}
     found = {column: _p_values(rows, best[column]) for column, rows in columns.items() if rows}
     corrected = holm_over_columns([list(p.values()) for p in found.values()])
     p_of = {column: dict(zip(p, own, strict=True)) for (column, p), own in zip(found.items(), corrected, strict=True)}
@@ -165,6 +167,10 @@ def compare_columns(columns: Mapping[Column, Mapping[str, UserValues]]) -> dict[
 
 
 PairOfRows = frozenset[str]
+
+
+def _best(rows: Mapping[str, UserValues]) -> str:
+    return max(rows, key=lambda label: (len(rows[label].asked), rows[label].by_user.mean()))
 
 
 def _p_values(rows: Mapping[str, UserValues], best: str) -> dict[PairOfRows, float]:

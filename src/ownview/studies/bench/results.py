@@ -44,7 +44,7 @@ from ownview.studies.grid import Planned
 FORMAT = 2
 """Of the document; a reader refuses others."""
 
-LEDGER, UPLOADS, ANCHORS = "ledger.json", "uploads.json", "anchors.json"
+LEDGER, UPLOADS, ANCHORS, DISHONEST = "ledger.json", "uploads.json", "anchors.json", "dishonest.json"
 """The files of a folder of results that no suite has written; see `reproduction/` and `bench.anchors`."""
 
 _CELL: dict[str, Any] = {"data": str, "protocol": str, "method": str}
@@ -55,6 +55,9 @@ _DOCUMENT = {
     "failures": [{**_CELL, "run": str}],
 }
 """What a document must hold at least; a file of a stranger may hold anything."""
+
+_ROUNDING = 1e-6
+"""Means that differ by no more are equal: cuts may have been added up in another order."""
 
 Document = dict[str, Any]
 Entry = dict[str, Any]
@@ -151,8 +154,8 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
     runs = [{**found[one.folder.name], **_about(one)} for one in whole if one.folder.name in found]
     told = {one["run"]: one for one in [*([] if old is None else old["failures"]), *new["failures"]]}
     newer = _still(new, runs)
-    again = {one["data"] for one in newer}
-    older = [] if old is None else [one for one in _still(old, runs) if one["data"] not in again]
+    again = {_column(one) for one in newer}
+    older = [] if old is None else [one for one in _still(old, runs) if _column(one) not in again]
     return {
         **new,
         **({"asked_for": len(whole)} if len(runs) < len(whole) else {}),
@@ -167,13 +170,28 @@ def combined(suite: Suite, whole: Sequence[Planned], new: Document, old: Documen
     }
 
 
+def _column(one: Entry) -> tuple[str, str]:
+    """Dataset and protocol of a run or of a compared cell, all cuts of a protocol as one."""
+    return one["data"], pooled(one["protocol"])
+
+
 def _still(made: Document, runs: Sequence[Entry]) -> list[dict[str, Any]]:
-    """Comparisons on data whose runs are all from the same document: others were not made of what stands there now."""
+    """Compared cells that hold for the runs of a record.
+
+    A cell holds where its row has the very runs that it was compared with. A column holds where its best row does, and
+    no row beside it that is unmarked, being made at another time, has a higher mean.
+    """
     own = {(one["run"], one["method"]): one for one in made["runs"]}  # one run may stand behind several rows
-    data = dict.fromkeys(one["data"] for one in made["comparison"])
-    here = {name: [one for one in runs if one["data"] == name] for name in data}
-    whole = {name for name in data if all(own.get((one["run"], one["method"])) == one for one in here[name])}
-    return [one for one in made["comparison"] if one["data"] in whole]
+    rows = grouped(((*_column(one), one["method"]), one) for one in runs)
+    same = {row for row, found in rows.items() if all(own.get((one["run"], one["method"])) == one for one in found)}
+    columns = grouped(((*_column(one), one["metric"]), one) for one in made["comparison"])
+    held: list[dict[str, Any]] = []
+    for (data, protocol, metric), cells in columns.items():
+        beside = [averaged(row[-1], found, metric).mean for row, found in rows.items() if row[:-1] == (data, protocol)]
+        best = max(cells, key=lambda one: float(one["mean"]))
+        if (data, protocol, best["method"]) in same and max(beside) <= best["mean"] + _ROUNDING:
+            held += [one for one in cells if (data, protocol, one["method"]) in same]
+    return held
 
 
 def write_document(path: Path, values: Document) -> None:
@@ -296,7 +314,7 @@ def _findings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:
 
 def suites_in(folder: Path) -> list[Path]:
     """Files of a folder that suites have written."""
-    return [path for path in sorted(folder.glob("*.json")) if path.name not in (LEDGER, UPLOADS, ANCHORS)]
+    return [path for path in sorted(folder.glob("*.json")) if path.name not in (LEDGER, UPLOADS, ANCHORS, DISHONEST)]
 
 
 def read_all(folder: Path) -> dict[str, Document]:
