@@ -35,6 +35,7 @@ SPDX = {
     "Apache Software License": "Apache-2.0",
     "Apache Software License 2.0": "Apache-2.0",
     "BSD 3-Clause": "BSD-3-Clause",
+    "BSD 3-Clause License": "BSD-3-Clause",
     "BSD License": "BSD",
     "BSD, Public Domain": "BSD",  # pycryptodome: BSD-2-Clause where it is not in the public domain
     "ISC License": "ISC",

@@ -21,8 +21,8 @@ def programs() -> Path | None:
 
 def lacking() -> str:
     """Why no server can be started here; empty where one can."""
-    if importlib.util.find_spec("psycopg") is None:
-        return "psycopg is not installed (extra postgres)"
+    if importlib.util.find_spec("pg8000") is None:
+        return "pg8000 is not installed (extra postgres)"
     if programs() is None:
         return "no PostgreSQL server (Debian's package postgresql)"
     return "" if os.geteuid() or _owner() else "PostgreSQL does not run as root, and there is no user postgres"

@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 import numpy as np
 
@@ -134,17 +134,19 @@ class Journal:
 
     @classmethod
     def _postgres(cls, url: str, schema: str) -> Journal:
-        where = f"PostgreSQL at {urlsplit(url).hostname or 'this machine'}"
+        address = _address(url)
+        where = f"PostgreSQL at {address.get('host') or 'this machine'}"
         try:
-            psycopg = importlib.import_module("psycopg")
+            driver = importlib.import_module("pg8000.dbapi")
         except ImportError:
-            raise SettingError(f"a journal in PostgreSQL needs psycopg: {how_to_install('postgres')}") from None
+            raise SettingError(f"a journal in PostgreSQL needs pg8000: {how_to_install('postgres')}") from None
         try:
-            connection = psycopg.connect(url, autocommit=True, connect_timeout=30)
-            connection.execute(f"SET search_path TO {schema}")
-        except psycopg.Error as error:
+            connection = driver.connect(**address, timeout=30)
+            connection.autocommit = True
+            connection.cursor().execute(f"SET search_path TO {schema}")
+        except (driver.Error, OSError) as error:
             raise _told(where, error) from None
-        return cls(connection, where, psycopg.Error, "%s")
+        return cls(connection, where, driver.Error, "%s")
 
     @property
     def overwrites(self) -> bool:
@@ -154,8 +156,9 @@ class Journal:
     def run(self, statement: str, *values: Any) -> list[Sequence[Any]]:
         """Rows of a statement, in which ? stands for each value."""
         try:
-            found = self._connection.execute(statement.replace("?", self._mark), values)
-            return list(found.fetchall()) if found.description else []
+            cursor = self._connection.cursor()
+            cursor.execute(statement.replace("?", self._mark), values)
+            return list(cursor.fetchall()) if cursor.description else []
         except self._errors as error:
             raise _told(self.source, error) from error
 
@@ -296,6 +299,24 @@ class Journal:
 
 def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _address(url: str) -> dict[str, Any]:
+    """What the driver asks for, of postgresql://user:password@host:port/database; ?host=FOLDER is a socket's folder."""
+    try:
+        parts = urlsplit(url)
+        port = parts.port or 5432
+    except ValueError as error:
+        raise SettingError(f"{ENVIRONMENT}: not a URL: {error}; expected postgresql://user@host:5432/database") from None
+    if parts.scheme not in ("postgresql", "postgres") or not parts.username:
+        raise SettingError(f"{ENVIRONMENT}: expected postgresql://user@host:5432/database")
+    address: dict[str, Any] = {"user": unquote(parts.username), "database": unquote(parts.path.strip("/")) or None}
+    if parts.password is not None:
+        address["password"] = unquote(parts.password)
+    folder = dict(parse_qsl(parts.query)).get("host", "")
+    if folder.startswith("/"):
+        return {**address, "unix_sock": f"{folder}/.s.PGSQL.{port}"}
+    return {**address, "host": parts.hostname or "localhost", "port": port}
 
 
 def _told(source: str, error: Exception) -> OutputError:
