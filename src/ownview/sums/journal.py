@@ -307,7 +307,9 @@ def _address(url: str) -> dict[str, Any]:
         parts = urlsplit(url)
         port = parts.port or 5432
     except ValueError as error:
-        raise SettingError(f"{ENVIRONMENT}: not a URL: {error}; expected postgresql://user@host:5432/database") from None
+        raise SettingError(
+            f"{ENVIRONMENT}: not a URL: {error}; expected postgresql://user@host:5432/database"
+        ) from None
     if parts.scheme not in ("postgresql", "postgres") or not parts.username:
         raise SettingError(f"{ENVIRONMENT}: expected postgresql://user@host:5432/database")
     address: dict[str, Any] = {"user": unquote(parts.username), "database": unquote(parts.path.strip("/")) or None}
