@@ -294,8 +294,8 @@ class ServerRewrites(FedMF):
     ("target", "fact"),
     [
         ("items", r"the server rewrites 'items' as \(1, 16\); expected shape \(3, 16\)"),
-        ("item", r"the server rewrites 'item', no shared parameter; did you mean 'items'\?"),
-        ("user", r"the server rewrites 'user', no shared parameter"),
+        ("item", r"the server rewrites 'item', no value of the server's; did you mean 'items'\?"),
+        ("user", r"the server rewrites 'user', no value of the server's"),
     ],
 )
 def test_a_server_rewrites_what_is_shared_in_its_own_shape(target: str, fact: str) -> None:

@@ -73,10 +73,10 @@ def _count_audits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_the_table_as_json_carries_findings_and_marks(compared: list[Run], tmp_path: Path) -> None:
     table = json.loads((tmp_path / "table.json").read_text(encoding="utf-8"))
     fires = {name: {f["probe"] for f in found if f["fires"]} for name, found in table["findings"].items()}
-    assert fires == {"honest": set(), "paper": {"leak"}}
-    assert {(row["protocol"], tuple(row["warnings"])) for row in table["results"]} == {
-        ("honest", ()),
-        ("paper", ("leak",)),
+    assert fires == {"honest": {"new-items"}, "paper": {"leak", "new-items"}}
+    assert {(row["protocol"], frozenset(row["warnings"])) for row in table["results"]} == {
+        ("honest", frozenset({"new-items"})),
+        ("paper", frozenset({"leak", "new-items"})),
     }
     assert {row["mark"] for row in table["results"]} <= {"best", "not told apart", "worse"}
     for row in table["results"]:
@@ -150,7 +150,8 @@ def test_warnings_stand_above_the_table(compared: list[Run], ownview: Callable[.
     assert "! paper, leak: under protocol paper a model that learns nothing scores HR@10" in words
     assert words.index("a model that learns nothing") < words.index("2 rounds, 1 seed")
     assert "paper !" in done.out
-    assert "honest !" not in done.out
+    assert "! honest, new-items:" in words
+    assert "! honest, leak:" not in words
     assert (
         "≈: cannot be told apart from the column's best, ▲ (signs of the paired differences flipped by person" in words
     )

@@ -59,7 +59,7 @@ def finished(name: str, protocol: Protocol, data: Interactions, folder: Path, pl
 def assert_measured(one: Run, protocol: Protocol) -> None:
     for metric in HEADLINE:
         assert 0 <= one.metrics[metric] <= 1
-    assert ("recall@10" in one.metrics) == (protocol.split == "next-sitting")
+    assert ("recall@10" in one.metrics) == (protocol.split in ("next-sitting", "new-items"))
     assert one.result["users_ranked"] == len(one.folder.read_users()["user"]) > 0
 
 

@@ -60,8 +60,15 @@ def test_a_column_loses_all_marks_where_its_best_was_made_anew_or_a_row_beside_i
 
 
 def test_protocols_keep_their_marks_apart() -> None:
-    made = _compared(_run("ease", 0.2), _run("ease", 0.1, protocol="new-users"))
-    assert [one["protocol"] for one in _still(made, [_run("ease", 0.3), made["runs"][1]])] == ["new-users"]
+    other = [_run("ease", 0.1, protocol="new-users"), _run("slist", 0.2, protocol="new-users")]
+    made = _compared(_run("ease", 0.2), _run("slist", 0.1), *other)
+    anew = _run("ease", 0.3)
+    assert {one["protocol"] for one in _still(made, [anew, *made["runs"][1:]])} == {"new-users"}
+
+
+def test_a_row_that_is_left_alone_is_not_compared() -> None:
+    made = _compared(_run("ease", 0.2), _run("fedease", 0.3))
+    assert _still(made, [_run("ease", 0.21), made["runs"][1]]) == []
 
 
 def test_a_comparison_stays_where_one_run_stands_behind_two_rows() -> None:

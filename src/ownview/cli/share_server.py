@@ -34,7 +34,7 @@ def command(
     ] = None,
     per_minute: Annotated[int, typer.Option("--per-minute", help="Messages of one address at most.", min=1)] = 30,
 ) -> None:
-    """Run one of the two servers."""
+    """Run one of two servers that add up messages of browsers; neither can read one."""
     with extra():
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # noqa: PLC0415 - an extra
 

@@ -15,7 +15,9 @@ from ownview.cli.terminal import Console
 if TYPE_CHECKING:
     from ownview.sums.living import Changed
 
-app = typer.Typer(help="The sums that a model is solved from: show, solve again, merge, add up once more.")
+app = typer.Typer(
+    help="The sums that a model is solved from: show, solve again, merge, add up once more; add up browsers' messages."
+)
 
 for word in (shares.key, shares.agree, shares.total):
     app.command()(word)

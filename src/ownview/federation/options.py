@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ownview.config.participation import participation
 from ownview.config.search import Between, OneOf
@@ -66,6 +66,11 @@ class FederationOptions(Settings):
         robust_rule(self.robust)
         if budget(self.privacy) is None and masked_sums(self.privacy) is None:
             transforms(self.privacy)
+
+    def plain(self) -> dict[str, Any]:
+        """As TOML has them; a robust rule only where there is one, so that runs from before it keep their names."""
+        values = super().plain()
+        return {name: value for name, value in values.items() if name != "robust" or value != "none"}
 
     def for_rounds(self, rounds: int) -> FederationOptions:
         """With a budget for so many rounds, where there is a budget."""

@@ -179,7 +179,7 @@ def _still(made: Document, runs: Sequence[Entry]) -> list[dict[str, Any]]:
     """Compared cells that hold for the runs of a record.
 
     A cell holds where its row has the very runs that it was compared with. A column holds where its best row does, and
-    no row beside it that is unmarked, being made at another time, has a higher mean.
+    no row beside it that is unmarked, being made at another time, has a higher mean. One row alone is not compared.
     """
     own = {(one["run"], one["method"]): one for one in made["runs"]}  # one run may stand behind several rows
     rows = grouped(((*_column(one), one["method"]), one) for one in runs)
@@ -190,7 +190,8 @@ def _still(made: Document, runs: Sequence[Entry]) -> list[dict[str, Any]]:
         beside = [averaged(row[-1], found, metric).mean for row, found in rows.items() if row[:-1] == (data, protocol)]
         best = max(cells, key=lambda one: float(one["mean"]))
         if (data, protocol, best["method"]) in same and max(beside) <= best["mean"] + _ROUNDING:
-            held += [one for one in cells if (data, protocol, one["method"]) in same]
+            marked = [one for one in cells if (data, protocol, one["method"]) in same]
+            held += marked if len(marked) > 1 else []
     return held
 
 
