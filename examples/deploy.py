@@ -27,7 +27,7 @@ import numpy as np
 
 import ownview as ov
 
-PLACES, READERS, ROUNDS, BOOKS = ("east", "north", "west"), 20, 8, 300
+PLACES, READERS, ROUNDS, BOOKS = ("east", "north", "west"), 20, 4, 300
 CLIP = 64.0
 """Length to which a user's pairs are cut: that of 263 books and more (ownview start --private recommends one)."""
 
@@ -124,8 +124,8 @@ def main(folder: Path) -> None:
         clients["west"] = start(homes["west"], "deploy", "client", homes["west"])
         clients["north"].kill()
         clients["north"].wait()
-        wait_until("a round after that", lambda: rounds_done(folder) >= 2)
-        say(f"{rounds_done(folder)} rounds are done; north is started again")
+        time.sleep(3)
+        say("a masked sum waits for as many readers as its quorum asks for: north is started again")
         clients["north"] = start(homes["north"], "deploy", "client", homes["north"])
         wait_until("the last round", lambda: server.poll() is not None)
         say(f"the server has ended with code {server.returncode}")

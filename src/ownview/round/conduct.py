@@ -151,7 +151,7 @@ class Where(ABC):
 
 
 def conduct(server: AggregationServer, where: Where, number: int, rules: Sequence[Rule] = ()) -> Round:
-    """CoordinatorSettings round `number` (from 1).
+    """Conduct round `number` (from 1).
 
     Raises `TrainingError` where too few clients are there to release a masked sum; the server is then as it was.
     """
