@@ -68,7 +68,7 @@ def test_a_run_takes_the_preset_and_what_is_typed_wins(ownview: Callable[..., Ou
     assert written["rounds"] == 2
     for name, value in {**found.settings, "embedding_size": 3}.items():
         assert written["settings"][name] == value
-    for name, value in {**FederationOptions().values(), **found.federation, "server_learning_rate": 0.25}.items():
+    for name, value in {**FederationOptions().plain(), **found.federation, "server_learning_rate": 0.25}.items():
         assert written["federation"][name] == value
 
 
