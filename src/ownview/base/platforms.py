@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,20 +51,20 @@ class FolderLock:
             attempt.close()
 
 
-class Attempt:
+class Attempt(ABC):
     """Tries to lock; where the file system knows no locks, work goes on without."""
 
+    @abstractmethod
     def exclusive(self) -> bool:
         """Try to take it; whether this process has it now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def free(self) -> bool:
         """Whether it is free; nothing is changed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close(self) -> None:
         """Let go."""
-        raise NotImplementedError
 
 
 class _FolderItself(Attempt):

@@ -16,7 +16,7 @@ from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.asking import Asking
 from ownview.deploy.attendance import Attendance
-from ownview.deploy.devices import Devices, NobodyError, OthersError
+from ownview.deploy.devices import Devices, NoClientsLeftError, OthersError
 from ownview.deploy.envelope import Envelope, Kind, line_of
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.home import own_key
@@ -119,7 +119,7 @@ class Coordinator:
             try:
                 conduct(self.server, devices, number, self.rules)
                 break
-            except (NobodyError, OthersError):
+            except (NoClientsLeftError, OthersError):
                 self._load(self.generations.newest)
             except (MessageError, TrainingError, RuntimeError, ValueError, ArithmeticError) as error:
                 if devices.combined or (self.terms.masked is None and not devices.arrived):
@@ -211,8 +211,8 @@ class Coordinator:
 
     def _download(self) -> bytes:
         """What the server has for every client after the last round."""
-        nobody = torch.zeros(0, dtype=torch.long)
-        return self.terms.codec.write_download(self.server.download(self.done, nobody), 0)
+        no_clients = torch.zeros(0, dtype=torch.long)
+        return self.terms.codec.write_download(self.server.download(self.done, no_clients), 0)
 
     # --- what is remembered ---
 

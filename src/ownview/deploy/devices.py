@@ -27,7 +27,7 @@ NO_ANSWER = "does not answer"
 """Why places are left out that have not answered when enough others have."""
 
 
-class NobodyError(TrainingError):
+class NoClientsLeftError(TrainingError):
     """No place has answered, or none is left: the round begins again."""
 
 
@@ -114,7 +114,7 @@ class Devices(Where):
             self.work(going)
             self.arrived = {place: uploads for place, (uploads, _) in self.found.answers.items()}
             if not self.arrived:
-                raise NobodyError(f"round {going.number}: nobody has answered")
+                raise NoClientsLeftError(f"round {going.number}: nobody has answered")
         for place, mine in self.asked.items():
             if place not in self.arrived:
                 going.leave_out(mine, self.found.refused.get(place, NO_ANSWER))
@@ -151,7 +151,7 @@ class Devices(Where):
                 self.found.refused[place] = line_of(why)
                 self._drop(going.number, place)
         if not self.arrived:
-            raise NobodyError(f"round {going.number}: nobody is left")
+            raise NoClientsLeftError(f"round {going.number}: nobody is left")
         if len(going.counted) > sum(len(self.asked[place]) for place in self.arrived):
             raise OthersError(f"round {going.number}: some were left out")
 

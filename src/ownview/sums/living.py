@@ -121,13 +121,13 @@ def _create(folder: Path, run: Run, url: str | None) -> None:
 
 
 def _timed(
-    agreement: Agreement, moment: int, agreed: Params, somebody: dict[str, History], ids: Mapping[int, str]
+    agreement: Agreement, moment: int, agreed: Params, sample: dict[str, History], ids: Mapping[int, str]
 ) -> Agreement:
     """With the moment, where what a person adds depends on it: else stores of any time can be merged."""
     made = set()
     for clock in (moment, moment + _GRID):
         summing = Summing.of(replace(agreement, moment=clock), agreed, len(ids))
-        made.add(next(summing.digest(one) for _, one in summing.each(somebody, ids)))
+        made.add(next(summing.digest(one) for _, one in summing.each(sample, ids)))
     return agreement if len(made) == 1 else replace(agreement, moment=moment)
 
 

@@ -142,7 +142,7 @@ class Store:
     @classmethod
     @contextmanager
     def reading(cls, folder: Path, url: str | None = None) -> Iterator[Store]:
-        """The store, to look at while somebody may write."""
+        """The store, to read while a writer may be at work."""
         _require(folder)
         journal = Journal.opened(folder, url)
         try:
@@ -164,7 +164,7 @@ class Store:
         return [row[0] for row in self.journal.run("SELECT name FROM people ORDER BY name")]
 
     def history(self, name: str) -> History | None:
-        """Of one person; None for somebody unknown."""
+        """Of one person; None where the name is unknown."""
         rows = self.journal.run("SELECT history FROM people WHERE name = ?", name)
         return History.unpacked(bytes(rows[0][0])) if rows else None
 
@@ -235,7 +235,7 @@ class Store:
         self._commit([negative(blocks)], lambda: self.journal.note_taken_out(contribution), self.summing)
 
     def snapshot(self) -> Snapshot:
-        """Everything at one moment, also while somebody writes."""
+        """A consistent snapshot, also while a writer is at work."""
         for _ in range(_ATTEMPTS):
             state, items = self.journal.state(), self.journal.items()
             rows = self.journal.run("SELECT name, history FROM people ORDER BY name")
