@@ -22,8 +22,8 @@ from ownview.attacks.dishonest.audit import DishonestSettings
 from ownview.attacks.dishonest.crew import GOALS, PROMOTE
 from ownview.base.amounts import counted
 from ownview.evaluation.named_protocols import HONEST
-from ownview.runs.attacking import infiltrate_experiment
 from ownview.runs.experiment import Experiment
+from ownview.runs.findings.attacking import infiltrate_experiment
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "dishonest.json", ROOT / "docs" / "dishonest.md"

@@ -23,7 +23,7 @@ from ownview.config.presets.loading import preset
 from ownview.evaluation.named_protocols import HONEST, NEW_USERS
 from ownview.evaluation.protocol import Protocol
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import open_run, resume, run
 
 _FOLDS = round(1 / NEW_USERS.newcomers)

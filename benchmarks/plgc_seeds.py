@@ -19,8 +19,8 @@ from ownview.data.interactions import Interactions
 from ownview.evaluation.metrics import means
 from ownview.round.federation import Federation
 from ownview.runs.experiment import Experiment
-from ownview.runs.setup import ExperimentSetup
-from ownview.runs.trainer import Trainer
+from ownview.runs.training.setup import ExperimentSetup
+from ownview.runs.training.trainer import Trainer
 
 SETTINGS = {
     "embedding_size": 32, "batch_size": 2048, "optimizer": "sgd", "learning_rate": 0.1, "local_epochs": 1,

@@ -15,7 +15,7 @@ from ownview.base.version import __version__
 from ownview.evaluation.findings import Finding, by_rule, fired
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.protocol import Protocol
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.table import OverSeeds, grouped, table_lines
 from reproduction.papers import CITATIONS
 from reproduction.plan import Line, Options, Reached, Status

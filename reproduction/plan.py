@@ -20,7 +20,7 @@ from ownview.evaluation.protocol import Protocol
 from ownview.federation.options import FederationOptions
 from ownview.runs.batch import Task
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.table import OverSeeds, grouped
 from ownview.studies.grid import each_once, lacking, task
 from reproduction.papers import Figure, PaperSettings, Setup

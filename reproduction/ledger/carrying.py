@@ -14,7 +14,7 @@ from ownview.base.files import writing
 from ownview.data.catalog import entry_of as data_entry
 from ownview.data.catalog import find, how_to_get
 from ownview.runs.batch import Told
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.studies.bench.results import LEDGER, write_document
 from ownview.studies.grid import carry_out
 from reproduction.ledger.lines import names

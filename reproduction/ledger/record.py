@@ -16,7 +16,7 @@ from ownview.base.errors import OutputError
 from ownview.engine.machine import TOO_LARGE
 from ownview.evaluation.groups import ActivityRange
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.studies.grid import Planned, folder_name
 from reproduction.plan import COSTS, measured_value
 

@@ -18,10 +18,10 @@ from ownview.attacks.suite import from_one_upload
 from ownview.attacks.view import Scene, victims
 from ownview.base.errors import OutputError
 from ownview.data.catalog import find
-from ownview.runs.attacking import scene_of
 from ownview.runs.experiment import Experiment
-from ownview.runs.provenance import provenance
-from ownview.runs.setup import load_data, split_data
+from ownview.runs.files.provenance import provenance
+from ownview.runs.findings.attacking import scene_of
+from ownview.runs.training.setup import load_data, split_data
 from ownview.studies.bench.results import write_document
 from reproduction.ledger.reckoning import work
 from reproduction.ledger.record import Entry, as_called_now

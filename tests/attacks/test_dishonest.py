@@ -18,10 +18,10 @@ from ownview.federation.liars import warning
 from ownview.federation.options import FederationOptions
 from ownview.messages.upload import Upload
 from ownview.registry import METHODS
-from ownview.runs.attacking import scene_of
 from ownview.runs.experiment import Experiment
+from ownview.runs.findings.attacking import scene_of
 from ownview.runs.run import run
-from ownview.runs.setup import load_data, split_data
+from ownview.runs.training.setup import load_data, split_data
 from ownview.testing.worlds import federation, small_world
 from tests.attacks.scenes import scene
 from tests.faults.conftest import write_world

@@ -49,7 +49,7 @@ def test_caches_are_where_the_system_keeps_them(monkeypatch: pytest.MonkeyPatch,
 
 
 def test_without_a_clock_that_interrupts_a_round_ends_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ownview.runs.signals import Signals
+    from ownview.runs.training.signals import Signals
 
     monkeypatch.delattr(signal, "SIGALRM")
     with Signals() as signals, signals.round():

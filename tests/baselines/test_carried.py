@@ -15,9 +15,9 @@ from ownview.evaluation.named_protocols import NEW_ITEMS
 from ownview.evaluation.ranking import rankers
 from ownview.parts.carried import Carrier, carrier
 from ownview.registry import build
-from ownview.runs.carrying import CarryingTrainer
 from ownview.runs.experiment import Experiment
-from ownview.runs.setup import ExperimentSetup
+from ownview.runs.training.carrying import CarryingTrainer
+from ownview.runs.training.setup import ExperimentSetup
 from ownview.seam.portable import Factors, Linear, LowRank, Refusal, Ridge, SparseRows, Term
 from ownview.testing import small_world
 

@@ -21,8 +21,8 @@ from ownview.evaluation.metrics import hit_rate
 from ownview.evaluation.named_protocols import HONEST, PAPER
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import rankers
-from ownview.runs.trainer import Trainer
-from ownview.runs.trainers import trainer
+from ownview.runs.training.trainer import Trainer
+from ownview.runs.training.trainers import trainer
 from ownview.testing import block_world, federation, small_world
 from tests.methods.golden import POSITIVES, dot, error, golden_split
 from tests.questions import about

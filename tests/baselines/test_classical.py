@@ -18,7 +18,7 @@ from ownview.data.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST
 from ownview.federation.options import FederationOptions
-from ownview.runs.trainers import trainer
+from ownview.runs.training.trainers import trainer
 from ownview.testing.worlds import block_world, small_world
 from tests.outcome import Outcome
 from tests.questions import about

@@ -22,7 +22,7 @@ from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST, PAPER
 from ownview.federation.options import FederationOptions
-from ownview.runs.trainers import EpochTrainer, trainer
+from ownview.runs.training.trainers import EpochTrainer, trainer
 from ownview.testing.worlds import block_world, small_world
 from tests.methods.golden import ITEMS, POSITIVES, dot, error, golden_split
 from tests.questions import about, split_by_hand

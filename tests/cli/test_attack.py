@@ -14,8 +14,8 @@ import ownview as ov
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import from_one_upload
 from ownview.attacks.view import Scene
-from ownview.runs import exposure
-from ownview.runs.exposure import exposures
+from ownview.runs.findings import exposure
+from ownview.runs.findings.exposure import exposures
 from ownview.runs.run import open_run
 
 _LITTLE = ("--data", "world.csv", "--rounds", "1", "--clients", "12", "--audit-seeds", "1")

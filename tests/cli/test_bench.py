@@ -23,7 +23,7 @@ from tests.reproduction.worlds import store_world
 
 from ownview.cli.progress import Forecast
 from ownview.evaluation.statistics import mean_interval
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.studies.bench.suite import parse, plan
 
 TINY = """

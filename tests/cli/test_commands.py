@@ -22,7 +22,7 @@ from ownview.base.version import __version__
 from ownview.cli.program import side_by_side
 from ownview.registry import MODELS
 from ownview.runs import batch
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 
 OWN_METHOD = """
 from dataclasses import dataclass

@@ -15,7 +15,7 @@ import pytest
 from tests.outcome import Outcome, signalled
 from tests.shop import TITLES, USERS, shop
 
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 
 QUICK = ("--set", "embedding_size=4", "--set", "local_epochs=1")
 

@@ -15,7 +15,7 @@ from ownview.config.presets.loading import DEFAULT, preset, presets
 from ownview.federation.options import FederationOptions
 from ownview.registry import MODELS
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from tests.outcome import Outcome, signalled
 from tests.studies.worlds import write_world
 

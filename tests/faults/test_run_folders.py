@@ -11,9 +11,9 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.tensor_files import read_tensors, write_tensors
 from ownview.runs.run import resume
-from ownview.runs.tensor_files import read_tensors, write_tensors
 from tests.faults.conftest import ROUNDS
 from tests.outcome import Outcome
 

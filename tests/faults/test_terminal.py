@@ -157,7 +157,7 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
 def test_a_signal_before_training_is_one_line(
     number: signal.Signals, ownview: Callable[..., Outcome], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ownview.runs import setup
+    from ownview.runs.training import setup
 
     monkeypatch.setattr(setup, "load", lambda *_, **__: signal.raise_signal(number))
     # A shell starts what runs in its background with Ctrl-C ignored, tests included.
@@ -175,7 +175,7 @@ def test_term_ends_a_run_in_its_first_round_and_it_can_go_on(
     """The round would last for ever; what it does in the meantime is sleep."""
     import time
 
-    from ownview.runs import trainers
+    from ownview.runs.training import trainers
 
     def endless(self: object, number: int) -> None:
         signal.raise_signal(signal.SIGTERM)

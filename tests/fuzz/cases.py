@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from ownview.runs.tensor_files import read_tensors, write_tensors
+from ownview.runs.files.tensor_files import read_tensors, write_tensors
 from tests.fuzz.harm import WORDS, spoil_value, spoilt_bytes, spoilt_json, spoilt_tensors, spoilt_toml
 
 Arguments = list[str]

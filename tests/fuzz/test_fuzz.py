@@ -17,8 +17,8 @@ import pytest
 from ownview.base.errors import DownloadError
 from ownview.cli.main import entry
 from ownview.data.unpack import unpack
-from ownview.runs.audits import findings_of
 from ownview.runs.experiment import Experiment
+from ownview.runs.findings.audits import findings_of
 from ownview.runs.run import run
 from tests.faults.conftest import write_world
 from tests.fuzz.cases import case

@@ -16,7 +16,7 @@ from ownview.base.randomness import derive
 from ownview.engine.samples import half_of
 from ownview.round.federation import Federation
 from ownview.round.scorers import scorer_of
-from ownview.runs.watching import Watch
+from ownview.runs.training.watching import Watch
 from ownview.seam.client import Client
 from ownview.seam.training import World
 from ownview.testing.worlds import federation as small_federation

@@ -10,7 +10,7 @@ import pytest
 
 from ownview import FederationOptions
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import open_run, run
 from ownview.runs.table import Comparison
 from ownview.testing.worlds import small_world

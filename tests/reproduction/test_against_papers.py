@@ -12,7 +12,7 @@ from reproduction.plan import experiment
 from ownview.evaluation.named_protocols import HONEST
 from ownview.report.reading import SeenRun, Variant
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 
 TEST = {"HR@10": 0.7, "NDCG@10": 0.4}
 

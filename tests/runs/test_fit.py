@@ -20,14 +20,14 @@ from ownview.federation.options import FederationOptions
 from ownview.registry import build
 from ownview.round.federation import Federation
 from ownview.runs.blended_runs import blend_of
-from ownview.runs.data_copy import HISTORIES
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.data_copy import HISTORIES
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.tensor_files import read_tensors, write_tensors
+from ownview.runs.files.versions import in_use, publish, version
 from ownview.runs.full_fit import fit_like, fit_of
 from ownview.runs.run import Run, resume, run
-from ownview.runs.tensor_files import read_tensors, write_tensors
-from ownview.runs.training_rounds import InterruptedRunError
-from ownview.runs.versions import in_use, publish, version
+from ownview.runs.training.training_rounds import InterruptedRunError
 from tests.outcome import signalled
 from tests.shop import EACH, ITEMS, USERS, shop
 

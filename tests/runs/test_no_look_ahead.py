@@ -25,8 +25,8 @@ from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST
 from ownview.federation.options import FederationOptions
 from ownview.registry import Model
-from ownview.runs.trainer import Trainer
-from ownview.runs.trainers import trainer
+from ownview.runs.training.trainer import Trainer
+from ownview.runs.training.trainers import trainer
 
 Row = tuple[str, str, int]
 MOMENT, LATER, PAUSE = 100, 130, 5

@@ -16,9 +16,9 @@ from ownview.config.settings import Value
 from ownview.data import Interactions
 from ownview.evaluation.named_protocols import NEXT_SITTING, on_everything
 from ownview.registry import build
-from ownview.runs.frames import write_frame
 from ownview.runs.recommending import Recommender
 from ownview.runs.run import Run
+from ownview.runs.summaries.frames import write_frame
 from tests.shop import EACH, ITEMS, USERS, shop
 
 SMALL: dict[str, dict[str, Value]] = {

@@ -19,8 +19,8 @@ from ownview.engine.machine import machine
 from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING
 from ownview.federation.options import FederationOptions
 from ownview.registry import build
-from ownview.runs.trainer import Trainer
-from ownview.runs.trainers import trainer
+from ownview.runs.training.trainer import Trainer
+from ownview.runs.training.trainers import trainer
 from tests.shop import shop
 
 

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ownview.base.cells import as_cell, from_cell
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from tests.outcome import Outcome
 
 FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1", "'=quoted", "''Round Midnight", "plain")

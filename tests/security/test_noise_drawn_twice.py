@@ -15,9 +15,9 @@ import torch
 
 from ownview import FederationOptions, FedMF
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import resume, run
-from ownview.runs.training_rounds import InterruptedRunError
+from ownview.runs.training.training_rounds import InterruptedRunError
 from ownview.testing.worlds import federation, small_world
 from tests.outcome import signalled
 

@@ -176,7 +176,7 @@ def test_measured_runs_and_seeded_noise_are_not_releases(tmp_path: Path) -> None
 def test_a_crash_after_the_charge_counts_too_much_and_never_too_little(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ownview.runs.folder import RunFolder
+    from ownview.runs.files.folder import RunFolder
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
@@ -191,8 +191,8 @@ def test_a_crash_after_the_charge_counts_too_much_and_never_too_little(
 
 
 def test_a_run_that_goes_on_is_the_same_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ownview.runs.finishing import Finishing
     from ownview.runs.run import resume
+    from ownview.runs.training.finishing import Finishing
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt

@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from ownview.base.errors import MessageError
-from ownview.runs.versions import publish
+from ownview.runs.files.versions import publish
 from ownview.serve.arms import BUCKETS, Split, read_key
 from ownview.serve.asking import LONGEST_BODY
 from ownview.serve.client import ServeClient

@@ -20,8 +20,8 @@ from ownview.base.errors import OwnviewError
 from ownview.base.expected import TerminatedError
 from ownview.data.interactions import Interactions
 from ownview.evaluation.named_protocols import HONEST
-from ownview.runs.folder import RunFolder
-from ownview.runs.training_rounds import InterruptedRunError
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.training.training_rounds import InterruptedRunError
 from ownview.start.going_on import same_command_goes_on
 from ownview.start.suited import suited
 from tests.apart import Apart, files_up_to

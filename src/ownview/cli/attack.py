@@ -23,9 +23,9 @@ from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.columns import parse_columns
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
-from ownview.runs.attacking import Attacked, attack_experiment, infiltrate_experiment
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.findings.attacking import Attacked, attack_experiment, infiltrate_experiment
 from ownview.runs.run import experiment_of
 
 _RUNS_OWN = {"data", "columns", "protocol", "plugin", "engine"}

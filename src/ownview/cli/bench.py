@@ -18,9 +18,9 @@ from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, pri
 from ownview.cli.progress import live
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
-from ownview.runs.audits import findings_of
 from ownview.runs.batch import MOST_SEEDS, free_cores
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.findings.audits import findings_of
 from ownview.runs.run import open_run
 from ownview.runs.table import grouped
 from ownview.studies.bench.results import Document, combined, document, read_document, tables, write_document

@@ -18,11 +18,11 @@ from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_files, names_files_in_values
 from ownview.data.columns import parse_columns
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
-from ownview.runs.audits import findings_of
 from ownview.runs.batch import MOST_SEEDS, Task, run_all
 from ownview.runs.experiment import Experiment
-from ownview.runs.exposure import exposures
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.findings.audits import findings_of
+from ownview.runs.findings.exposure import exposures
 from ownview.runs.table import Comparison
 
 

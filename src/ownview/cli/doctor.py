@@ -17,7 +17,7 @@ from ownview.cli.terminal import Console
 from ownview.data.catalog import catalog
 from ownview.data.storage import find, places
 from ownview.engine.machine import machine
-from ownview.runs.provenance import package_versions
+from ownview.runs.files.provenance import package_versions
 
 
 def command(data_dir: DataDir = None, as_json: AsJson = False) -> None:

@@ -18,7 +18,7 @@ from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.catalog import load
 from ownview.data.columns import parse_columns
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.full_fit import fit_like, fit_of
 from ownview.runs.run import experiment_of, resume, run
 

@@ -8,7 +8,7 @@ from typing import Any
 from rich.markup import escape
 
 from ownview.cli.terminal import Console
-from ownview.runs.summary import in_words, origin
+from ownview.runs.summaries.summary import in_words, origin
 
 
 def show_fitted(result: Mapping[str, Any]) -> None:

@@ -23,7 +23,7 @@ from ownview.federation.options import FederationOptions
 from ownview.federation.soundness import names_moved
 from ownview.registry import BASELINES, BLENDS, METHODS, MODELS, PLUGINS, Model
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.roles import REPORTED

@@ -18,7 +18,7 @@ from rich.table import Column, Table
 
 from ownview.cli.terminal import Console
 from ownview.runs.batch import Told
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.studies.grid import Planned
 
 Kind = tuple[str, str]

@@ -17,9 +17,9 @@ from ownview.cli.options import AsJson, DataDir, NewItems, print_json
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
 from ownview.data.persons import Newcomer
-from ownview.runs.frames import require_ending, write_frame
 from ownview.runs.recommending import Recommendation
 from ownview.runs.run import Run, open_run
+from ownview.runs.summaries.frames import require_ending, write_frame
 
 
 def command(

@@ -12,7 +12,7 @@ from ownview.base.errors import OutputError
 from ownview.base.files import write_text
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.full_fit import NO_TEST_FIGURE
 
 if TYPE_CHECKING:

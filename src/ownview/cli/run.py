@@ -26,10 +26,10 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.federation.options import FederationOptions
 from ownview.registry import BASELINES
-from ownview.runs.differing_settings import differing_settings
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import Run, experiment_of, resume, run
+from ownview.runs.summaries.differing_settings import differing_settings
 
 Config = Annotated[Path | None, typer.Option("--config", help="An experiment as a TOML file; options override it.")]
 PresetName = Annotated[

@@ -25,7 +25,7 @@ from ownview.data.folders import source_files
 from ownview.data.matching import ItemNames
 from ownview.data.readers import ReadingOptions, name_of
 from ownview.evaluation.named_protocols import protocol as protocol_named
-from ownview.runs.summary import SIMULATED
+from ownview.runs.summaries.summary import SIMULATED
 from ownview.start.folder import ATTACK, AUDIT, FIT, LISTS, PAGE, REPORT, StartFolder
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from ownview.base.errors import OutputError
 from ownview.base.lock import at_work
 from ownview.cli.terminal import Console
 from ownview.evaluation.metrics import HEADLINE
-from ownview.runs.folder import RunFolder, no_such_run
+from ownview.runs.files.folder import RunFolder, no_such_run
 from ownview.runs.run import experiment_of
 
 _BRAILLE = 0x2800

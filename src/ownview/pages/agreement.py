@@ -13,7 +13,7 @@ from ownview.base.randomness import derive
 from ownview.data.interactions import IntArray
 from ownview.data.timeline import Timeline
 from ownview.evaluation.ranking import NONE, Ranker
-from ownview.runs.trainer import Trainer
+from ownview.runs.training.trainer import Trainer
 from ownview.seam.portable import Factors, Linear
 
 SAMPLE = 500

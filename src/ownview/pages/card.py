@@ -7,7 +7,7 @@ from typing import Any
 
 from ownview.base.shown import one_line
 from ownview.privacy.masks import masked_sums
-from ownview.runs.summary import SIMULATED
+from ownview.runs.summaries.summary import SIMULATED
 
 
 def card(about: Mapping[str, Any]) -> str:

@@ -21,9 +21,9 @@ from ownview.pages.offered import Offered
 from ownview.registry import Model
 from ownview.round.federation import Federation
 from ownview.runs.run import Run
-from ownview.runs.setup import ExperimentSetup
-from ownview.runs.summary import SIMULATED
-from ownview.runs.trainer import Trainer
+from ownview.runs.summaries.summary import SIMULATED
+from ownview.runs.training.setup import ExperimentSetup
+from ownview.runs.training.trainer import Trainer
 from ownview.seam.client import Reporting
 from ownview.seam.portable import Factors, Linear, Refusal
 

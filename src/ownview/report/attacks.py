@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ownview.report.reading import Variant
-from ownview.runs.exposure import kept
+from ownview.runs.findings.exposure import kept
 
 
 def exposed(variants: Sequence[Variant]) -> list[dict[str, Any]]:

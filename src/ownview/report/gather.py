@@ -31,9 +31,9 @@ from ownview.report.results import (
     sparsity,
     taste,
 )
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.summaries.tried_settings import Tried, told, tried_of
 from ownview.runs.table import grouped
-from ownview.runs.tried_settings import Tried, told, tried_of
 
 Model = dict[str, Any]
 

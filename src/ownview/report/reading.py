@@ -20,11 +20,11 @@ from ownview.base.errors import OutputError
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.named_protocols import pooled
 from ownview.evaluation.protocol import Protocol
-from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import no_such_run
+from ownview.runs.files.folder import no_such_run
+from ownview.runs.findings.audits import kept
 from ownview.runs.run import Run, open_run
-from ownview.runs.sample_lists import misfit
+from ownview.runs.summaries.sample_lists import misfit
 from ownview.runs.table import grouped
 
 Tensors = dict[str, Tensor]

@@ -24,11 +24,11 @@ from ownview.base.errors import DeviceError, MemoryLackError, OutputError, Ownvi
 from ownview.base.expected import NO_MEMORY, lacks_memory
 from ownview.base.trust import Permissions, inherit, permissions
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.parents import end_with_parent, runs_forked
 from ownview.runs.run import OnRound, Run, open_run, resume, run
-from ownview.runs.signals import Signals
-from ownview.runs.training_rounds import InterruptedRunError
+from ownview.runs.training.signals import Signals
+from ownview.runs.training.training_rounds import InterruptedRunError
 
 MOST_SEEDS = 1000
 """Of a comparison, a suite or a reproduction: more is a slip of the keyboard."""

@@ -11,8 +11,8 @@ from ownview.blends.blend import Blend, Part
 from ownview.config.settings import Value
 from ownview.registry import enough_rounds, parts_of
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
-from ownview.runs.tried_settings import tried
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.summaries.tried_settings import tried
 
 
 def blend_of(paths: Sequence[Path], own: float = 0.0, like: Path | None = None) -> Experiment:

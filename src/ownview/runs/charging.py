@@ -17,7 +17,7 @@ from ownview.releases.entries import Mechanism
 from ownview.releases.release_ledger import Asked, Ledger
 from ownview.round.federation import Federation
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 
 OWN = "own"
 """The world of all ids that are of no dataset of the catalogue: where data shares an item, equal ids are one person."""

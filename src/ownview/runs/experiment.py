@@ -100,7 +100,7 @@ class Experiment:
         engine: vector or loop.
         device: cpu or cuda; auto is resolved when the run starts.
         settings_tried: how many settings these were chosen from, themselves included; 0 where nothing is said. It
-            decides nothing of the result; see `runs.tried_settings`.
+            decides nothing of the result; see `runs.summaries.tried_settings`.
         tried_on: the data they were tried on; the experiment's own where empty.
         like: folder of the run that settings and rounds come from, where everything is trained on. It decides nothing.
     """

@@ -16,7 +16,7 @@ from ownview.privacy.budget import budget
 from ownview.registry import Model, enough_rounds
 from ownview.runs.blended_runs import on_everything_like
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 
 NO_TEST_FIGURE = "trained on everything: nothing was held out, so there is no test figure"
 

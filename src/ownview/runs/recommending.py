@@ -18,12 +18,12 @@ from ownview.data.splits import Split
 from ownview.data.untaken import with_untaken
 from ownview.evaluation.ranking import NONE, Ranker, Scorer
 from ownview.registry import Model
-from ownview.runs.carrying import CarryingTrainer, carrier_of
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
-from ownview.runs.setup import ExperimentSetup
-from ownview.runs.trainer import Trainer
-from ownview.runs.training_rounds import restore
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.training.carrying import CarryingTrainer, carrier_of
+from ownview.runs.training.setup import ExperimentSetup
+from ownview.runs.training.trainer import Trainer
+from ownview.runs.training.training_rounds import restore
 
 
 class Recommendation(NamedTuple):

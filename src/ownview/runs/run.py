@@ -22,20 +22,20 @@ from ownview.privacy.budget import budget
 from ownview.privacy.entropy import NoiseKey
 from ownview.registry import Model, enough_rounds
 from ownview.runs.charging import charge_fit
-from ownview.runs.data_copy import read_histories, write_histories
 from ownview.runs.experiment import Experiment
-from ownview.runs.finishing import Finishing
-from ownview.runs.folder import RunFolder
-from ownview.runs.frames import frame_of_lists, frame_of_rounds
+from ownview.runs.files.data_copy import read_histories, write_histories
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.sources import require_unchanged
+from ownview.runs.files.versions import reading
 from ownview.runs.loggers import Logger
 from ownview.runs.recommending import Recommendation, Recommender
-from ownview.runs.setup import ExperimentSetup
-from ownview.runs.sources import require_unchanged
-from ownview.runs.summary import as_html, in_words
-from ownview.runs.trainer import Trainer
-from ownview.runs.training_rounds import Training
-from ownview.runs.versions import reading
-from ownview.runs.watching import Watch
+from ownview.runs.summaries.frames import frame_of_lists, frame_of_rounds
+from ownview.runs.summaries.summary import as_html, in_words
+from ownview.runs.training.finishing import Finishing
+from ownview.runs.training.setup import ExperimentSetup
+from ownview.runs.training.trainer import Trainer
+from ownview.runs.training.training_rounds import Training
+from ownview.runs.training.watching import Watch
 from ownview.seam.method import Federated
 
 if TYPE_CHECKING:

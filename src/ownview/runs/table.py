@@ -20,10 +20,10 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.named_protocols import pooled
 from ownview.evaluation.protocol import Protocol
 from ownview.registry import BASELINES
-from ownview.runs.audits import findings_of
 from ownview.runs.experiment import Experiment
+from ownview.runs.findings.audits import findings_of
 from ownview.runs.run import Run
-from ownview.runs.tried_settings import NOT_RECORDED, Tried, as_result, told, tried_of
+from ownview.runs.summaries.tried_settings import NOT_RECORDED, Tried, as_result, told, tried_of
 
 RowKey = tuple[str, str]
 """What the table calls the row, and the protocol's name."""

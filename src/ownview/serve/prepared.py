@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ownview.base.errors import DataError, OwnviewError, SettingError, nearest_beside
 from ownview.base.trust import Permissions, inherit, permissions
-from ownview.runs.versions import CURRENT, in_use
+from ownview.runs.files.versions import CURRENT, in_use
 
 EXPORTED, FINISHED = "model.json", "result.json"
 """A file that is written last: of an exported folder, of a run."""

@@ -13,8 +13,8 @@ from safetensors.numpy import save
 
 from ownview.pages.export import write_portable
 from ownview.pages.taken import Taken
+from ownview.runs.files.versions import reading
 from ownview.runs.run import open_run
-from ownview.runs.versions import reading
 
 
 def write_served(model: Path, out: Path, data_dir: Path | None = None) -> None:

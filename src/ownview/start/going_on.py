@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from ownview.base.errors import UnwrittenError
 from ownview.base.expected import TerminatedError, ending
 from ownview.runs.batch import BatchError
-from ownview.runs.training_rounds import InterruptedRunError
+from ownview.runs.training.training_rounds import InterruptedRunError
 
 GO_ON = "the same command goes on"
 

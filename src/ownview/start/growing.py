@@ -9,10 +9,10 @@ from ownview.base.amounts import counted
 from ownview.base.errors import OutputError, SettingError
 from ownview.data.interactions import Interactions
 from ownview.pages.page import page
-from ownview.runs.folder import RunFolder
-from ownview.runs.frames import write_frame
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.versions import in_use
 from ownview.runs.run import open_run
-from ownview.runs.versions import in_use
+from ownview.runs.summaries.frames import write_frame
 from ownview.start.folder import StartFolder
 from ownview.sums.living import Changed, update_model
 

@@ -23,16 +23,16 @@ from ownview.pages.page import Page, page
 from ownview.privacy.budget import budget as budget_asked
 from ownview.registry import build
 from ownview.report.gather import gather, render
-from ownview.runs.audits import findings_of, keep_findings
 from ownview.runs.batch import Task, Told, run_all
 from ownview.runs.experiment import Experiment
-from ownview.runs.exposure import exposures
-from ownview.runs.folder import RunFolder
-from ownview.runs.frames import write_frame
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.versions import in_use
+from ownview.runs.findings.audits import findings_of, keep_findings
+from ownview.runs.findings.exposure import exposures
 from ownview.runs.full_fit import fit_like, fit_of
 from ownview.runs.run import OnRound, Run, experiment_of, open_run, resume, run
+from ownview.runs.summaries.frames import write_frame
 from ownview.runs.table import Comparison
-from ownview.runs.versions import in_use
 from ownview.start.costs import Speed
 from ownview.start.folder import ATTACK, AUDIT, FIT, LISTS, PAGE, REPORT, StartFolder
 from ownview.start.going_on import GO_ON

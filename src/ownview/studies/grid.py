@@ -25,8 +25,8 @@ from ownview.config.presets.loading import preset
 from ownview.registry import MODELS, PLUGINS
 from ownview.runs.batch import OnFailure, OnFinished, Task, Told, run_each
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
-from ownview.runs.sources import sources
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.sources import sources
 
 
 def folder_name(asked: Experiment, identity: Mapping[str, Any] | None = None) -> str:

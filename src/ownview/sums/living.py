@@ -23,10 +23,10 @@ from ownview.base.lock import sole_worker
 from ownview.data.interactions import Interactions
 from ownview.federation.reporting import reporting
 from ownview.privacy.budget import budget
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.versions import drop_unused, publish, version
 from ownview.runs.run import Run, open_run
-from ownview.runs.setup import split_data
-from ownview.runs.versions import drop_unused, publish, version
+from ownview.runs.training.setup import split_data
 from ownview.seam.method import Federated
 from ownview.seam.roles import RECEIVED
 from ownview.seam.training import Params

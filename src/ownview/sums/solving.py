@@ -14,12 +14,12 @@ from safetensors.torch import save_file
 
 from ownview.base.files import write_json, write_whole
 from ownview.base.json_text import parse_json
-from ownview.runs.best_round import Best
-from ownview.runs.data_copy import write_histories
-from ownview.runs.finishing import Finishing
-from ownview.runs.folder import RunFolder
-from ownview.runs.provenance import peak_memory
-from ownview.runs.setup import ExperimentSetup
+from ownview.runs.files.data_copy import write_histories
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.provenance import peak_memory
+from ownview.runs.training.best_round import Best
+from ownview.runs.training.finishing import Finishing
+from ownview.runs.training.setup import ExperimentSetup
 from ownview.seam.server import Solved
 from ownview.seam.training import Params
 from ownview.sums.histories import interactions

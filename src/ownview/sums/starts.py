@@ -11,8 +11,8 @@ from ownview.base.files import writing
 from ownview.data.readers import read
 from ownview.data.storage import INTERACTIONS, ITEMS, store
 from ownview.pages.page import page
-from ownview.runs.frames import write_frame
 from ownview.runs.run import open_run
+from ownview.runs.summaries.frames import write_frame
 from ownview.sums.living import Changed, forget_user, without
 
 _RECORD, _MODEL, _COMPARED = "start.json", "model", ("comparison", "report.html", "verdict.json", "plan.json")

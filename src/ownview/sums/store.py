@@ -20,7 +20,7 @@ from ownview.base.errors import OutputError, UnknownNameError
 from ownview.base.files import write_folder
 from ownview.base.lock import sole_worker
 from ownview.data.interactions import IntArray
-from ownview.runs.tensor_files import read_tensors, write_tensors
+from ownview.runs.files.tensor_files import read_tensors, write_tensors
 from ownview.seam.training import Params
 from ownview.sums.agreement import Agreement
 from ownview.sums.arrays import Arrays, drop_others, read_redo, write_redo

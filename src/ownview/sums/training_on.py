@@ -14,12 +14,12 @@ from torch import Tensor
 from ownview.base.errors import OutputError
 from ownview.data.interactions import Interactions
 from ownview.registry import enough_rounds
-from ownview.runs.data_copy import write_histories
-from ownview.runs.finishing import Finishing
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.data_copy import write_histories
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import Run
-from ownview.runs.setup import ExperimentSetup
-from ownview.runs.training_rounds import Training
+from ownview.runs.training.finishing import Finishing
+from ownview.runs.training.setup import ExperimentSetup
+from ownview.runs.training.training_rounds import Training
 from ownview.seam.method import Federated
 
 _SHARE = 10

@@ -20,8 +20,8 @@ from ownview.federation.options import FederationOptions
 from ownview.registry import MODELS, Model
 from ownview.round.federation import Federation
 from ownview.runs.experiment import Experiment, describe_model
-from ownview.runs.trainer import Trainer
-from ownview.runs.trainers import FederatedTrainer, trainer
+from ownview.runs.training.trainer import Trainer
+from ownview.runs.training.trainers import FederatedTrainer, trainer
 from ownview.seam.client import Reporting
 from ownview.seam.method import Federated
 from ownview.seam.roles import PERSONAL

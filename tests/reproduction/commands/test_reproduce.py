@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from tests.outcome import Outcome, signalled
 from tests.reproduction.worlds import store_world
 

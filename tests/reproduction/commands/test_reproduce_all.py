@@ -12,7 +12,7 @@ import pytest
 from reproduction.ledger.record import read_record
 from reproduction.ledger.uploads import settings_asked_for
 
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from tests.outcome import Outcome, signalled
 from tests.reproduction.worlds import store_world
 

@@ -22,10 +22,11 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.named_protocols import PROTOCOLS, pooled
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.protocol import Protocol
-from ownview.runs.audits import kept
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.findings.audits import kept
 from ownview.runs.run import open_run
+from ownview.runs.summaries.tried_settings import Tried, tried_of
 from ownview.runs.table import (
     LEGEND,
     LEGEND_BEFORE,
@@ -36,7 +37,6 @@ from ownview.runs.table import (
     grouped,
     with_yardsticks,
 )
-from ownview.runs.tried_settings import Tried, tried_of
 from ownview.studies.bench.renaming import as_called_now
 from ownview.studies.bench.suite import Suite
 from ownview.studies.grid import Planned

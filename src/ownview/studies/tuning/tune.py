@@ -33,11 +33,11 @@ from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import Protocol
 from ownview.registry import find_model
 from ownview.runs.batch import BatchError
-from ownview.runs.best_round import Best
 from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
-from ownview.runs.setup import ExperimentSetup
-from ownview.runs.signals import Signals
-from ownview.runs.sources import METHOD, method_fingerprint
+from ownview.runs.files.sources import METHOD, method_fingerprint
+from ownview.runs.training.best_round import Best
+from ownview.runs.training.setup import ExperimentSetup
+from ownview.runs.training.signals import Signals
 from ownview.studies.tuning.trials import PRUNED, TuningFolder, best_of, best_toml
 
 PRUNERS = ("median", "halving", "none")

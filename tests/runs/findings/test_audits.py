@@ -20,8 +20,8 @@ from ownview.evaluation.findings import Finding, by_rule
 from ownview.evaluation.named_protocols import PAPER, custom
 from ownview.evaluation.probes import audit
 from ownview.evaluation.protocol import Protocol
-from ownview.runs import audits
-from ownview.runs.audits import findings_of
+from ownview.runs.findings import audits
+from ownview.runs.findings.audits import findings_of
 from ownview.runs.run import Run, open_run
 from ownview.runs.table import Comparison
 from tests.outcome import Outcome

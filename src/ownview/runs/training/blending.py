@@ -16,7 +16,7 @@ from ownview.data.questions import Question
 from ownview.evaluation.ranking import Ranker, Scorer
 from ownview.parts.transitions import standardised
 from ownview.round.conduct import RoundReport
-from ownview.runs.trainer import Trainer
+from ownview.runs.training.trainer import Trainer
 from ownview.seam.portable import Portable, Refusal
 
 _WEIGHTS = "weights"

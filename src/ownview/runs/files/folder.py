@@ -46,9 +46,9 @@ from ownview.base.json_text import parse_json
 from ownview.config.layers import parse_toml
 from ownview.evaluation.metrics import HEADLINE
 from ownview.privacy.entropy import NoiseKey
-from ownview.runs.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, WATCHED, is_round, result_shape
-from ownview.runs.tensor_files import read_tensors, write_tensors
-from ownview.runs.versions import FILES, in_use
+from ownview.runs.files.shapes import CHECKPOINT, PROVENANCE, RECOMMENDED, WATCHED, is_round, result_shape
+from ownview.runs.files.tensor_files import read_tensors, write_tensors
+from ownview.runs.files.versions import FILES, in_use
 
 _SHAPES: dict[str, Any] = {"checkpoint": CHECKPOINT, "recommended": RECOMMENDED, "watched": WATCHED}
 """Of descriptions of tensors."""

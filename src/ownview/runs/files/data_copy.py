@@ -17,7 +17,7 @@ from ownview.base.errors import OutputError
 from ownview.base.item_table import ItemTable
 from ownview.base.json_shapes import Either, Maybe, TableOf, misfit
 from ownview.data.interactions import IdArray, Interactions
-from ownview.runs.tensor_files import read_tensors, write_tensors
+from ownview.runs.files.tensor_files import read_tensors, write_tensors
 
 HISTORIES = "histories.safetensors"
 

@@ -17,13 +17,13 @@ from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker
 from ownview.round.conduct import RoundReport
-from ownview.runs.best_round import Best
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.provenance import peak_memory
 from ownview.runs.loggers import Logger
-from ownview.runs.provenance import peak_memory
-from ownview.runs.signals import CutOffError, Signals
-from ownview.runs.trainer import Trainer
-from ownview.runs.watching import Watch
+from ownview.runs.training.best_round import Best
+from ownview.runs.training.signals import CutOffError, Signals
+from ownview.runs.training.trainer import Trainer
+from ownview.runs.training.watching import Watch
 
 _CHECKPOINT_SHARE = 0.05
 """Checkpoints may take this share of the time since the last one."""

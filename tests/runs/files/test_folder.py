@@ -33,10 +33,10 @@ from ownview.base.files import (
     write_whole,
     writing,
 )
-from ownview.runs import folder as folder_module
 from ownview.runs.batch import run_all
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files import folder as folder_module
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import open_run, resume, run
 from tests.apart import Apart, files_up_to
 from tests.outcome import Outcome

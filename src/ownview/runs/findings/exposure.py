@@ -12,10 +12,10 @@ from ownview.base.errors import DataError, OutputError, OwnviewError
 from ownview.data.splits import Split
 from ownview.evaluation.findings import Finding
 from ownview.registry import find_model
-from ownview.runs.attacking import scene_of
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.findings.attacking import scene_of
 from ownview.runs.run import Run
-from ownview.runs.setup import load_data, split_data
+from ownview.runs.training.setup import load_data, split_data
 
 VERSION = 2
 """Of the attacks. Raised whenever one of them would find something else; what older ones found is made anew."""

@@ -23,9 +23,9 @@ from ownview.evaluation.protocol import Protocol
 from ownview.federation.options import FederationOptions
 from ownview.registry import Model, build
 from ownview.runs.experiment import Experiment, describe_model
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import Run, experiment_of
-from ownview.runs.setup import load_data, split_data
+from ownview.runs.training.setup import load_data, split_data
 from ownview.seam.method import Federated
 
 

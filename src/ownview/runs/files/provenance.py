@@ -17,7 +17,7 @@ from ownview.base.version import __version__
 from ownview.data.splits import Split
 from ownview.engine.machine import Machine
 from ownview.runs.experiment import Experiment
-from ownview.runs.sources import METHOD, sources
+from ownview.runs.files.sources import METHOD, sources
 
 _PACKAGES = ("torch", "numpy", "polars", "safetensors")
 

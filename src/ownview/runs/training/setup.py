@@ -15,11 +15,11 @@ from ownview.evaluation.ranking import Ranker, rankers
 from ownview.privacy.entropy import NoiseKey
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
-from ownview.runs.provenance import provenance
-from ownview.runs.sources import METHOD, method_fingerprint
-from ownview.runs.trainer import Trainer
-from ownview.runs.trainers import trainer
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.provenance import provenance
+from ownview.runs.files.sources import METHOD, method_fingerprint
+from ownview.runs.training.trainer import Trainer
+from ownview.runs.training.trainers import trainer
 
 
 def load_data(experiment: Experiment, data_dir: Path | None = None) -> Interactions:

@@ -13,7 +13,7 @@ from ownview.evaluation.named_protocols import HONEST, PAPER
 from ownview.evaluation.protocol import Protocol
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, run
-from ownview.runs.sample_lists import SAMPLES
+from ownview.runs.summaries.sample_lists import SAMPLES
 from tests.report.worlds import HOSTILE, ITEMS, USERS, write_world
 
 

@@ -12,9 +12,9 @@ from ownview.data.interactions import Interactions
 from ownview.evaluation.findings import VERSION, Finding, by_rule
 from ownview.evaluation.probes import ROUNDS, audit
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import Run
-from ownview.runs.setup import load_data, split_data
+from ownview.runs.training.setup import load_data, split_data
 
 _USERS = 400
 """Whom the leak probe of a comparison asks: seconds instead of minutes, and a leak is found all the same."""

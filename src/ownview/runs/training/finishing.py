@@ -17,15 +17,15 @@ from ownview.evaluation.statistics import mean_interval
 from ownview.messages.layout import Layout
 from ownview.privacy.record import record, summary
 from ownview.round.cost import Cost, cost_of
-from ownview.runs.best_round import Best
-from ownview.runs.blending import BlendTrainer
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.full_fit import NO_TEST_FIGURE, settings_from
-from ownview.runs.sample_lists import recommended
-from ownview.runs.trainer import Trainer
-from ownview.runs.tried_settings import as_result, tried
-from ownview.runs.watching import Watch
+from ownview.runs.summaries.sample_lists import recommended
+from ownview.runs.summaries.tried_settings import as_result, tried
+from ownview.runs.training.best_round import Best
+from ownview.runs.training.blending import BlendTrainer
+from ownview.runs.training.trainer import Trainer
+from ownview.runs.training.watching import Watch
 from ownview.seam.protection import Protection
 
 _LISTED = 10

@@ -18,7 +18,7 @@ from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import is_file
 from ownview.blends.blend import Blend, Part
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 
 METHOD, DATA = "method_file_sha256", "data_file_sha256"
 """Their names in provenance.json."""

@@ -8,8 +8,8 @@ import ownview as ov
 from ownview.config.presets.loading import preset
 from ownview.federation.options import FederationOptions
 from ownview.registry import Model
-from ownview.runs.differing_settings import differing_settings
 from ownview.runs.experiment import Experiment
+from ownview.runs.summaries.differing_settings import differing_settings
 from ownview.runs.table import Comparison
 from tests.shop import shop
 

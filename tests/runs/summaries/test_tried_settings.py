@@ -15,8 +15,8 @@ from ownview.config.presets.loading import preset
 from ownview.federation.options import FederationOptions
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import open_run
+from ownview.runs.summaries.tried_settings import Tried, told, tried, tried_of
 from ownview.runs.table import Comparison
-from ownview.runs.tried_settings import Tried, told, tried, tried_of
 from ownview.studies.grid import folder_name
 from tests.outcome import Outcome
 from tests.studies.worlds import write_world

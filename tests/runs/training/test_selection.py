@@ -19,9 +19,9 @@ from ownview.evaluation.named_protocols import protocol
 from ownview.evaluation.protocol import Protocol
 from ownview.report.reading import read_run
 from ownview.report.results import curve
-from ownview.runs import training_rounds
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, resume, run
+from ownview.runs.training import training_rounds
 
 
 @pytest.fixture(scope="module")

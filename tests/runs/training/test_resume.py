@@ -18,7 +18,7 @@ from safetensors.torch import load_file
 from ownview.base.errors import OutputError
 from ownview.runs.batch import BatchError, run_all
 from ownview.runs.experiment import Experiment
-from ownview.runs.folder import RunFolder
+from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import resume, run
 from tests.apart import killed
 from tests.outcome import Outcome, signalled

@@ -15,7 +15,7 @@ from ownview.evaluation.ranking import Scorer
 from ownview.parts.carried import Carrier, carrier
 from ownview.round.conduct import RoundReport
 from ownview.round.federation import Federation
-from ownview.runs.trainer import Trainer
+from ownview.runs.training.trainer import Trainer
 from ownview.seam.portable import Portable
 
 _DOUBLE = 8

@@ -31,10 +31,10 @@ from ownview.registry import Model, enough_rounds, parts_of
 from ownview.round.conduct import RoundReport
 from ownview.round.federation import Federation
 from ownview.round.scorers import asked
-from ownview.runs.blending import BlendTrainer
-from ownview.runs.carrying import CarryingTrainer, carrier_of
-from ownview.runs.folder import RunFolder
-from ownview.runs.trainer import Trainer
+from ownview.runs.files.folder import RunFolder
+from ownview.runs.training.blending import BlendTrainer
+from ownview.runs.training.carrying import CarryingTrainer, carrier_of
+from ownview.runs.training.trainer import Trainer
 from ownview.seam.method import Federated
 from ownview.seam.portable import Portable, overruled
 from ownview.seam.training import Params

@@ -1,0 +1,1 @@
+"""Attacks, audits and probes of runs."""

@@ -1,0 +1,1 @@
+"""Runs in short: frames, a line, labels, lists of a sample of users."""

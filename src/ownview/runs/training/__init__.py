@@ -1,0 +1,1 @@
+"""Training of a run: set-up, trainers, rounds, the end."""
