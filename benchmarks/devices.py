@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ownview.data.catalog import load
+from ownview.data.datasets.catalog import load
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.certificates import (
     certificate_request,

@@ -26,8 +26,8 @@ import torch
 
 from benchmarks.research_style import one_round
 from benchmarks.worlds import SIZES, generated
-from ownview.data.catalog import load
-from ownview.data.splits import Split, leave_one_out
+from ownview.data.datasets.catalog import load
+from ownview.data.splitting.splits import Split, leave_one_out
 from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
 from ownview.registry import METHODS

@@ -22,7 +22,7 @@ import numpy as np
 import torch
 
 import ownview as ov
-from ownview.data.catalog import load
+from ownview.data.datasets.catalog import load
 from ownview.data.interactions import Interactions
 from ownview.sums.histories import History
 from ownview.sums.living import forget_user, kept, solve_model, update_model

@@ -16,7 +16,7 @@ from benchmarks.engine import peak_memory
 from benchmarks.floor import bytes_of_a_round
 from benchmarks.research_style import one_round
 from benchmarks.worlds import SIZES, generated, of_clients
-from ownview.data.splits import Split, leave_one_out
+from ownview.data.splitting.splits import Split, leave_one_out
 from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
 from ownview.registry import METHODS

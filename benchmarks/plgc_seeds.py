@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 import torch
 
-from ownview.data.catalog import load
+from ownview.data.datasets.catalog import load
 from ownview.data.interactions import Interactions
 from ownview.evaluation.metrics import means
 from ownview.round.federation import Federation

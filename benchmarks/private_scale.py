@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from ownview.data.interactions import Interactions
-from ownview.data.splits import Split, leave_one_out
+from ownview.data.splitting.splits import Split, leave_one_out
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
 from ownview.methods.fedease import FedEASE

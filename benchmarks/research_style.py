@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 
 
 class MatrixFactorisation(nn.Module):

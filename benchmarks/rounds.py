@@ -25,7 +25,7 @@ import torch
 from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.worlds import SIZES, generated
-from ownview.data.splits import Split, leave_one_out
+from ownview.data.splitting.splits import Split, leave_one_out
 from ownview.engine.machine import ENGINES, machine
 from ownview.federation.options import FederationOptions
 from ownview.registry import METHODS, PLUGINS

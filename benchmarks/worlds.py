@@ -11,7 +11,7 @@ import torch
 from ownview.data.interactions import IntArray, Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 
 SIZES = {

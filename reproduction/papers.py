@@ -15,7 +15,7 @@ from typing import Any
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.config.layers import Layer, check, parse_toml, require_known
-from ownview.data.catalog import catalog, min_interactions
+from ownview.data.datasets.catalog import catalog, min_interactions
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.named_protocols import HONEST, custom
 from ownview.evaluation.protocol import Protocol

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ownview.config.settings import declared
-from ownview.data.catalog import entry_of, find, how_to_get
+from ownview.data.datasets.catalog import entry_of, find, how_to_get
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.protocol import Protocol
 from ownview.federation.options import FederationOptions

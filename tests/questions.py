@@ -11,7 +11,7 @@ from ownview.baselines.central import Asked
 from ownview.data.interactions import IntArray, Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split, distinct
+from ownview.data.splitting.splits import Split, distinct
 from ownview.data.timeline import Timeline
 
 NOBODY = -1

@@ -19,7 +19,7 @@ from benchmarks.rendering import in_short, rendered
 from benchmarks.shop import orders
 from benchmarks.worlds import crowd, in_sittings, of_clients
 
-from ownview.data.splits import leave_one_out
+from ownview.data.splitting.splits import leave_one_out
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
 from ownview.methods.fedease import FedEASE

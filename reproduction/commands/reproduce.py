@@ -19,7 +19,7 @@ from ownview.base.files import make_folder
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
-from ownview.data.catalog import require_data_dir
+from ownview.data.datasets.catalog import require_data_dir
 from ownview.runs.batch import MOST_SEEDS, free_cores
 from ownview.runs.table import grouped
 from ownview.studies.grid import carry_out, unfinished

@@ -19,7 +19,7 @@ from ownview.cli.options import print_json
 from ownview.cli.progress import clock_words
 from ownview.cli.terminal import Console
 from ownview.config.layers import require_known
-from ownview.data.catalog import find, require_data_dir
+from ownview.data.datasets.catalog import find, require_data_dir
 from ownview.engine.machine import machine, share
 from ownview.runs.batch import free_cores
 from ownview.studies.bench.results import LEDGER, read_all, suites_in, write_document

@@ -12,7 +12,7 @@ from ownview.base.errors import DataError, DeviceError, TrainingError
 from ownview.cli.options import print_json
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
-from ownview.data.catalog import require_data_dir
+from ownview.data.datasets.catalog import require_data_dir
 from ownview.engine.machine import machine
 from ownview.studies.bench.results import UPLOADS
 from reproduction.ledger.rows import LedgerRow

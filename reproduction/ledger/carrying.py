@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from ownview.base.files import writing
-from ownview.data.catalog import entry_of as data_entry
-from ownview.data.catalog import find, how_to_get
+from ownview.data.datasets.catalog import entry_of as data_entry
+from ownview.data.datasets.catalog import find, how_to_get
 from ownview.runs.batch import Told
 from ownview.runs.files.folder import RunFolder
 from ownview.studies.bench.results import LEDGER, write_document

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import stdev
 
 from ownview.base.errors import SettingError
-from ownview.data.catalog import find
+from ownview.data.datasets.catalog import find
 from ownview.evaluation.named_protocols import HONEST
 from ownview.studies.grid import Planned
 from reproduction.ledger.reckoning import work

@@ -13,7 +13,7 @@ from functools import cache
 from statistics import median
 from typing import Any, NamedTuple
 
-from ownview.data.catalog import catalog, load
+from ownview.data.datasets.catalog import catalog, load
 from ownview.runs.experiment import Experiment
 from reproduction.ledger.record import Record, experiment_of
 

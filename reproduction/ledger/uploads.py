@@ -17,7 +17,7 @@ from ownview.attacks import unclipped
 from ownview.attacks.suite import from_one_upload
 from ownview.attacks.view import Scene, victims
 from ownview.base.errors import OutputError
-from ownview.data.catalog import find
+from ownview.data.datasets.catalog import find
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.provenance import provenance
 from ownview.runs.findings.attacking import scene_of

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from ownview.attacks.view import Scene
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
 from ownview.registry import METHODS

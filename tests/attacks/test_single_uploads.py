@@ -15,7 +15,7 @@ from ownview.attacks.guesses import Inapplicable, ItemGuess
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import from_one_upload, single_uploads
 from ownview.attacks.view import victims, watch
-from ownview.data.splits import leave_one_out
+from ownview.data.splitting.splits import leave_one_out
 from ownview.registry import METHODS
 from ownview.round.device import Device, own_data
 from ownview.testing.worlds import small_world

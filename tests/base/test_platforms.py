@@ -11,7 +11,7 @@ import pytest
 from ownview.base import platforms
 from ownview.base.errors import OutputError
 from ownview.base.lock import at_work, sole_worker
-from ownview.data.storage import cache_dir
+from ownview.data.datasets.storage import cache_dir
 
 
 @pytest.fixture(params=["folders are locked", "files are locked"])

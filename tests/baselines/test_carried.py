@@ -10,7 +10,7 @@ import torch
 from scipy.sparse import csr_matrix
 
 from ownview.base.errors import SettingError
-from ownview.data.new_items import drawn_items
+from ownview.data.splitting.new_items import drawn_items
 from ownview.evaluation.named_protocols import NEW_ITEMS
 from ownview.evaluation.ranking import rankers
 from ownview.parts.carried import Carrier, carrier

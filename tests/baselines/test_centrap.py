@@ -15,7 +15,7 @@ from ownview.base.randomness import derive
 from ownview.baselines.centrap import _start
 from ownview.baselines.epoch_samples import labelled
 from ownview.data.negatives import NegativeSampler
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.metrics import hit_rate
 from ownview.evaluation.named_protocols import HONEST, PAPER

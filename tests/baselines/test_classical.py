@@ -14,7 +14,7 @@ from ownview import BPR, EASE, IALS, SLIM, ItemKNN, Params, RP3Beta
 from ownview.base.errors import DeviceError
 from ownview.baselines.central import OneShot
 from ownview.baselines.packages import training_matrix
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST
 from ownview.federation.options import FederationOptions

@@ -17,7 +17,7 @@ from ownview.baselines.lightgcn import adjacency, smooth
 from ownview.data.interactions import Interactions
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST, PAPER

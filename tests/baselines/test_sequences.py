@@ -14,7 +14,7 @@ from ownview.baselines import sasrec
 from ownview.baselines.central import Asked, Lessons
 from ownview.baselines.sasrec import log_sum_slopes
 from ownview.data.interactions import Interactions
-from ownview.data.splits import Split, leave_one_out
+from ownview.data.splitting.splits import Split, leave_one_out
 from ownview.registry import Model
 from ownview.seam.training import Params
 from ownview.testing.checks import at_work

@@ -16,7 +16,7 @@ from ownview.baselines.sitting_counts import LaterSittings, SittingStarts
 from ownview.data.interactions import Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split, distinct
+from ownview.data.splitting.splits import Split, distinct
 from ownview.data.timeline import Timeline
 
 DAY = 86_400

@@ -17,7 +17,7 @@ from tests.outcome import Outcome
 
 from ownview import FedMF
 from ownview.base.amounts import readable
-from ownview.data.catalog import load
+from ownview.data.datasets.catalog import load
 from ownview.evaluation.named_protocols import HONEST
 from ownview.testing.worlds import federation
 

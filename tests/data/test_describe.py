@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ownview.data import Interactions
-from ownview.data.catalog import Entry, PaperCounts, entry_of
+from ownview.data.datasets.catalog import Entry, PaperCounts, entry_of
 from ownview.data.describe import describe
 
 

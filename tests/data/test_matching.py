@@ -7,12 +7,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.shop import shop
 
 from ownview.base.errors import DataError
 from ownview.data import Interactions
 from ownview.data.matching import ItemNames
 from ownview.data.persons import newcomer
+from tests.shop import shop
 
 
 @pytest.fixture(scope="module")

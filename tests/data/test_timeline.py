@@ -10,17 +10,17 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.questions import single, split_by_hand
 
 from ownview.data import Interactions
-from ownview.data.causal_splits import global_time, moment_at
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.split_files import from_files
-from ownview.data.splits import Split, leave_one_out
+from ownview.data.splitting.causal_splits import global_time, moment_at
+from ownview.data.splitting.split_files import from_files
+from ownview.data.splitting.splits import Split, leave_one_out
 from ownview.data.timeline import hash_of_pairs
 from ownview.evaluation.named_protocols import PROTOCOLS
 from ownview.evaluation.protocol import Protocol
+from tests.questions import single, split_by_hand
 
 Row = tuple[str, str, int]
 Told = tuple[list[str], list[int] | None]

@@ -9,7 +9,7 @@ import pytest
 
 from ownview.data import Interactions
 from ownview.data.questions import Question
-from ownview.data.splits import Split, leave_one_out
+from ownview.data.splitting.splits import Split, leave_one_out
 
 ROWS = [("a", "p", 30), ("b", "q", 1), ("a", "q", 10), ("a", "r", 40), ("b", "p", 3), ("a", "s", 20), ("b", "r", 2)]
 held_out = partial(leave_one_out, ties="hash", untimed="random", seed=0)

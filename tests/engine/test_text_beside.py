@@ -10,7 +10,7 @@ import torch
 
 from ownview import FedEASE, FederationOptions, FedNext, Interactions
 from ownview.base.errors import SettingError
-from ownview.data.splits import Split, leave_one_out
+from ownview.data.splitting.splits import Split, leave_one_out
 from ownview.parts.text_beside import loudness, loudness_through
 from ownview.round.scorers import scorer_of
 from ownview.seam.method import Federated

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ownview.base.errors import SettingError
 from ownview.data import Interactions
-from ownview.data.catalog import min_interactions
+from ownview.data.datasets.catalog import min_interactions
 from ownview.evaluation.groups import ActivityRange, by_activity, quarters, summary
 from ownview.evaluation.metrics import Standing, means, per_user
 from ownview.evaluation.named_protocols import HONEST, PAPER

@@ -15,7 +15,7 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from ownview.data import Interactions
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.metrics import (
     Standing,
     area_under_curve,

@@ -10,7 +10,7 @@ from tests.questions import single
 
 from ownview.base.errors import OwnviewError, SettingError
 from ownview.data import Interactions
-from ownview.data.causal_splits import moment_at
+from ownview.data.splitting.causal_splits import moment_at
 from ownview.evaluation.named_protocols import (  # fmt: skip
     CUTS,
     HONEST,

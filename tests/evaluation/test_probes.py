@@ -13,11 +13,11 @@ from tests.outcome import Outcome
 
 from ownview.base.randomness import derive
 from ownview.data import Interactions
-from ownview.data.catalog import min_interactions
-from ownview.data.causal_splits import next_sitting
+from ownview.data.datasets.catalog import min_interactions
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.causal_splits import next_sitting
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.findings import selection_mark
 from ownview.evaluation.named_protocols import HONEST, PAPER, custom
 from ownview.evaluation.probes import _NegativeCounts, answers_probe, audit, duplicate_probe, leak_probe, time_probe

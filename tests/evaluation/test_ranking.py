@@ -20,7 +20,7 @@ from ownview.baselines.popularity import Popularity
 from ownview.data import Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.evaluation.metrics import means
 from ownview.evaluation.named_protocols import HONEST, PAPER

@@ -17,8 +17,8 @@ import pytest
 
 from ownview.base.errors import DataError, DownloadError, OutputError
 from ownview.base.files import append_line, write_text
-from ownview.data.readers import read
-from ownview.data.unpack import unpack
+from ownview.data.datasets.unpack import unpack
+from ownview.data.reading.readers import read
 from ownview.runs.run import open_run
 from tests.apart import PATIENCE
 from tests.outcome import Outcome
@@ -146,7 +146,7 @@ class TestGzip:
         """2 GiB in 2 MB; the process may not take more than 1.5 GiB."""
         block = gzip.compress(b"user,item\n" + b"a,b\n" * (16 << 20), compresslevel=9)
         Path("bomb.csv.gz").write_bytes(block * 32)
-        code = "import sys; from ownview.data.readers import read; read(sys.argv[1])"
+        code = "import sys; from ownview.data.reading.readers import read; read(sys.argv[1])"
         limit = (3 << 29, 3 << 29)
         done = subprocess.run(
             [sys.executable, "-c", code, "bomb.csv.gz"], capture_output=True, text=True, check=False, timeout=PATIENCE,

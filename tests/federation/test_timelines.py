@@ -14,7 +14,7 @@ from ownview import Adam, Client, Method, Param, Params, Phase, Step, World, pri
 from ownview.base.errors import SettingError
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
 from ownview.round.federation import Federation

@@ -16,7 +16,7 @@ import pytest
 
 from ownview.base.errors import DownloadError
 from ownview.cli.main import entry
-from ownview.data.unpack import unpack
+from ownview.data.datasets.unpack import unpack
 from ownview.runs.experiment import Experiment
 from ownview.runs.findings.audits import findings_of
 from ownview.runs.run import run

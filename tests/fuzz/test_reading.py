@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from ownview.base.errors import OwnviewError
-from ownview.data.readers import ReadingOptions, read
-from tests.data.raw_forms import FORMS
+from ownview.data.reading.readers import ReadingOptions, read
+from tests.data.reading.raw_forms import FORMS
 from tests.fuzz.harm import spoilt_bytes
 
 

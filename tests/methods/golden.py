@@ -20,7 +20,7 @@ from torch import Tensor
 from ownview import FederationOptions
 from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.federation.overlays import OverlayTables
 from ownview.round.federation import Federation

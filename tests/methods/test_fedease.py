@@ -10,8 +10,8 @@ import torch
 from numpy.typing import NDArray
 
 from ownview import FedEASE, FederationOptions
-from ownview.data.catalog import load
-from ownview.data.splits import Split
+from ownview.data.datasets.catalog import load
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.metrics import means
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.ranking import rankers

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ownview import FedEASE, FedNext
 from ownview.base.errors import SettingError
 from ownview.data.interactions import Interactions
-from ownview.data.splits import Split, leave_one_out
+from ownview.data.splitting.splits import Split, leave_one_out
 from ownview.round.federation import Federation
 from ownview.round.scorers import asked, scorer_of
 from ownview.testing.worlds import federation as small_federation

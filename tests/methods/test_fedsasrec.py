@@ -14,7 +14,7 @@ from ownview import FederationOptions, FedSASRec
 from ownview.base.errors import SettingError
 from ownview.base.randomness import chances
 from ownview.data.interactions import Interactions
-from ownview.data.splits import leave_one_out
+from ownview.data.splitting.splits import leave_one_out
 from ownview.messages.upload import Upload
 from ownview.parts.transformer import Transformer
 from ownview.round.federation import Federation

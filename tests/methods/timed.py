@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from ownview.data.interactions import Interactions
-from ownview.data.splits import Split, leave_one_out
+from ownview.data.splitting.splits import Split, leave_one_out
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
 from ownview.round.federation import Federation

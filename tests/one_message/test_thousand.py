@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("cryptography.hazmat.primitives.hpke")
 pytest.importorskip("starlette")
 
-from ownview.data.catalog import load
+from ownview.data.datasets.catalog import load
 from tests.one_message.federations import Federation, simulated
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(shutil.which("node") is None, reason="needs node")]

@@ -12,7 +12,7 @@ from reproduction.plan import experiment, missing
 
 from ownview.base.errors import SettingError
 from ownview.data import Interactions
-from ownview.data.catalog import catalog, min_interactions
+from ownview.data.datasets.catalog import catalog, min_interactions
 from ownview.evaluation.named_protocols import HONEST, PAPER
 
 COUNTED_OTHERWISE = {("PFedCLR", "lastfm-2k-tags"): 1269, ("FedEM", "lastfm-2k-tags"): 1269}

@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.federation.options import FederationOptions
 from ownview.federation.server import AggregationServer
 from ownview.round.alone import ProcessFederation

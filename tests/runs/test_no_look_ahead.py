@@ -15,11 +15,11 @@ from torch import Tensor
 
 from ownview import FedEASE, FedMF, Popularity
 from ownview.data import Interactions
-from ownview.data.causal_splits import global_time, next_sitting
-from ownview.data.newcomers import held_out_users
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.causal_splits import global_time, next_sitting
+from ownview.data.splitting.newcomers import held_out_users
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST

@@ -13,7 +13,7 @@ from ownview.blends.blend import Blend
 from ownview.data import Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.engine.machine import machine
 from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING

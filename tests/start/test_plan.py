@@ -11,7 +11,7 @@ import pytest
 
 from ownview.cli.work import Work
 from ownview.data.interactions import Interactions
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.named_protocols import HONEST
 from ownview.start.costs import Speed, cost_of
 from ownview.start.folder import StartFolder

@@ -15,7 +15,7 @@ import torch
 
 from ownview import FedEASE
 from ownview.base.errors import SettingError
-from ownview.data.readers import read
+from ownview.data.reading.readers import read
 from ownview.privacy.budget import budget
 from ownview.runs.run import Run, open_run
 from ownview.start.private import (

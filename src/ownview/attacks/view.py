@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ownview.attacks.evidence import Evidence, read
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
 from ownview.federation.server import AggregationServer

@@ -12,7 +12,7 @@ from torch import Tensor
 from ownview.config.settings import Settings
 from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.parts.places import CROWDED
 from ownview.seam.portable import Portable, Refusal

@@ -21,7 +21,7 @@ from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.parts.curriculum import CURRICULA, strength
 from ownview.seam.initial import Normal, Uniform
 from ownview.seam.training import Params

@@ -15,7 +15,7 @@ import numpy as np
 from ownview.baselines.central import OneShot
 from ownview.data.interactions import FloatArray, IntArray
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.seam.training import Params
 

@@ -18,7 +18,7 @@ from ownview.baselines.packages import one_thread, package, package_seed, traini
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.seam.portable import Factors, Portable, Ridge
 from ownview.seam.training import Params
 

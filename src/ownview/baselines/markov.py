@@ -13,7 +13,7 @@ from torch import Tensor
 from ownview.baselines.central import Asked
 from ownview.baselines.counting import Cells, Counting, cells_of, whole
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.parts.sequence import require_order
 from ownview.seam.portable import Linear, Portable, SparseRows, Term

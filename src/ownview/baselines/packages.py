@@ -15,7 +15,7 @@ import numpy as np
 from ownview.base.errors import SettingError
 from ownview.base.extras import how_to_install
 from ownview.base.randomness import derive
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 
 
 def package(name: str, wanted_by: str) -> Any:

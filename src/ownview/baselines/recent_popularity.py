@@ -13,7 +13,7 @@ from ownview.config.search import OneOf
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.sittings import DAY, require_times
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.seam.portable import Portable, Refusal
 from ownview.seam.training import Params
 

@@ -17,7 +17,7 @@ from ownview.baselines.central import Asked, InEpochs, Lessons
 from ownview.baselines.central_adam import adam_step, with_memory
 from ownview.config.participation import in_turn, rounds_of_a_pass
 from ownview.config.settings import setting
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.parts.sequence import SequenceSettings, require_order
 from ownview.parts.transformer import Lesson, lesson
 from ownview.seam.roles import RECEIVED

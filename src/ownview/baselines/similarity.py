@@ -14,7 +14,7 @@ from ownview.baselines.central import Asked, OneShot
 from ownview.baselines.packages import one_thread, package, training_matrix
 from ownview.baselines.sparse import compressed_rows
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.seam.portable import Linear, Portable, SparseRows, Term
 from ownview.seam.training import Params
 

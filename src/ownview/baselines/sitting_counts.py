@@ -13,7 +13,7 @@ from ownview.baselines.popularity import Popularity
 from ownview.config.settings import setting
 from ownview.data.interactions import FloatArray
 from ownview.data.sittings import DAY, Sittings, require_times
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 
 

@@ -14,7 +14,7 @@ from ownview.baselines.central import Asked, OneShot
 from ownview.config.search import OneOf
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.parts.likeness import nearest_by_text
 from ownview.seam.portable import Linear, Portable, SparseRows, Term
 from ownview.seam.training import Params

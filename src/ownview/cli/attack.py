@@ -21,7 +21,7 @@ from ownview.cli.options import print_json, with_privacy, with_settings
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_a_file
-from ownview.data.columns import parse_columns
+from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder

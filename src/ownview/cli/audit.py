@@ -11,8 +11,8 @@ from rich.markup import escape
 from ownview.cli.options import AsJson, Columns, DataDir, ProtocolName
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
-from ownview.data.catalog import load, min_interactions
-from ownview.data.columns import parse_columns
+from ownview.data.datasets.catalog import load, min_interactions
+from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.probes import STEPS, audit

@@ -16,7 +16,7 @@ from ownview.cli.options import PROTOCOL_NAMES, RUNS, new_folder, print_json, se
 from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_files, names_files_in_values
-from ownview.data.columns import parse_columns
+from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.runs.batch import MOST_SEEDS, Task, run_all
 from ownview.runs.experiment import Experiment

@@ -19,13 +19,13 @@ from ownview.base.shown import shown_json
 from ownview.cli.options import AsJson, DataDir
 from ownview.cli.reading import read_or_ask, with_reading_options
 from ownview.cli.terminal import Console
-from ownview.data.catalog import Entry, catalog, entry_of, how_to_get, load
+from ownview.data.datasets.catalog import Entry, catalog, entry_of, how_to_get, load
+from ownview.data.datasets.fetch import fetch
+from ownview.data.datasets.storage import embedded_dir, find, store, stored_names, write_dir
 from ownview.data.dates import in_utc
 from ownview.data.describe import CountCheck, Description, Quantiles, Times, describe
-from ownview.data.fetch import fetch
-from ownview.data.folders import digest_of, source_files
-from ownview.data.readers import ReadingOptions, read
-from ownview.data.storage import embedded_dir, find, store, stored_names, write_dir
+from ownview.data.reading.folders import digest_of, source_files
+from ownview.data.reading.readers import ReadingOptions, read
 
 KeepIn = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder to keep it in; $OWNVIEW_DATA or the cache if not given.")

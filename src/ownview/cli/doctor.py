@@ -14,8 +14,8 @@ from rich.table import Column, Table
 from ownview.base.version import __version__
 from ownview.cli.options import AsJson, DataDir, print_json
 from ownview.cli.terminal import Console
-from ownview.data.catalog import catalog
-from ownview.data.storage import find, places
+from ownview.data.datasets.catalog import catalog
+from ownview.data.datasets.storage import find, places
 from ownview.engine.machine import machine
 from ownview.runs.files.provenance import package_versions
 

@@ -15,8 +15,8 @@ from ownview.cli.options import folder_of, new_folder, with_privacy, with_settin
 from ownview.cli.progress import progress
 from ownview.cli.run import PresetName, base_experiment, on_command_line, show
 from ownview.cli.trusting import Trust, names_a_file
-from ownview.data.catalog import load
-from ownview.data.columns import parse_columns
+from ownview.data.datasets.catalog import load
+from ownview.data.reading.columns import parse_columns
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.full_fit import fit_like, fit_of

@@ -11,8 +11,8 @@ from ownview.base.amounts import counted
 from ownview.base.errors import SettingError
 from ownview.cli.options import AsJson, Columns, DataDir, print_json
 from ownview.cli.terminal import Console
-from ownview.data.catalog import load, min_interactions
-from ownview.data.columns import parse_columns
+from ownview.data.datasets.catalog import load, min_interactions
+from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.named_protocols import HONEST, on_everything
 from ownview.releases.entries import Entry
 from ownview.releases.release_ledger import Ledger, Standing

@@ -15,10 +15,10 @@ import typer
 from ownview.base.amounts import counted
 from ownview.base.errors import DataError
 from ownview.cli.terminal import Console
-from ownview.data.columns import parse_columns
-from ownview.data.date_forms import DAY_FIRST, MONTH_FIRST
-from ownview.data.problems import Problem, UnsoundFileError
-from ownview.data.readers import ReadingOptions
+from ownview.data.reading.columns import parse_columns
+from ownview.data.reading.date_forms import DAY_FIRST, MONTH_FIRST
+from ownview.data.reading.problems import Problem, UnsoundFileError
+from ownview.data.reading.readers import ReadingOptions
 
 Read = TypeVar("Read")
 

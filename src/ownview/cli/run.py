@@ -20,7 +20,7 @@ from ownview.cli.progress import progress
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.config.presets.loading import preset
-from ownview.data.columns import parse_columns
+from ownview.data.reading.columns import parse_columns
 from ownview.engine.machine import Workers
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.named_protocols import protocol as protocol_by_name

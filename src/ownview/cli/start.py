@@ -20,17 +20,17 @@ from ownview.cli.reading import read_or_ask, with_reading_options
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_files
 from ownview.cli.work import Work, working
-from ownview.data.columns import named
-from ownview.data.folders import source_files
 from ownview.data.matching import ItemNames
-from ownview.data.readers import ReadingOptions, name_of
+from ownview.data.reading.columns import named
+from ownview.data.reading.folders import source_files
+from ownview.data.reading.readers import ReadingOptions, name_of
 from ownview.evaluation.named_protocols import protocol as protocol_named
 from ownview.runs.summaries.summary import SIMULATED
 from ownview.start.folder import ATTACK, AUDIT, FIT, LISTS, PAGE, REPORT, StartFolder
 
 if TYPE_CHECKING:
     from ownview.data.interactions import Interactions
-    from ownview.data.splits import Split
+    from ownview.data.splitting.splits import Split
     from ownview.runs.run import Run
     from ownview.start.steps import Steps
 

@@ -17,7 +17,7 @@ from ownview.cli.options import folder_of, print_json, with_privacy, with_settin
 from ownview.cli.progress import bars
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust, names_a_file, names_files_in_values
-from ownview.data.columns import parse_columns
+from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.runs.experiment import Experiment
 from ownview.studies.tuning.trials import COMPLETE, Trial, TuningFolder, best_of, ranked, recorded

@@ -11,7 +11,7 @@ from ownview.cli.options import AsJson, print_json
 from ownview.cli.reading import read_or_ask, with_reading_options
 from ownview.cli.terminal import Console
 from ownview.cli.trusting import Trust
-from ownview.data.readers import ReadingOptions, read
+from ownview.data.reading.readers import ReadingOptions, read
 
 
 @with_reading_options

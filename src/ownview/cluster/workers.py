@@ -22,7 +22,7 @@ from ownview.cluster.host import Agreed, Answer, Arrays, Order, as_arrays, as_te
 from ownview.cluster.pool import Pool, WorkerDiedError, pool_of
 from ownview.cluster.shards import cut, shard_data
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Workers as AskedWorkers
 from ownview.federation.facts import OwnFacts
 from ownview.federation.packing import joined, parted

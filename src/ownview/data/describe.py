@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ownview.data.catalog import Entry
+from ownview.data.datasets.catalog import Entry
 from ownview.data.interactions import IntArray, Interactions
-from ownview.data.splits import FEWEST
+from ownview.data.splitting.splits import FEWEST
 
 
 @dataclass(frozen=True)

@@ -10,16 +10,16 @@ import numpy as np
 import torch
 
 from ownview.base.errors import DataError
-from ownview.data import values
-from ownview.data.columns import locate_known, named
 from ownview.data.interactions import IntArray
 from ownview.data.matching import SEPARATOR, ItemNames, Match
-from ownview.data.problems import Problems
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
-from ownview.data.string_table import Table
-from ownview.data.tables import read_table
+from ownview.data.reading import values
+from ownview.data.reading.columns import locate_known, named
+from ownview.data.reading.problems import Problems
+from ownview.data.reading.string_table import Table
+from ownview.data.reading.tables import read_table
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from ownview.base.errors import DataError
 from ownview.base.item_table import ItemTable
-from ownview.data.columns import locate_known, named
 from ownview.data.interactions import Interactions
-from ownview.data.tables import read_table
-from ownview.data.titles import read_items
+from ownview.data.reading.columns import locate_known, named
+from ownview.data.reading.tables import read_table
+from ownview.data.reading.titles import read_items
 
 
 def with_untaken(data: Interactions, file: Path) -> Interactions:

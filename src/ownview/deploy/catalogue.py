@@ -10,11 +10,11 @@ import numpy as np
 from ownview.base.errors import DataError
 from ownview.base.files import is_file
 from ownview.base.item_table import ItemTable
-from ownview.data.catalog import load
-from ownview.data.columns import locate_known
+from ownview.data.datasets.catalog import load
 from ownview.data.interactions import IdArray
-from ownview.data.tables import read_table
-from ownview.data.titles import read_items
+from ownview.data.reading.columns import locate_known
+from ownview.data.reading.tables import read_table
+from ownview.data.reading.titles import read_items
 
 
 class Catalogue(NamedTuple):

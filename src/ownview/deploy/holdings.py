@@ -13,8 +13,8 @@ from torch import Tensor
 from ownview.base.errors import DataError
 from ownview.data.interactions import IntArray, Interactions
 from ownview.data.ragged import Ragged
-from ownview.data.readers import read
-from ownview.data.splits import FEWEST, by_time, distinct
+from ownview.data.reading.readers import read
+from ownview.data.splitting.splits import FEWEST, by_time, distinct
 from ownview.data.timeline import Timeline
 from ownview.deploy.agreement import Agreement
 
@@ -70,7 +70,7 @@ def read_holdings(file: Path, agreement: Agreement, before: Sequence[str] = ()) 
     Of ratings of the same item by the same user the first counts.
 
     Args:
-        file: any that `data.readers.read` reads.
+        file: any that `data.reading.readers.read` reads.
         agreement: knows the items, and whether the latest rating is held out.
         before: users known already; they come first, also where they have no ratings any more.
     """

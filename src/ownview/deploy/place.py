@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ownview.base.errors import MessageError, OwnviewError
 from ownview.base.rights import narrow
-from ownview.data.readers import read
+from ownview.data.reading.readers import read
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.envelope import Envelope, Kind, digest_of, line_of, refusal
 from ownview.deploy.floor import Floor

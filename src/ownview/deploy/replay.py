@@ -11,7 +11,7 @@ from torch import Tensor
 from ownview.data.interactions import Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.deploy.agreement import PRECISIONS, Agreement
 from ownview.deploy.holdings import Holdings

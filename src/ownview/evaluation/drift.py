@@ -17,11 +17,11 @@ from ownview.base.errors import DataError, SettingError
 from ownview.base.randomness import derive
 from ownview.baselines.ease import EASE
 from ownview.baselines.popularity import Popularity
-from ownview.data.causal_splits import global_time
 from ownview.data.dates import EARLIEST, LATEST, in_utc
 from ownview.data.interactions import FloatArray, IntArray, Interactions
 from ownview.data.sittings import DAY
-from ownview.data.splits import RowMask
+from ownview.data.splitting.causal_splits import global_time
+from ownview.data.splitting.splits import RowMask
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.metrics import hit_rate
 from ownview.evaluation.named_protocols import HONEST_TIME

@@ -12,11 +12,11 @@ from html import escape
 import numpy as np
 
 from ownview.base.errors import OwnviewError
-from ownview.data.causal_splits import moment_at
 from ownview.data.interactions import Interactions
 from ownview.data.questions import Question
 from ownview.data.sittings import DAY
-from ownview.data.splits import Split
+from ownview.data.splitting.causal_splits import moment_at
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.protocol import CAUSAL, Protocol
 
 _SITTINGS = (

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ownview.base.randomness import bits, derive, unit
 from ownview.data.negatives import NegativeSampler
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.findings import Finding, selection_mark
 from ownview.evaluation.metrics import chance_of_hit, hit_rate, ndcg
 from ownview.evaluation.protocol import Protocol

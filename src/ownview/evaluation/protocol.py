@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 
 from ownview.base.errors import DataError, SettingError
 from ownview.config.settings import Settings, setting
-from ownview.data.causal_splits import global_time, moment_at, next_sitting
-from ownview.data.everything import everything
 from ownview.data.interactions import Interactions
-from ownview.data.new_items import drawn_items, late_items, listed_items, never_drawn
-from ownview.data.newcomers import held_out_users
 from ownview.data.ragged import Ragged
 from ownview.data.sittings import DAY
-from ownview.data.split_files import from_files
-from ownview.data.splits import FEWEST, Split, leave_one_out
+from ownview.data.splitting.causal_splits import global_time, moment_at, next_sitting
+from ownview.data.splitting.everything import everything
+from ownview.data.splitting.new_items import drawn_items, late_items, listed_items, never_drawn
+from ownview.data.splitting.newcomers import held_out_users
+from ownview.data.splitting.split_files import from_files
+from ownview.data.splitting.splits import FEWEST, Split, leave_one_out
 
 EVERYTHING = "everything"
 """The split that holds nothing out; what trains on it cannot be measured."""

@@ -16,7 +16,7 @@ from ownview.base.randomness import bits, derive, sort_keys
 from ownview.data.interactions import FloatArray, IdArray, IntArray
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.metrics import Standing
 from ownview.evaluation.protocol import Protocol
 

@@ -18,7 +18,7 @@ from ownview.baselines.sitting_counts import SittingStarts
 from ownview.data.dates import in_utc
 from ownview.data.interactions import FloatArray
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.metrics import hit_rate, ndcg

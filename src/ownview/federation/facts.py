@@ -15,7 +15,7 @@ from ownview.base.item_table import ItemTable
 from ownview.base.item_text import entries_of
 from ownview.base.randomness import derive
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.seam.protection import Protection
 from ownview.seam.training import World
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from ownview.base.amounts import counted
 from ownview.base.item_table import ItemTable
-from ownview.data.columns import locate_known
+from ownview.data.reading.columns import locate_known
 
 LONGEST = 2_000
 """Characters of an address."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from ownview.base.errors import SettingError
 from ownview.base.version import __version__
-from ownview.data.catalog import catalog
+from ownview.data.datasets.catalog import catalog
 from ownview.data.interactions import IntArray, Interactions
 from ownview.evaluation.metrics import HEADLINE
 from ownview.pages.agreement import Agreement, agreement

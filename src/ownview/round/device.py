@@ -12,7 +12,7 @@ from torch import Tensor
 from ownview.base.errors import MessageError
 from ownview.base.files import write_whole
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.federation.facts import OwnFacts
 from ownview.federation.terms import Terms
 from ownview.privacy.masking.exchange import MaskStep, OwnMasks

@@ -14,7 +14,7 @@ from torch import Tensor
 from ownview.data.interactions import IdArray
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import distinct
+from ownview.data.splitting.splits import distinct
 from ownview.data.timeline import Timeline
 from ownview.federation.reporting import ReportingWork
 from ownview.federation.scoring import ClientScorer

@@ -10,7 +10,7 @@ import hashlib
 from pathlib import Path
 
 from ownview.base.errors import SettingError
-from ownview.data.catalog import catalog
+from ownview.data.datasets.catalog import catalog
 from ownview.data.interactions import Interactions
 from ownview.privacy.planning import accounted_rounds
 from ownview.releases.entries import Mechanism

@@ -16,7 +16,7 @@ from ownview.baselines.central import Central
 from ownview.config.layers import parse_toml, require_known, toml_text
 from ownview.config.search import Space
 from ownview.config.settings import Settings, Value, declared, kinds_of, plain
-from ownview.data.storage import find
+from ownview.data.datasets.storage import find
 from ownview.evaluation.groups import ActivityRange
 from ownview.evaluation.named_protocols import HONEST, custom, protocol
 from ownview.evaluation.protocol import Protocol

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 
 from ownview.config.settings import Value
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.parts.positive_definite import solved_in
 
 _SIDE = 1536

@@ -12,13 +12,13 @@ from ownview.base.errors import DataError, OutputError
 from ownview.base.files import drop_unfinished, make_folder, write_json
 from ownview.base.json_shapes import misfit
 from ownview.base.json_text import parse_json
-from ownview.data.catalog import catalog
-from ownview.data.download import sha256_of
-from ownview.data.folders import digest_of
+from ownview.data.datasets.catalog import catalog
+from ownview.data.datasets.download import sha256_of
+from ownview.data.datasets.storage import INTERACTIONS, ITEMS, store
 from ownview.data.interactions import Interactions
-from ownview.data.readers import ReadingOptions, name_of, read
-from ownview.data.source_text import require_source
-from ownview.data.storage import INTERACTIONS, ITEMS, store
+from ownview.data.reading.folders import digest_of
+from ownview.data.reading.readers import ReadingOptions, name_of, read
+from ownview.data.reading.source_text import require_source
 from ownview.start.suited import Selection
 
 AUDIT, ATTACK, FIT, LISTS, REPORT, PAGE = "audit", "attack", "fit", "lists", "report", "page"

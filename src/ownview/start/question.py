@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ownview.base.errors import DataError
 from ownview.data.interactions import Interactions
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.named_protocols import HONEST, NEXT_SITTING
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.time_probes import sitting_probe

@@ -13,7 +13,7 @@ from ownview.base.errors import SettingError, TrainingError
 from ownview.base.files import write_json, write_text, writing
 from ownview.base.lock import sole_worker
 from ownview.data.interactions import Interactions
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import free_memory
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.probes import MOST_USERS, audit

@@ -8,7 +8,7 @@ from typing import Any
 
 from ownview.base.amounts import readable
 from ownview.config.settings import Value
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.privacy.masks import masked_sums
 from ownview.start.costs import Cost, Speed, cost_of, masking
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ownview.base.errors import SettingError
 from ownview.base.files import writing
-from ownview.data.readers import read
-from ownview.data.storage import INTERACTIONS, ITEMS, store
+from ownview.data.datasets.storage import INTERACTIONS, ITEMS, store
+from ownview.data.reading.readers import read
 from ownview.pages.page import page
 from ownview.runs.run import open_run
 from ownview.runs.summaries.frames import write_frame

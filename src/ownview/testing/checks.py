@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ownview.baselines.central import Central, OneShot
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST
 from ownview.federation.options import FederationOptions

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ownview.cli.main import entry
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.comparison import Mark
 from ownview.evaluation.findings import Finding, by_rule
 from ownview.evaluation.named_protocols import PAPER, custom

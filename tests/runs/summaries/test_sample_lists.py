@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ownview.data.catalog import load
+from ownview.data.datasets.catalog import load
 from ownview.evaluation.metrics import coverage
 from ownview.evaluation.named_protocols import HONEST, PAPER
 from ownview.evaluation.protocol import Protocol

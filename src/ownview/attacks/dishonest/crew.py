@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ownview.base.randomness import generator
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 
 PROMOTE, DEMOTE, DEGRADE = "promote", "demote", "degrade"

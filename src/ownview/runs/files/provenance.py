@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from ownview.base.version import __version__
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.sources import METHOD, sources

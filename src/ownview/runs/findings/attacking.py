@@ -15,7 +15,7 @@ from ownview.base.errors import SettingError
 from ownview.base.files import write_json
 from ownview.base.trust import named_by_user
 from ownview.data.interactions import Interactions
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import machine
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.named_protocols import protocol as protocol_by_name

@@ -9,7 +9,7 @@ from typing import Any
 
 from ownview.attacks.suite import from_one_upload
 from ownview.base.errors import DataError, OutputError, OwnviewError
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.findings import Finding
 from ownview.registry import find_model
 from ownview.runs.files.folder import RunFolder

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ownview.data.interactions import IdArray, IntArray
 from ownview.data.questions import Question
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.ranking import NONE
 
 SAMPLES = 24

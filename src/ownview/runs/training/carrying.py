@@ -9,7 +9,7 @@ from torch import Tensor
 from ownview.base.errors import SettingError
 from ownview.base.item_text import term_vectors
 from ownview.data.questions import Question
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.ranking import Scorer
 from ownview.parts.carried import Carrier, carrier

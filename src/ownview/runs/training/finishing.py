@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ownview.data.interactions import FloatArray, IntArray
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.evaluation.groups import ActivityRange, by_activity
 from ownview.evaluation.groups import summary as summary_of_group
 from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, per_user

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError
-from ownview.data.catalog import load, min_interactions
+from ownview.data.datasets.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine, Workers, machine
 from ownview.evaluation.ranking import Ranker, rankers
 from ownview.privacy.entropy import NoiseKey

@@ -17,7 +17,7 @@ from ownview.blends.blend import Blend, Part
 from ownview.cluster.federation import ClusterFederation
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
-from ownview.data.splits import Split
+from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.engine.machine import Machine
 from ownview.evaluation.protocol import Protocol

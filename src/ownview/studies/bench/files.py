@@ -8,8 +8,8 @@ from typing import Any
 
 from ownview.base.files import is_file
 from ownview.blends.blend import Part
-from ownview.data.catalog import catalog
-from ownview.data.storage import find
+from ownview.data.datasets.catalog import catalog
+from ownview.data.datasets.storage import find
 
 
 def files_beside(names: Sequence[str], folder: Path) -> dict[str, str]:

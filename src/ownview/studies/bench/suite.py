@@ -34,7 +34,7 @@ from typing import Any
 from ownview.base.errors import DataError, SettingError, UnknownNameError
 from ownview.blends.blend import Blend
 from ownview.config.layers import Layer, check, parse_toml, require_known, toml_text
-from ownview.data.catalog import not_here, require_data_dir
+from ownview.data.datasets.catalog import not_here, require_data_dir
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.runs.batch import MOST_SEEDS
 from ownview.runs.blended_runs import blend_beside

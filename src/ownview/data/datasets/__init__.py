@@ -1,0 +1,1 @@
+"""Datasets by name: the catalogue, how they come here, where they lie."""

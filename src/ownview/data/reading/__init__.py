@@ -1,0 +1,1 @@
+"""Files of interactions and titles as people have them, read into one form."""

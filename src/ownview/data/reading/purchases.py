@@ -1,0 +1,102 @@
+"""Which rows are purchases: no returns, no cancelled orders, no events that were not asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ownview.base.column_names import bare_name
+from ownview.base.errors import DataError, suggestion
+from ownview.data.reading.problems import Problems
+from ownview.data.reading.string_table import Table
+from ownview.data.reading.values import note_rows, numbers
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_UNDONE = frozenset(
+    {
+        *("removefromcart", "remove", "return", "returned", "refund", "refunded", "cancel", "cancelled", "canceled"),
+        *("dislike", "unlike", "unfavorite", "unfollow", "delete", "skip", "retoure", "storno", "storniert"),
+        *("retour", "rembourse", "annule", "devolucion", "devuelto", "cancelado", "reso", "annullato", "devolucao"),
+    }
+)
+"""Events that take something back."""
+
+_CANCELLED = r"^[Cc]\d{4,}$"
+"""A cancelled invoice among invoices that are numbers."""
+
+_MOST_KINDS = 50
+"""Kinds of events; a column with more of them is none of events."""
+
+
+def taken(table: Table, where: Mapping[str, Sequence[int]], events: Sequence[str], problems: Problems) -> pl.Series:
+    """[r] True for purchases; the other rows are noted.
+
+    Args:
+        table: the rows.
+        where: positions of the columns; quantity, order and event are looked at where there are such.
+        events: kinds of events that count, as the source writes them; all that take nothing back where empty.
+        problems: takes note.
+    """
+    kept = table.column(where["item"][0]) != ""
+    if "order" in where:
+        kept = kept & ~_cancelled(table, where["order"][0], problems)
+    if "quantity" in where:
+        kept = kept & ~_returned(table, where["quantity"][0], kept, problems)
+    if "event" in where:
+        kept = kept & _wanted(table, where["event"][0], kept, events, problems)
+    elif events:
+        raise DataError(f"{table.path}: has no column of events; expected one called event or event_type for --events")
+    return kept
+
+
+def _cancelled(table: Table, position: int, problems: Problems) -> pl.Series:
+    """Invoices with a C in front of their number, where the others are numbers."""
+    column = table.column(position)
+    marked = column.str.contains(_CANCELLED)
+    plain = column.str.contains(r"^\d{4,}$")
+    if not bool(marked.any()) or int((marked | plain).sum()) < 0.9 * len(column):
+        return marked & False
+    told = "the order was cancelled"
+    note_rows(problems, table, position, marked, "rows of cancelled orders (C...)", "order", told, refused=False)
+    return marked
+
+
+def _returned(table: Table, position: int, kept: pl.Series, problems: Problems) -> pl.Series:
+    """Quantities below one, where all that are given are numbers."""
+    column = table.column(position)
+    quantity = numbers(column)
+    if bool((quantity.is_null() & (column != "")).any()):
+        problems.note(f"column {table.name(position)!r} is not looked at: not all of its values are numbers")
+        return kept & False
+    back = (quantity <= 0).fill_null(False) & kept
+    told = "expected a quantity above 0 of what was taken"
+    note_rows(problems, table, position, back, "returns (quantity of 0 or less)", "quantity", told, refused=False)
+    return back
+
+
+def _wanted(table: Table, position: int, kept: pl.Series, events: Sequence[str], problems: Problems) -> pl.Series:
+    column = table.column(position)
+    counts = dict(column.filter(kept).value_counts(sort=True).iter_rows())
+    if events:
+        for one in events:
+            if one not in counts:
+                near = suggestion(one, counts)
+                raise DataError(f"{table.path}: column {table.name(position)!r}: no event is called {one!r}{near}")
+        wanted = column.is_in(list(events))
+        told = f"expected {' or '.join(events)}"
+        note_rows(problems, table, position, ~wanted & kept, "rows of other events", "event", told, refused=False)
+        return wanted
+    if len(counts) > _MOST_KINDS:
+        return kept
+    undone = [one for one in counts if bare_name(one) in _UNDONE]
+    back = column.is_in(undone)
+    told = "expected an event that takes something"
+    note_rows(problems, table, position, back & kept, "rows that take something back", "event", told, refused=False)
+    left = {one: number for one, number in counts.items() if one not in undone}
+    if len(left) > 1:
+        listed = ", ".join(f"{one} {number:,}" for one, number in list(left.items())[:6])
+        fewest = list(left)[-1]
+        problems.note(f"all kinds of events count as taken ({listed}); --events {fewest} counts those alone")
+    return ~back

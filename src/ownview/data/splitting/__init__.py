@@ -1,0 +1,1 @@
+"""What trains and what is asked: splits by order, at a moment, from files, of new people and items."""
