@@ -76,7 +76,7 @@ class Apart:
             tuple(map(str, arguments)), str(Path.cwd()), {**os.environ, **(environment or {})}, streams, within
         )
         context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload(["ownview.round.loaded_once", "ownview.runs.run", "ownview.cli.run"])
+        context.set_forkserver_preload(["ownview.round.loaded_once", "ownview.runs.run", "ownview.cli.experiments.run"])
         self.process = context.Process(target=_live, args=(told,), daemon=True)
         self.process.start()
 

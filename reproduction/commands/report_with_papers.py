@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ownview.cli.report import Force, Out, Runs, Title, write_report
+from ownview.cli.experiments.report import Force, Out, Runs, Title, write_report
 from ownview.report.gather import Publications
 from reproduction.against_papers import against_papers
 from reproduction.papers import CITATIONS

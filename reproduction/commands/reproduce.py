@@ -16,9 +16,9 @@ from rich.table import Column, Table
 from ownview.base.amounts import counted
 from ownview.base.errors import DataError, SettingError, TrainingError
 from ownview.base.files import make_folder
+from ownview.cli.display.progress import progress
+from ownview.cli.display.terminal import Console
 from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, print_json
-from ownview.cli.progress import progress
-from ownview.cli.terminal import Console
 from ownview.data.datasets.catalog import require_data_dir
 from ownview.runs.batch import MOST_SEEDS, free_cores
 from ownview.runs.table import grouped

@@ -15,9 +15,9 @@ from rich.table import Column, Table
 
 from ownview.base.amounts import counted
 from ownview.base.errors import SettingError, TrainingError
+from ownview.cli.display.progress import clock_words
+from ownview.cli.display.terminal import Console
 from ownview.cli.options import print_json
-from ownview.cli.progress import clock_words
-from ownview.cli.terminal import Console
 from ownview.config.layers import require_known
 from ownview.data.datasets.catalog import find, require_data_dir
 from ownview.engine.machine import machine, share

@@ -9,9 +9,9 @@ from rich.table import Column, Table
 
 from ownview.base.amounts import counted
 from ownview.base.errors import DataError, DeviceError, TrainingError
+from ownview.cli.display.progress import progress
+from ownview.cli.display.terminal import Console
 from ownview.cli.options import print_json
-from ownview.cli.progress import progress
-from ownview.cli.terminal import Console
 from ownview.data.datasets.catalog import require_data_dir
 from ownview.engine.machine import machine
 from ownview.studies.bench.results import UPLOADS

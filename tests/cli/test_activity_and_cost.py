@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 import torch
-from tests.methods.golden import touched_rows
-from tests.outcome import Outcome
 
 from ownview import FedMF
 from ownview.base.amounts import readable
 from ownview.data.datasets.catalog import load
 from ownview.evaluation.named_protocols import HONEST
 from ownview.testing.worlds import federation
+from tests.methods.golden import touched_rows
+from tests.outcome import Outcome
 
 QUICK = ("--rounds", "2", "--set", "embedding_size=4", "--set", "local_epochs=1")
 ITEMS = 60

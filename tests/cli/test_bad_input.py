@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+
 from tests.outcome import Outcome
 
 HEADER = "user,item,rating,timestamp\n"

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.apart import PATIENCE
-from tests.outcome import Outcome, signalled
 
 from ownview.base.version import __version__
 from ownview.cli.program import side_by_side
 from ownview.registry import MODELS
 from ownview.runs import batch
 from ownview.runs.files.folder import RunFolder
+from tests.apart import PATIENCE
+from tests.outcome import Outcome, signalled
 
 OWN_METHOD = """
 from dataclasses import dataclass

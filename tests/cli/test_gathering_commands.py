@@ -8,11 +8,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.outcome import Outcome
 
 from ownview import FederationOptions
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import resume, run
+from tests.outcome import Outcome
 
 OWN_METHOD = """
 from dataclasses import dataclass

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.outcome import Outcome
 
 from ownview.evaluation.named_protocols import PROTOCOLS
+from tests.outcome import Outcome
 
 DAY = 86_400
 

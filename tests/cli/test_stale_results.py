@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from tests.faults.conftest import write_world
 from tests.outcome import Outcome
 

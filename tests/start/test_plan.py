@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ownview.cli.work import Work
+from ownview.cli.display.work import Work
 from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import Split
 from ownview.evaluation.named_protocols import HONEST

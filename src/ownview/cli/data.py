@@ -16,9 +16,9 @@ from rich.table import Table
 from ownview.base.amounts import counted
 from ownview.base.errors import SettingError
 from ownview.base.shown import shown_json
+from ownview.cli.display.terminal import Console
 from ownview.cli.options import AsJson, DataDir
 from ownview.cli.reading import read_or_ask, with_reading_options
-from ownview.cli.terminal import Console
 from ownview.data.datasets.catalog import Entry, catalog, entry_of, how_to_get, load
 from ownview.data.datasets.fetch import fetch
 from ownview.data.datasets.storage import embedded_dir, find, store, stored_names, write_dir

@@ -12,8 +12,8 @@ import torch
 from rich.table import Column, Table
 
 from ownview.base.version import __version__
+from ownview.cli.display.terminal import Console
 from ownview.cli.options import AsJson, DataDir, print_json
-from ownview.cli.terminal import Console
 from ownview.data.datasets.catalog import catalog
 from ownview.data.datasets.storage import find, places
 from ownview.engine.machine import machine

@@ -15,8 +15,8 @@ from rich.table import Table
 from ownview.base.errors import OwnviewError
 from ownview.blends.blend import Blend
 from ownview.cli.data import list_datasets
+from ownview.cli.display.terminal import Console
 from ownview.cli.options import RUNS, AsJson, DataDir, print_json
-from ownview.cli.terminal import Console
 from ownview.config.presets.loading import presets
 from ownview.config.settings import Rule, Settings, declared, plain
 from ownview.federation.options import FederationOptions

@@ -6,71 +6,80 @@ from ownview.cli.program import Command, Program
 
 COMMANDS = {
     "start": Command(
-        "start",
+        "models.start",
         "Go from a file of interactions to recommendations: look at it, compare, fit the best, write lists and pages.",
     ),
-    "run": Command("run", "Train a method and measure it; everything goes into a run folder."),
-    "watch": Command("watch", "Follow runs: validation and loss round by round, until all have finished or stopped."),
-    "compare": Command("compare", "Train several methods on the same data and put them side by side."),
+    "run": Command("experiments.run", "Train a method and measure it; everything goes into a run folder."),
+    "watch": Command(
+        "experiments.watch", "Follow runs: validation and loss round by round, until all have finished or stopped."
+    ),
+    "compare": Command("experiments.compare", "Train several methods on the same data and put them side by side."),
     "blend": Command(
-        "blend",
+        "experiments.blend",
         "Blend finished runs at home: standardised scores added up, weights by validation wins summed over clients.",
     ),
     "tune": Command(
-        "tune",
+        "experiments.tune",
         "Find a method's best settings on validation; test is not looked at. The same command goes on where it "
         "stopped.",
     ),
     "bench": Command(
-        "bench", "Run a suite of methods, datasets, protocols and seeds, and put everything into one table."
+        "experiments.bench", "Run a suite of methods, datasets, protocols and seeds, and put everything into one table."
     ),
     "audit": Command(
-        "audit",
+        "experiments.audit",
         "Probe a protocol on some data: leaks, repeated pairs, time, selection, and whether its ranking is sane.",
     ),
     "attack": Command(
-        "attack",
+        "experiments.attack",
         "Attack a method as its server could: read users' items from uploads and sums, and audit what noise promises.",
     ),
-    "report": Command("report", "Make one self-contained HTML page of finished runs: tables, curves, lists, pictures."),
-    "fit": Command("fit", "Train a method on everything, nothing held out: for recommending, without a test figure."),
+    "report": Command(
+        "experiments.report", "Make one self-contained HTML page of finished runs: tables, curves, lists, pictures."
+    ),
+    "fit": Command(
+        "models.fit", "Train a method on everything, nothing held out: for recommending, without a test figure."
+    ),
     "update": Command(
-        "update",
+        "models.update",
         "Add new rows to a model in use, with new people and new items; readers see the old version until all is done.",
     ),
     "forget": Command(
-        "forget",
+        "models.forget",
         "Take a person out of a model: sums, histories, lists, reports; a receipt says what was done and what cannot "
         "be.",
     ),
     "sums": Command(
-        "sums",
+        "models.sums",
         "The sums that a model is solved from: show, solve again, merge, add up once more; add up browsers' messages.",
     ),
     "sums serve": Command(
-        "share_server", "Run one of two servers that add up messages of browsers; neither can read one."
+        "devices.share_server", "Run one of two servers that add up messages of browsers; neither can read one."
     ),
     "recommend": Command(
-        "recommend", "Recommend items to one user, to everybody, or to a new person, with titles where there are any."
+        "models.recommend",
+        "Recommend items to one user, to everybody, or to a new person, with titles where there are any.",
     ),
     "page": Command(
-        "page",
+        "models.page",
         "Make one offline HTML page in which people pick titles and get recommendations, computed in the page itself.",
     ),
     "export": Command(
-        "export",
+        "models.export",
         "Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card.",
     ),
     "serve": Command(
-        "serve",
+        "models.serve",
         "Serve a model over HTTP: lists for a history or a known user, similar items, items by title, metrics.",
     ),
-    "privacy": Command("privacy", "What was released under budgets, of how many people, and what is left; totals."),
+    "privacy": Command(
+        "models.privacy", "What was released under budgets, of how many people, and what is left; totals."
+    ),
     "deploy": Command(
-        "deploy", "Federations of real devices, each with its own data: folders, invitations, processes."
+        "devices.deploy", "Federations of real devices, each with its own data: folders, invitations, processes."
     ),
     "client": Command(
-        "client",
+        "devices.client",
         "What a device does by itself: recommend (offline), sent (what has left). `ownview deploy client` trains.",
     ),
     "ls": Command("listing", "List methods, plug-ins, presets, datasets or runs."),

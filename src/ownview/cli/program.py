@@ -26,7 +26,7 @@ from ownview.base.expected import Ending, TerminatedError, ending
 from ownview.base.shown import one_line
 from ownview.base.trust import afresh
 from ownview.base.version import __version__
-from ownview.cli.terminal import flush, give_up_output, settle_streams
+from ownview.cli.display.terminal import flush, give_up_output, settle_streams
 from ownview.cli.trusting import asking
 from ownview.runs.parents import begin_loading
 

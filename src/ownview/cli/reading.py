@@ -14,7 +14,7 @@ import typer
 
 from ownview.base.amounts import counted
 from ownview.base.errors import DataError
-from ownview.cli.terminal import Console
+from ownview.cli.display.terminal import Console
 from ownview.data.reading.columns import parse_columns
 from ownview.data.reading.date_forms import DAY_FIRST, MONTH_FIRST
 from ownview.data.reading.problems import Problem, UnsoundFileError

@@ -10,7 +10,7 @@ import typer
 
 from ownview.base.shown import shown
 from ownview.base.trust import Ask, named_by_user, trust_everything
-from ownview.cli.terminal import interactive
+from ownview.cli.display.terminal import interactive
 
 
 def _trusted(asked: bool) -> bool:

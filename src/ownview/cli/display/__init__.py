@@ -1,0 +1,1 @@
+"""What commands print: tables, progress, text that cannot steer a terminal."""

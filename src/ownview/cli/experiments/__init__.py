@@ -1,0 +1,1 @@
+"""Commands that measure: run, compare, blend, tune, bench, audit, attack, report, watch."""

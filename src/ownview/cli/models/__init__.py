@@ -1,0 +1,1 @@
+"""Commands that make models and use them."""

@@ -1,0 +1,34 @@
+"""`ownview export`: a finished model as a folder for a device."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ownview.base.amounts import readable
+from ownview.cli.display.terminal import Console
+from ownview.cli.options import DataDir, MinPeople, NewItems
+from ownview.cli.trusting import Trust
+
+
+def command(
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The new folder.")],
+    min_people: MinPeople = 5,
+    new_items: NewItems = None,
+    data_dir: DataDir = None,
+    trust: Trust = False,
+) -> None:
+    """Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card."""
+    from ownview.pages.export import export  # noqa: PLC0415 - slow to import, and help does without
+
+    done = export(run, out, min_people=min_people, data_dir=data_dir, new_items=new_items)
+    console = Console(highlight=False)
+    console.print(f"{done.path}: {readable(done.bytes)}", soft_wrap=True, markup=False)
+    console.print(done.agreement.sentence(), soft_wrap=True, markup=False)
+    for sentence in done.exposure.sentences():
+        console.print(f"weights: {sentence}", soft_wrap=True, markup=False)
+    for sentence in done.left_out:
+        console.print(f"note: {sentence}", soft_wrap=True, markup=False)
