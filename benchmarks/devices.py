@@ -28,7 +28,11 @@ import torch
 
 from ownview.data.datasets.catalog import load
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.certificates import (
+from ownview.deploy.coordinator import Coordinator
+from ownview.deploy.envelopes.envelope import Envelope, Kind
+from ownview.deploy.https.polling import attend
+from ownview.deploy.https.server import HttpsTransport
+from ownview.deploy.identities.certificates import (
     certificate_request,
     fingerprint,
     new_key,
@@ -37,11 +41,7 @@ from ownview.deploy.certificates import (
     write_key,
     write_server,
 )
-from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
-from ownview.deploy.https.polling import attend
-from ownview.deploy.https.server import HttpsTransport
-from ownview.deploy.keys import KnownKeys
+from ownview.deploy.identities.keys import KnownKeys
 from ownview.deploy.place import Place
 
 LOOPBACK = "127.0.0.1"

@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from ownview.deploy.certificates import (
+from ownview.deploy.https.polling import attend
+from ownview.deploy.identities.certificates import (
     certificate_request,
     fingerprint,
     new_key,
@@ -17,8 +18,7 @@ from ownview.deploy.certificates import (
     write_key,
     write_server,
 )
-from ownview.deploy.https.polling import attend
-from ownview.deploy.keys import KnownKeys
+from ownview.deploy.identities.keys import KnownKeys
 from ownview.deploy.transport import Answering
 
 PATIENCE = 600.0

@@ -12,12 +12,12 @@ import pytest
 import torch
 
 from ownview.base.errors import DataError, UnknownNameError
-from ownview.deploy.advice import advise
+from ownview.deploy.coordination.participants import read_log
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
-from ownview.deploy.participants import read_log
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
-from ownview.deploy.told import told
+from ownview.deploy.places.advice import advise
+from ownview.deploy.places.sent_messages import told
 from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
 from ownview.round.scorers import scorer_of

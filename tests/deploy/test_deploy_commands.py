@@ -14,7 +14,7 @@ import pytest
 
 from ownview.deploy.folders import Membership, PlaceFolder, ServerFolder
 from ownview.deploy.https.limits import Limits
-from ownview.deploy.invitations import Invitation
+from ownview.deploy.identities.invitations import Invitation
 from ownview.deploy.running import at_work_on, process_at
 from tests.outcome import Outcome
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ownview.deploy.coordination.participants import CountedRound
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
-from ownview.deploy.participants import CountedRound
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Answering, InProcess

@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from ownview.deploy.advice import advise
+from ownview.deploy.coordination.participants import read_log
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.folders import Membership, PlaceFolder, Plan, ServerFolder, create_server_folder
 from ownview.deploy.https.server import HttpsTransport
-from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
+from ownview.deploy.places.advice import advise
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import InProcess
 from tests.deploy.lines import PATIENCE, Running, enrolled, free_port, wait_for, write_place

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 
 from ownview.deploy.agreement import Agreement
+from ownview.deploy.coordination.participants import read_log
+from ownview.deploy.coordination.register import Register
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.holdings import Holdings, read_holdings
-from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
-from ownview.deploy.register import Register
+from ownview.deploy.places.holdings import Holdings, read_holdings
 from ownview.deploy.replay import Replay
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.federation.options import FederationOptions

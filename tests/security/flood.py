@@ -7,7 +7,7 @@ import random
 import struct
 from typing import Any
 
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from tests.fuzz.harm import spoil_value, spoilt_bytes
 from tests.security.hostile import raw
 

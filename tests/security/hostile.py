@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind, _checksum, digest_of
+from ownview.deploy.envelopes.envelope import Envelope, Kind, _checksum, digest_of
 from ownview.deploy.place import Place
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Answering, InProcess

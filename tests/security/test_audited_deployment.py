@@ -20,9 +20,9 @@ from torch import Tensor
 from ownview.attacks.canaries import LowerBound, Space, lower_bound
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.https.server import HttpsTransport
-from ownview.deploy.keys import KnownKeys
+from ownview.deploy.identities.keys import KnownKeys
 from ownview.deploy.place import Place
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.federation.options import FederationOptions

@@ -13,7 +13,7 @@ import torch
 
 import ownview as ov
 from ownview.attacks.canaries import SUM, UPLOAD, AuditSettings, LowerBound, audit, lower_bound
-from ownview.deploy.home import Home, own_key
+from ownview.deploy.places.home import Home, own_key
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.messages.upload import Upload

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from ownview import FedMF
-from ownview.deploy.envelope import Kind
+from ownview.deploy.envelopes.envelope import Kind
 from ownview.federation.options import FederationOptions
 from ownview.messages import wire
 from ownview.messages.upload import Upload

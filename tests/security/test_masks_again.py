@@ -15,11 +15,11 @@ from torch import Tensor
 from ownview import FedMF
 from ownview.base.errors import MessageError, TrainingError
 from ownview.deploy.agreement import Agreement
+from ownview.deploy.coordination.participants import CountedRound, read_log
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
-from ownview.deploy.masks import PlaceMasks
-from ownview.deploy.participants import CountedRound, read_log
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
+from ownview.deploy.places.masks import PlaceMasks
 from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
 from ownview.federation.server import AggregationServer

@@ -16,7 +16,7 @@ import torch
 
 from ownview import FedEASE
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions

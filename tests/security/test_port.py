@@ -22,7 +22,7 @@ from ownview.deploy.https.limits import Limits
 from ownview.deploy.https.pace import Pace
 from ownview.deploy.https.polling import Line
 from ownview.deploy.https.server import HttpsTransport
-from ownview.deploy.keys import KnownKeys
+from ownview.deploy.identities.keys import KnownKeys
 from tests.deploy.lines import Running, enrolled, wait_for
 from tests.security.storm import half_open, still_open, without_certificate
 

@@ -23,7 +23,10 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from ownview.base.errors import DataError, MessageError, OutputError
 from ownview.deploy.carriers import server_end
-from ownview.deploy.certificates import (
+from ownview.deploy.folders import PlaceFolder, Plan, ServerFolder, create_server_folder
+from ownview.deploy.https.joining import join
+from ownview.deploy.https.polling import attend
+from ownview.deploy.identities.certificates import (
     certificate_request,
     fingerprint,
     new_key,
@@ -31,10 +34,7 @@ from ownview.deploy.certificates import (
     write_authority,
     write_server,
 )
-from ownview.deploy.folders import PlaceFolder, Plan, ServerFolder, create_server_folder
-from ownview.deploy.https.joining import join
-from ownview.deploy.https.polling import attend
-from ownview.deploy.invitations import Invitation, invite, revoke
+from ownview.deploy.identities.invitations import Invitation, invite, revoke
 from ownview.deploy.settings import CoordinatorSettings
 from tests.deploy.lines import free_port, write_place
 from tests.deploy.world import agreement

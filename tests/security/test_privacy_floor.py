@@ -14,10 +14,10 @@ import pytest
 from ownview.base.errors import SettingError
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
-from ownview.deploy.floor import Floor
-from ownview.deploy.home import Home
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
+from ownview.deploy.places.floor import Floor
+from ownview.deploy.places.home import Home
 from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
 from tests.deploy.world import QUICK, agreement, write_homes

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from ownview.base.errors import MessageError
+from ownview.deploy.coordination.participants import read_log
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.https.polling import attend
 from ownview.deploy.https.server import HttpsTransport
-from ownview.deploy.keys import KnownKeys
-from ownview.deploy.participants import read_log
+from ownview.deploy.identities.keys import KnownKeys
 from ownview.deploy.place import Place
 from ownview.deploy.settings import CoordinatorSettings
 from tests.deploy.lines import Running, enrolled, wait_for

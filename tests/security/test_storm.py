@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from ownview.deploy.coordination.participants import read_log
+from ownview.deploy.coordination.register import Register
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.folders import Plan, ServerFolder, create_server_folder
 from ownview.deploy.https.limits import Limits
-from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
-from ownview.deploy.register import Register
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import InProcess
 from tests.deploy.lines import PATIENCE, Running, free_port, wait_for, write_place

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.federation.options import FederationOptions
 from ownview.messages import wire
 from ownview.messages.limits import LARGEST_VALUE, LONGEST_LINE

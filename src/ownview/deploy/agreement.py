@@ -20,7 +20,7 @@ from ownview.base.item_table import MOST_COLUMNS, ItemTable
 from ownview.base.json_text import parse_json
 from ownview.config.settings import plain
 from ownview.data.interactions import IdArray
-from ownview.deploy.schema import AnyOf, Flag, Listed, Named, Pair, Real, Record, Text, Whole
+from ownview.deploy.envelopes.schema import AnyOf, Flag, Listed, Named, Pair, Real, Record, Text, Whole
 from ownview.engine.machine import Machine
 from ownview.federation.options import FederationOptions
 from ownview.federation.terms import Terms

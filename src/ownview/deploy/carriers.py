@@ -34,7 +34,7 @@ def server_end(server: ServerFolder, plan: Plan, say: Callable[[str], None]) -> 
     """The coordinator's end."""
     require_packages()
     from ownview.deploy.https.server import HttpsTransport  # noqa: PLC0415 - packages of an extra
-    from ownview.deploy.invitations import accept  # noqa: PLC0415
+    from ownview.deploy.identities.invitations import accept  # noqa: PLC0415
 
     transport = HttpsTransport(
         (plan.listen, plan.port),

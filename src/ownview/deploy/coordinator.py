@@ -14,15 +14,15 @@ from ownview.base.errors import MessageError, OutputError, TrainingError
 from ownview.base.files import drop_unfinished, make_folder, write_bytes
 from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
-from ownview.deploy.asking import Asking
-from ownview.deploy.attendance import Attendance
+from ownview.deploy.coordination.asking import Asking
+from ownview.deploy.coordination.attendance import Attendance
+from ownview.deploy.coordination.participants import CountedRound, ParticipantLog
+from ownview.deploy.coordination.register import Register
 from ownview.deploy.devices import Devices, NoClientsLeftError, OthersError
-from ownview.deploy.envelope import Envelope, Kind, line_of
+from ownview.deploy.envelopes.envelope import Envelope, Kind, line_of
 from ownview.deploy.generations import Generation, Generations
-from ownview.deploy.home import own_key
-from ownview.deploy.measuring import USERS, means
-from ownview.deploy.participants import CountedRound, ParticipantLog
-from ownview.deploy.register import Register
+from ownview.deploy.places.home import own_key
+from ownview.deploy.places.measuring import USERS, means
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Transport
 from ownview.evaluation.metrics import HEADLINE

@@ -15,10 +15,10 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import MessageError, TrainingError
-from ownview.deploy.arrivals import Arrival, arrivals, in_order
-from ownview.deploy.asking import Asked
-from ownview.deploy.attendance import Attendance
-from ownview.deploy.envelope import Envelope, Kind, line_of
+from ownview.deploy.coordination.arrivals import Arrival, arrivals, in_order
+from ownview.deploy.coordination.asking import Asked
+from ownview.deploy.coordination.attendance import Attendance
+from ownview.deploy.envelopes.envelope import Envelope, Kind, line_of
 from ownview.federation.server import AggregationServer
 from ownview.privacy.masking.exchange import SHOWN, MaskStep
 from ownview.round.conduct import Round, Uploads, Where

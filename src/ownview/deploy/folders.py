@@ -8,7 +8,7 @@ FOLDER/rounds/              checkpoint, identities, log of participants; see `de
 
 PLACE/place.toml            name of the place and address of its server
 PLACE/certificates/         ca.crt, NAME.crt, NAME.key: made at the place
-PLACE/...                   its home, see `deploy.home`
+PLACE/...                   its home, see `deploy.places.home`
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from ownview.base.files import make_folder, write_bytes, write_folder, write_tex
 from ownview.config.layers import parse_toml, toml_text
 from ownview.config.settings import Settings, setting
 from ownview.deploy.agreement import Agreement, read_agreement
-from ownview.deploy.certificates import write_authority, write_server
 from ownview.deploy.https.limits import Limits
-from ownview.deploy.keys import KnownKeys
+from ownview.deploy.identities.certificates import write_authority, write_server
+from ownview.deploy.identities.keys import KnownKeys
 from ownview.deploy.settings import CoordinatorSettings
 
 _HERE = ("localhost", "127.0.0.1")
@@ -148,7 +148,7 @@ def create_server_folder(path: Path, agreement: Agreement, plan: Plan, conduct: 
 
 
 class PlaceFolder:
-    """A place's files by meaning; all else that is in its home is `deploy.home`'s.
+    """A place's files by meaning; all else that is in its home is `deploy.places.home`'s.
 
     Args:
         path: of the folder.

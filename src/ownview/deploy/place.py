@@ -20,15 +20,15 @@ from ownview.base.errors import MessageError, OwnviewError
 from ownview.base.rights import narrow
 from ownview.data.reading.readers import read
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.envelope import Envelope, Kind, digest_of, line_of, refusal
-from ownview.deploy.floor import Floor
+from ownview.deploy.envelopes.envelope import Envelope, Kind, digest_of, line_of, refusal
+from ownview.deploy.envelopes.notes import read_question
 from ownview.deploy.generations import Generation, Generations
-from ownview.deploy.holdings import Holdings, read_holdings
-from ownview.deploy.home import SHOWN, Home, Members, Newest
-from ownview.deploy.masks import PlaceMasks
-from ownview.deploy.measuring import metric_sums
-from ownview.deploy.notes import read_question
-from ownview.deploy.releases import Releases
+from ownview.deploy.places.floor import Floor
+from ownview.deploy.places.holdings import Holdings, read_holdings
+from ownview.deploy.places.home import SHOWN, Home, Members, Newest
+from ownview.deploy.places.masks import PlaceMasks
+from ownview.deploy.places.measuring import metric_sums
+from ownview.deploy.places.releases import Releases
 from ownview.federation.terms import Terms
 from ownview.messages.wire import MAGIC, Message
 from ownview.round.residents import OwnData, Residents
@@ -44,7 +44,7 @@ class Place:
     """Resident: it holds its users' values between messages, and its folder has all of them.
 
     Args:
-        home: folder with `ratings.csv`; see `deploy.home`.
+        home: folder with `ratings.csv`; see `deploy.places.home`.
         say: told in one line what a person should know.
         floor: the weakest privacy under which the place answers, from now on; None for the one it has. A place that
             has none takes that of the first agreement, so that no later one is weaker.

@@ -14,8 +14,8 @@ from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 from ownview.deploy.agreement import PRECISIONS, Agreement
-from ownview.deploy.holdings import Holdings
-from ownview.deploy.participants import CountedRound
+from ownview.deploy.coordination.participants import CountedRound
+from ownview.deploy.places.holdings import Holdings
 from ownview.engine.machine import Machine
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms

@@ -28,7 +28,7 @@ def recommend(
     as_json: AsJson = False,
 ) -> None:
     """Recommend items to a user of this device, offline, by what the device has; nothing is sent."""
-    from ownview.deploy.advice import advise  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.deploy.places.advice import advise  # noqa: PLC0415 - slow to import, and help does without
 
     found = advise(home, user, k)
     if as_json:
@@ -53,7 +53,7 @@ def recommend(
 @app.command()
 def sent(home: Home, as_json: AsJson = False) -> None:
     """Tell every message that has left this device, its bytes, and how much of a privacy budget is spent."""
-    from ownview.deploy.told import told  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.deploy.places.sent_messages import told  # noqa: PLC0415 - slow to import, and help does without
 
     found = told(home)
     if as_json:

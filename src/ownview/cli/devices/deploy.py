@@ -19,7 +19,7 @@ from ownview.cli.trusting import names_a_file
 if TYPE_CHECKING:
     from ownview.deploy.agreement import Agreement
     from ownview.deploy.folders import ServerFolder
-    from ownview.deploy.standing import PlaceStanding, ServerStanding
+    from ownview.deploy.status import PlaceStanding, ServerStanding
     from ownview.runs.experiment import Experiment
 
 app = typer.Typer(
@@ -80,7 +80,7 @@ def init(
 
     require_packages()
     from ownview.deploy.folders import Plan, ServerFolder, create_server_folder, require_transport  # noqa: PLC0415
-    from ownview.deploy.invitations import require_new  # noqa: PLC0415
+    from ownview.deploy.identities.invitations import require_new  # noqa: PLC0415
     from ownview.deploy.settings import CoordinatorSettings  # noqa: PLC0415
     from ownview.federation.liars import warning  # noqa: PLC0415
     from ownview.runs.experiment import Experiment  # noqa: PLC0415
@@ -117,7 +117,7 @@ def invite(
 ) -> None:
     """Write an invitation for each place: a file with which it can join, once."""
     from ownview.deploy.folders import ServerFolder  # noqa: PLC0415 - slow to import, and help does without
-    from ownview.deploy.invitations import require_new  # noqa: PLC0415
+    from ownview.deploy.identities.invitations import require_new  # noqa: PLC0415
 
     server = ServerFolder(folder)
     server.require()
@@ -136,9 +136,9 @@ def join(
     from ownview.deploy.carriers import require_packages  # noqa: PLC0415 - slow to import, and help does without
 
     require_packages()
-    from ownview.deploy.floor import Floor  # noqa: PLC0415
-    from ownview.deploy.home import Home  # noqa: PLC0415
     from ownview.deploy.https.joining import join as joined  # noqa: PLC0415
+    from ownview.deploy.places.floor import Floor  # noqa: PLC0415
+    from ownview.deploy.places.home import Home  # noqa: PLC0415
 
     least = None if floor is None else Floor(floor)
     about = joined(invitation, folder, wait).membership()
@@ -153,7 +153,7 @@ def join(
 def revoke(folder: Folder, place: Annotated[str, typer.Argument(help="Name of the place.")]) -> None:
     """Refuse a place from now on, also on a server that is at work; its name may be invited again."""
     from ownview.deploy.folders import ServerFolder  # noqa: PLC0415 - slow to import, and help does without
-    from ownview.deploy.invitations import revoke as revoked  # noqa: PLC0415
+    from ownview.deploy.identities.invitations import revoke as revoked  # noqa: PLC0415
 
     revoked(ServerFolder(folder), place)
     _tell(f"{place}: its key counts no more; `ownview deploy invite {folder} {place}` lets it join anew")
@@ -191,10 +191,10 @@ def client(
 ) -> None:
     """Serve a place: train when the server asks, connect again when the line breaks; Ctrl-C ends it."""
     from ownview.deploy.carriers import place_end  # noqa: PLC0415 - slow to import
-    from ownview.deploy.floor import Floor  # noqa: PLC0415
     from ownview.deploy.folders import PlaceFolder  # noqa: PLC0415
-    from ownview.deploy.home import Home  # noqa: PLC0415
     from ownview.deploy.place import Place  # noqa: PLC0415
+    from ownview.deploy.places.floor import Floor  # noqa: PLC0415
+    from ownview.deploy.places.home import Home  # noqa: PLC0415
     from ownview.deploy.running import at_work_on, until_told  # noqa: PLC0415
 
     found = PlaceFolder(folder)
@@ -212,7 +212,7 @@ def status(folder: Either, as_json: options.AsJson = False) -> None:
     """Say how a server or a place stands: who is at work, rounds, users, messages."""
     from dataclasses import asdict  # noqa: PLC0415 - with the rest
 
-    from ownview.deploy.standing import PlaceStanding, standing  # noqa: PLC0415
+    from ownview.deploy.status import PlaceStanding, standing  # noqa: PLC0415
 
     found = standing(folder)
     if as_json:
@@ -227,7 +227,7 @@ def status(folder: Either, as_json: options.AsJson = False) -> None:
 def stop(folder: Either) -> None:
     """End the process that serves a server's or a place's folder, and wait until it has ended."""
     from ownview.deploy.running import stop_process_at  # noqa: PLC0415 - slow to import
-    from ownview.deploy.standing import standing, worked_on  # noqa: PLC0415
+    from ownview.deploy.status import standing, worked_on  # noqa: PLC0415
 
     standing(folder)  # refuses what is neither
     _tell(f"{folder}: process {stop_process_at(worked_on(folder))} has ended")
@@ -246,7 +246,7 @@ def _agreement(
 
 
 def _invite(server: ServerFolder, names: list[str], days: float) -> None:
-    from ownview.deploy.invitations import invite  # noqa: PLC0415 - slow to import
+    from ownview.deploy.identities.invitations import invite  # noqa: PLC0415 - slow to import
 
     for name in names:
         file = invite(server, name, days)

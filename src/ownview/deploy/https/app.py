@@ -9,13 +9,13 @@ from http import HTTPStatus
 from typing import Any
 
 from ownview.base.errors import MessageError, OwnviewError
-from ownview.deploy.certificates import LONGEST_REQUEST
-from ownview.deploy.envelope import VERSION
+from ownview.deploy.envelopes.envelope import VERSION
 from ownview.deploy.https.bounded_log import Say
 from ownview.deploy.https.connection import CALLER, Connection
 from ownview.deploy.https.limits import Limits
 from ownview.deploy.https.mailboxes import Mailboxes
-from ownview.deploy.keys import KnownKeys
+from ownview.deploy.identities.certificates import LONGEST_REQUEST
+from ownview.deploy.identities.keys import KnownKeys
 
 Scope = MutableMapping[str, Any]
 Event = MutableMapping[str, Any]

@@ -17,10 +17,10 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
-from ownview.deploy.certificates import fingerprint
 from ownview.deploy.https.bounded_log import LogHandler, Say
 from ownview.deploy.https.limits import Limits
 from ownview.deploy.https.mailboxes import Mailboxes
+from ownview.deploy.identities.certificates import fingerprint
 
 CALLER = "caller"
 """Under this name a request's state (ASGI) has its connection."""

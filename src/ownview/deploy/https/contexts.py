@@ -7,7 +7,7 @@ import ssl
 from pathlib import Path
 
 from ownview.base.errors import DataError
-from ownview.deploy.certificates import SERVER
+from ownview.deploy.identities.certificates import SERVER
 
 _SILENCE = 60
 """Seconds without a byte after which the system asks whether the other machine is still there."""

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from ownview.base.errors import DataError, MessageError, OutputError
 from ownview.base.files import make_folder, write_bytes, write_secret
-from ownview.deploy.certificates import certificate_request, fingerprint, new_key, read_key, write_key
 from ownview.deploy.folders import Membership, PlaceFolder
 from ownview.deploy.https.contexts import place_context, tls_failure
 from ownview.deploy.https.polling import Line
-from ownview.deploy.invitations import Invitation
+from ownview.deploy.identities.certificates import certificate_request, fingerprint, new_key, read_key, write_key
+from ownview.deploy.identities.invitations import Invitation
 
 _PATIENCE = 10.0
 _PAUSE = 0.2

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import cast
 
 from ownview.base.errors import MessageError
-from ownview.deploy.envelope import VERSION, digest_of, refusal
+from ownview.deploy.envelopes.envelope import VERSION, digest_of, refusal
 from ownview.deploy.https.app import LONGEST, NUMBER, POLL
 from ownview.deploy.https.contexts import notice_loss, place_context, tls_failure
 from ownview.deploy.transport import Answering

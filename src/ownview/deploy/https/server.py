@@ -14,7 +14,7 @@ from typing import Any
 from uvicorn.config import Config
 
 from ownview.base.errors import DataError
-from ownview.deploy.envelope import digest_of, refusal
+from ownview.deploy.envelopes.envelope import digest_of, refusal
 from ownview.deploy.https.app import App, Enrol
 from ownview.deploy.https.bounded_log import BoundedLog, Say
 from ownview.deploy.https.connection import Connections, logging_to
@@ -22,7 +22,7 @@ from ownview.deploy.https.contexts import server_context
 from ownview.deploy.https.door import Door
 from ownview.deploy.https.limits import Limits
 from ownview.deploy.https.mailboxes import Mailboxes
-from ownview.deploy.keys import KnownKeys
+from ownview.deploy.identities.keys import KnownKeys
 
 Address = tuple[str, int]
 _BACKLOG = 512

@@ -11,11 +11,11 @@ import torch
 from ownview.base.errors import SettingError
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
+from ownview.deploy.places.sent_messages import told
 from ownview.deploy.replay import Replay
 from ownview.deploy.settings import CoordinatorSettings
-from ownview.deploy.told import told
 from ownview.deploy.transport import Answering, InProcess
 from ownview.federation.options import FederationOptions
 from tests.deploy.world import QUICK, agreement, everybody, replayed, write_homes

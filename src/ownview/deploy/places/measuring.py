@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from ownview.deploy.holdings import Holdings
+from ownview.deploy.places.holdings import Holdings
 from ownview.evaluation.metrics import HEADLINE, Standing, per_user
 from ownview.round.residents import Residents
 

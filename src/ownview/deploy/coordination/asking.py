@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from ownview.base.errors import OwnviewError
-from ownview.deploy.envelope import Envelope, Kind, digest_of, kind_of, line_of
-from ownview.deploy.notes import read_answer
+from ownview.deploy.envelopes.envelope import Envelope, Kind, digest_of, kind_of, line_of
+from ownview.deploy.envelopes.notes import read_answer
 from ownview.deploy.transport import Transport
 
 Taken = TypeVar("Taken")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ownview.base.errors import MessageError
 from ownview.base.files import write_text
-from ownview.deploy.envelope import Envelope
+from ownview.deploy.envelopes.envelope import Envelope
 from ownview.messages.upload import Upload
 from ownview.privacy.masking.cohort import Cohort
 from ownview.privacy.masking.exchange import MaskStep, OwnMasks, require_not_shown

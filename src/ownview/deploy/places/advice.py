@@ -13,9 +13,9 @@ from torch import Tensor
 from ownview.base.errors import DataError, UnknownNameError
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.generations import Generations
-from ownview.deploy.holdings import Holdings, read_holdings
-from ownview.deploy.home import Home, Members
 from ownview.deploy.place import worked_by
+from ownview.deploy.places.holdings import Holdings, read_holdings
+from ownview.deploy.places.home import Home, Members
 from ownview.round.residents import OwnData, Residents, opened
 from ownview.round.scorers import folded_in
 

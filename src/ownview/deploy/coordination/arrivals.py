@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ownview.base.errors import MessageError
-from ownview.deploy.envelope import Envelope
+from ownview.deploy.envelopes.envelope import Envelope
 from ownview.messages.codec import Codec
 from ownview.messages.upload import Upload
 

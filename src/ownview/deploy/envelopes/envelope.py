@@ -84,7 +84,7 @@ class Envelope:
     def unpack(cls, data: bytes, longest_note: int = LONGEST_QUESTION) -> Envelope:
         """From bytes; raises `MessageError` where they are no such message, damaged, too long, or of another version.
 
-        What the note says is for `deploy.notes` to look at.
+        What the note says is for `deploy.envelopes.notes` to look at.
 
         Args:
             data: whatever came.

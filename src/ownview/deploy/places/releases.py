@@ -14,7 +14,7 @@ from pathlib import Path
 from ownview.base.errors import MessageError
 from ownview.base.files import append_line, write_bytes
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.home import RELEASES, Home
+from ownview.deploy.places.home import RELEASES, Home
 from ownview.federation.terms import Terms
 from ownview.privacy.accountant import epsilon_of
 from ownview.privacy.planning import accounted_rounds

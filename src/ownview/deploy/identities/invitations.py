@@ -19,7 +19,8 @@ from pathlib import Path
 
 from ownview.base.errors import DataError, MessageError, SettingError
 from ownview.base.files import make_folder, write_bytes, write_secret
-from ownview.deploy.certificates import (
+from ownview.deploy.folders import ServerFolder
+from ownview.deploy.identities.certificates import (
     certificate_request,
     fingerprint,
     key_pem,
@@ -28,7 +29,6 @@ from ownview.deploy.certificates import (
     serial_number,
     sign_request,
 )
-from ownview.deploy.folders import ServerFolder
 
 _LONGEST_FILE = 1 << 16
 

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from ownview.base.errors import DataError, MessageError
-from ownview.deploy.certificates import write_authority
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.https import polling
 from ownview.deploy.https.app import NUMBER
 from ownview.deploy.https.contexts import notice_loss, place_context
 from ownview.deploy.https.server import HttpsTransport
-from ownview.deploy.keys import KnownKeys
+from ownview.deploy.identities.certificates import write_authority
+from ownview.deploy.identities.keys import KnownKeys
 from ownview.deploy.place import Place
 from tests.deploy.lines import Running, enrolled, wait_for, write_place
 from tests.deploy.world import NAMES, QUICK, agreement, assert_equal, replayed, write_homes

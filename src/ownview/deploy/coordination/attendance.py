@@ -8,12 +8,12 @@ from collections.abc import Callable, Mapping
 import torch
 from torch import Tensor
 
-from ownview.deploy.absences import Absences
 from ownview.deploy.agreement import Agreement
-from ownview.deploy.asking import Asking
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.coordination.absences import Absences
+from ownview.deploy.coordination.asking import Asking
+from ownview.deploy.coordination.register import Register
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import NO_TERMS
-from ownview.deploy.register import Register
 from ownview.deploy.settings import CoordinatorSettings
 
 

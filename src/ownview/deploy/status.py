@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ownview.base.errors import DataError
+from ownview.deploy.coordination.participants import CountedRound, read_log
+from ownview.deploy.coordination.register import Register
 from ownview.deploy.folders import PlaceFolder, ServerFolder
-from ownview.deploy.home import Home
-from ownview.deploy.participants import CountedRound, read_log
-from ownview.deploy.register import Register
+from ownview.deploy.places.home import Home
 from ownview.deploy.running import process_at
 
 

@@ -3,7 +3,7 @@
 Only the owner of the folder may read it and what is in it, whatever the umask is.
 
 ratings.csv          the users' own: user,item and, where they are known, rating and timestamp; may grow at any time
-floor.toml           the weakest privacy under which the place answers; see `deploy.floor`
+floor.toml           the weakest privacy under which the place answers; see `deploy.places.floor`
 state/agreement      what was agreed on with the coordinator
 state/members.json   the users in the order in which they came, and the identities that the coordinator gave them
 state/newest         what the coordinator has sent last, which recommendations go by
@@ -28,7 +28,7 @@ from ownview.base.errors import DataError
 from ownview.base.files import append_line, drop_unfinished, make_folder, write_bytes, write_json, write_secret
 from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
-from ownview.deploy.floor import Floor, read_floor, write_floor
+from ownview.deploy.places.floor import Floor, read_floor, write_floor
 from ownview.privacy.entropy import KEY, NoiseKey
 
 RATINGS, PLACE, FLOOR = "ratings.csv", "place.toml", "floor.toml"

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ownview.base.errors import MessageError
-from ownview.deploy.envelope import Envelope, Kind
-from ownview.deploy.measuring import USERS
-from ownview.deploy.schema import Listed, Real, Record, Rule, Text, Whole
+from ownview.deploy.envelopes.envelope import Envelope, Kind
+from ownview.deploy.envelopes.schema import Listed, Real, Record, Rule, Text, Whole
+from ownview.deploy.places.measuring import USERS
 from ownview.evaluation.metrics import HEADLINE
 from ownview.messages.limits import (
     LARGEST_COUNT,

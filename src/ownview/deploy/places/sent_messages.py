@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ownview.deploy.home import Home
-from ownview.deploy.releases import Releases
+from ownview.deploy.places.home import Home
+from ownview.deploy.places.releases import Releases
 
 
 class Told(NamedTuple):

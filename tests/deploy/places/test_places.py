@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from ownview.base.errors import DataError, MessageError, OutputError, SettingError
-from ownview.deploy import envelope
 from ownview.deploy.agreement import Agreement
+from ownview.deploy.coordination.participants import read_log
 from ownview.deploy.coordinator import Coordinator
-from ownview.deploy.envelope import Envelope, Kind
+from ownview.deploy.envelopes import envelope
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.generations import Generation, Generations
-from ownview.deploy.holdings import read_holdings
-from ownview.deploy.participants import read_log
 from ownview.deploy.place import Place
+from ownview.deploy.places.holdings import read_holdings
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import InProcess
 from ownview.evaluation.metrics import means

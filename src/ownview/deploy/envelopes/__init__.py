@@ -1,0 +1,1 @@
+"""The form of every message between coordinator and place."""

@@ -1,0 +1,1 @@
+"""Who may take part: certificates, invitations, keys."""

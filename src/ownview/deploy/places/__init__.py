@@ -1,0 +1,1 @@
+"""A place's own side: its folder, its users' data, its floor, what it has sent."""
