@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from ownview.baselines.central import Asked
+from ownview.baselines.parts.central import Asked
 from ownview.data.interactions import IntArray, Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged

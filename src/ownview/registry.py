@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ownview.base.errors import SettingError, UnknownNameError
 from ownview.base.trust import require_trusted
-from ownview.baselines.central import Central, OneShot
+from ownview.baselines.parts.central import Central, OneShot
 from ownview.blends.blend import Blend, Part
 from ownview.seam.method import Federated
 from ownview.seam.plugin import Plugin

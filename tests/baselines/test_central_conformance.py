@@ -27,7 +27,7 @@ from ownview import (
     SittingStarts,
     Text,
 )
-from ownview.baselines.central import Central, Lessons
+from ownview.baselines.parts.central import Central, Lessons
 from ownview.registry import BASELINES
 from ownview.seam.training import Params
 from ownview.testing.checks import CENTRAL_CHECKS, conform_central

@@ -13,7 +13,7 @@ from ownview import CentRAP
 from ownview.base.errors import DeviceError
 from ownview.base.randomness import derive
 from ownview.baselines.centrap import _start
-from ownview.baselines.epoch_samples import labelled
+from ownview.baselines.parts.epoch_samples import labelled
 from ownview.data.negatives import NegativeSampler
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine

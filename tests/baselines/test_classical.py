@@ -12,8 +12,8 @@ import torch
 
 from ownview import BPR, EASE, IALS, SLIM, ItemKNN, Params, RP3Beta
 from ownview.base.errors import DeviceError
-from ownview.baselines.central import OneShot
-from ownview.baselines.packages import training_matrix
+from ownview.baselines.parts.central import OneShot
+from ownview.baselines.parts.packages import training_matrix
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST

@@ -11,9 +11,9 @@ from torch import nn
 
 from ownview import MF, NCF, LightGCN
 from ownview.base.randomness import derive
-from ownview.baselines.central import Asked, Central, InEpochs, Lessons
-from ownview.baselines.epoch_samples import labelled, paired_batches
 from ownview.baselines.lightgcn import adjacency, smooth
+from ownview.baselines.parts.central import Asked, Central, InEpochs, Lessons
+from ownview.baselines.parts.epoch_samples import labelled, paired_batches
 from ownview.data.interactions import Interactions
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged

@@ -11,7 +11,7 @@ import torch
 from ownview import SLIST, FederationOptions, FedSASRec, SASRec
 from ownview.base.errors import SettingError
 from ownview.baselines import sasrec
-from ownview.baselines.central import Asked, Lessons
+from ownview.baselines.parts.central import Asked, Lessons
 from ownview.baselines.sasrec import log_sum_slopes
 from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import Split, leave_one_out

@@ -13,7 +13,7 @@ from ownview import Interactions, Text
 from ownview.base.errors import DataError, SettingError
 from ownview.base.item_table import MOST_COLUMNS, ItemTable
 from ownview.base.item_text import term_vectors
-from ownview.baselines.central import Asked
+from ownview.baselines.parts.central import Asked
 from ownview.data.datasets.storage import store
 from ownview.data.reading.readers import read
 from ownview.data.splitting.splits import Split, leave_one_out

@@ -9,8 +9,8 @@ import pytest
 import torch
 
 from ownview.base.errors import SettingError
-from ownview.baselines.central import Asked, OneShot
 from ownview.baselines.markov import Markov
+from ownview.baselines.parts.central import Asked, OneShot
 from ownview.baselines.recent_popularity import RecentPopularity
 from ownview.baselines.sitting_counts import LaterSittings, SittingStarts
 from ownview.data.interactions import Interactions

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ownview.base.errors import DataError, TrainingError
 from ownview.base.randomness import derive
-from ownview.baselines.central import Asked
+from ownview.baselines.parts.central import Asked
 from ownview.baselines.popularity import Popularity
 from ownview.data import Interactions
 from ownview.data.questions import Question

@@ -13,8 +13,8 @@ import torch
 from scipy.sparse import csr_matrix
 
 from ownview.base.errors import SettingError
-from ownview.baselines.central import Asked
 from ownview.baselines.itemknn import ItemKNN
+from ownview.baselines.parts.central import Asked
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline
 from ownview.methods.fedmf import FedMF

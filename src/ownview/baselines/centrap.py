@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits
 
 from ownview.base.randomness import derive, generator
-from ownview.baselines.central import Asked, OneShot
-from ownview.baselines.epoch_samples import Samples, labelled
+from ownview.baselines.parts.central import Asked, OneShot
+from ownview.baselines.parts.epoch_samples import Samples, labelled
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.data.negatives import NegativeSampler

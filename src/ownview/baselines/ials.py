@@ -13,8 +13,8 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Asked, OneShot
-from ownview.baselines.packages import one_thread, package, package_seed, training_matrix
+from ownview.baselines.parts.central import Asked, OneShot
+from ownview.baselines.parts.packages import one_thread, package, package_seed, training_matrix
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged

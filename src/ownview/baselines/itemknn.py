@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ownview.baselines.similarity import ItemSimilarity
+from ownview.baselines.parts.similarity import ItemSimilarity
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 

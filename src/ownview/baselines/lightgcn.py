@@ -14,10 +14,10 @@ from torch import Tensor
 from torch.nn.functional import embedding, pad, softplus
 
 from ownview.base.randomness import generator
-from ownview.baselines.central import Asked, InEpochs, Lessons
-from ownview.baselines.central_adam import adam_step, with_memory
-from ownview.baselines.epoch_samples import paired_batches
-from ownview.baselines.sparse import compressed_rows
+from ownview.baselines.parts.central import Asked, InEpochs, Lessons
+from ownview.baselines.parts.central_adam import adam_step, with_memory
+from ownview.baselines.parts.epoch_samples import paired_batches
+from ownview.baselines.parts.sparse import compressed_rows
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.seam.initial import Normal

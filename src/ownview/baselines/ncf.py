@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn.functional import binary_cross_entropy_with_logits, embedding
 
 from ownview.base.randomness import generator
-from ownview.baselines.central import Asked, InEpochs, Lessons
-from ownview.baselines.central_adam import adam_step, with_memory
-from ownview.baselines.epoch_samples import labelled_batches
+from ownview.baselines.parts.central import Asked, InEpochs, Lessons
+from ownview.baselines.parts.central_adam import adam_step, with_memory
+from ownview.baselines.parts.epoch_samples import labelled_batches
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.network import Network

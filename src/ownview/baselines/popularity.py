@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Asked
-from ownview.baselines.counting import Cells, Counting, cells_of, whole
+from ownview.baselines.parts.central import Asked
+from ownview.baselines.parts.counting import Cells, Counting, cells_of, whole
 from ownview.data.timeline import Timeline
 from ownview.seam.portable import Linear, Portable
 from ownview.seam.training import Params

@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Asked, OneShot
+from ownview.baselines.parts.central import Asked, OneShot
 from ownview.config.search import OneOf
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged

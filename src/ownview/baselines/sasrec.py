@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from ownview.base.randomness import chances
-from ownview.baselines.central import Asked, InEpochs, Lessons
-from ownview.baselines.central_adam import adam_step, with_memory
+from ownview.baselines.parts.central import Asked, InEpochs, Lessons
+from ownview.baselines.parts.central_adam import adam_step, with_memory
 from ownview.config.participation import in_turn, rounds_of_a_pass
 from ownview.config.settings import setting
 from ownview.data.splitting.splits import Split

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ownview.baselines.counting import Cells, cells_of
+from ownview.baselines.parts.counting import Cells, cells_of
 from ownview.baselines.popularity import Popularity
 from ownview.config.settings import setting
 from ownview.data.interactions import FloatArray

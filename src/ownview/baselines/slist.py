@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Asked, OneShot
+from ownview.baselines.parts.central import Asked, OneShot
 from ownview.config.search import Between
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.base.item_text import term_vectors
-from ownview.baselines.central import Asked, OneShot
+from ownview.baselines.parts.central import Asked, OneShot
 from ownview.config.search import OneOf
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged

@@ -10,9 +10,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from ownview.baselines.central import Asked, OneShot
 from ownview.baselines.ease import EASE
 from ownview.baselines.markov import Markov
+from ownview.baselines.parts.central import Asked, OneShot
 from ownview.baselines.popularity import Popularity
 from ownview.baselines.sitting_counts import SittingStarts
 from ownview.data.dates import in_utc

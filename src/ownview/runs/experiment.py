@@ -12,7 +12,7 @@ import tomli_w
 
 from ownview.base.errors import SettingError
 from ownview.base.files import is_file
-from ownview.baselines.central import Central
+from ownview.baselines.parts.central import Central
 from ownview.config.layers import parse_toml, require_known, toml_text
 from ownview.config.search import Space
 from ownview.config.settings import Settings, Value, declared, kinds_of, plain

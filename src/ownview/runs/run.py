@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from ownview.base.errors import DeviceError, OutputError, SettingError, UnwrittenError
 from ownview.base.lock import sole_worker
-from ownview.baselines.central import Central
+from ownview.baselines.parts.central import Central
 from ownview.config.differences import differences
 from ownview.data.interactions import Interactions
 from ownview.data.persons import Newcomer, newcomer

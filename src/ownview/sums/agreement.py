@@ -11,7 +11,7 @@ from typing import Any
 from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import write_json
 from ownview.base.json_text import parse_json
-from ownview.baselines.counting import Counting
+from ownview.baselines.parts.counting import Counting
 from ownview.config.settings import declared
 from ownview.registry import Model, find_model
 from ownview.runs.experiment import Experiment

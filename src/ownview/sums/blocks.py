@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ownview.baselines.counting import Cells
+from ownview.baselines.parts.counting import Cells
 from ownview.data.interactions import FloatArray, IntArray
 from ownview.seam.client import Patch, Product, Sent
 

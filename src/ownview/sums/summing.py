@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import DataError
-from ownview.baselines.counting import Counting, cells_of
+from ownview.baselines.parts.counting import Counting, cells_of
 from ownview.data.interactions import IdArray, IntArray, Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline

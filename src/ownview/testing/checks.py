@@ -12,7 +12,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Central, OneShot
+from ownview.baselines.parts.central import Central, OneShot
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.named_protocols import HONEST

@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from ownview.base.amounts import counted, readable
 from ownview.base.errors import SettingError
-from ownview.baselines.central import Central
+from ownview.baselines.parts.central import Central
 from ownview.cli.display.figures import figures
 from ownview.cli.display.progress import clock_words
 from ownview.cli.display.terminal import Console

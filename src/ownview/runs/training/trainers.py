@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
-from ownview.baselines.central import Asked, Central, InEpochs, Lessons, OneShot
+from ownview.baselines.parts.central import Asked, Central, InEpochs, Lessons, OneShot
 from ownview.blends.blend import Blend, Part
 from ownview.cluster.federation import ClusterFederation
 from ownview.data.questions import Question

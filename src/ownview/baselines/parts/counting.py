@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ownview.baselines.central import OneShot
+from ownview.baselines.parts.central import OneShot
 from ownview.data.interactions import FloatArray, IntArray
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.randomness import derive, generator
-from ownview.baselines.central import Lessons
+from ownview.baselines.parts.central import Lessons
 from ownview.data.negatives import NegativeSampler
 from ownview.data.ragged import Ragged
 

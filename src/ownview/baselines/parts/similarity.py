@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ownview.baselines.central import Asked, OneShot
-from ownview.baselines.packages import one_thread, package, training_matrix
-from ownview.baselines.sparse import compressed_rows
+from ownview.baselines.parts.central import Asked, OneShot
+from ownview.baselines.parts.packages import one_thread, package, training_matrix
+from ownview.baselines.parts.sparse import compressed_rows
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.seam.portable import Linear, Portable, SparseRows, Term

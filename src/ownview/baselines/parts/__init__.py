@@ -1,0 +1,1 @@
+"""What several baselines share: kinds of central models, samples, packages behind them."""
