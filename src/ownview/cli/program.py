@@ -26,6 +26,7 @@ from ownview.base.expected import Ending, TerminatedError, ending
 from ownview.base.shown import one_line
 from ownview.base.trust import afresh
 from ownview.base.version import __version__
+from ownview.cli.display.patience import loading
 from ownview.cli.display.terminal import flush, give_up_output, settle_streams
 from ownview.cli.trusting import asking
 from ownview.runs.parents import begin_loading
@@ -143,7 +144,8 @@ def _loading(program: Program) -> type[TyperGroup]:
 
 
 def _loaded(program: Program, name: str) -> Any:
-    module = importlib.import_module(f"{program.package}.{program.commands[name].module}")
+    with loading(program.name):
+        module = importlib.import_module(f"{program.package}.{program.commands[name].module}")
     group = getattr(module, "app", None)
     if group is None:
         group = typer.Typer(**_STYLE)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
+from ownview.cli.display.patience import lines_wanted
 from ownview.cli.display.terminal import Console
 from ownview.runs.batch import Told
 from ownview.runs.files.folder import RunFolder
@@ -116,11 +116,6 @@ class Lines:
         said = f" ({words})" if words else ""
         line = f"{self.title}: {self.done} of {self.total}{said}, about {clock_words(left)} left"
         Console(stderr=True, highlight=False).print(line, soft_wrap=True, markup=False)
-
-
-def lines_wanted() -> bool:
-    """False under OWNVIEW_PROGRESS=off, for output that is kept."""
-    return os.environ.get("OWNVIEW_PROGRESS", "") != "off"
 
 
 @contextmanager

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from ownview.cli.display.progress import bars, clock_words, lines_wanted
+from ownview.cli.display.patience import lines_wanted
+from ownview.cli.display.progress import bars, clock_words
 from ownview.cli.display.terminal import Console
 
 _EVERY = 8.0

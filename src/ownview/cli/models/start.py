@@ -13,6 +13,7 @@ from ownview.base.amounts import counted, readable
 from ownview.base.errors import SettingError
 from ownview.baselines.parts.central import Central
 from ownview.cli.display.figures import figures
+from ownview.cli.display.patience import loading
 from ownview.cli.display.progress import clock_words
 from ownview.cli.display.terminal import Console
 from ownview.cli.display.work import Work, working
@@ -84,9 +85,10 @@ def command(
 
     The same command goes on where it was stopped or killed, and adds what is new where the file has grown.
     """
-    from ownview.start.going_on import same_command_goes_on  # noqa: PLC0415 - slow to import, and help does without
-    from ownview.start.growing import grown  # noqa: PLC0415
-    from ownview.start.steps import Steps  # noqa: PLC0415
+    with loading("ownview"):
+        from ownview.start.going_on import same_command_goes_on  # noqa: PLC0415 - slow to import, help does without
+        from ownview.start.growing import grown  # noqa: PLC0415
+        from ownview.start.steps import Steps  # noqa: PLC0415
 
     console = Console(highlight=False)
     if private:

@@ -1,7 +1,7 @@
 """Tensors of a run with their description, checked: a flipped bit or an edited experiment does not go unnoticed.
 
 The description holds a SHA-256 over names, kinds, shapes and bytes of all tensors and over the description itself, and
-what experiment.toml said when the file was written.
+what experiment.toml said when the file was written. Matrices that are mostly zeros lie in compressed rows.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from torch import Tensor
 
 from ownview.base.errors import OutputError
 from ownview.base.files import write_whole
+from ownview.base.json_shapes import TableOf, misfit
 from ownview.base.json_text import parse_json
+from ownview.runs.files.compressed_rows import compressed, whole
 
 Experiment = Mapping[str, Any]
 """What experiment.toml says, as plain values."""
@@ -32,15 +34,16 @@ _ADVICE = "bring a sound copy back, or start a new run"
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str, Any], experiment: Experiment) -> None:
     """Write all of it, whole or not at all."""
-    plain = {key: value.detach().cpu().contiguous() for key, value in tensors.items()}
+    plain, rows = compressed({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
     # As it will be read again, with names in their order: what goes on from here writes them in the same one.
-    whole = json.loads(json.dumps({**about, _CHECKED: {"experiment": experiment}}, allow_nan=False))
-    whole[_CHECKED]["sha256"] = _digest(plain, json.dumps(whole, sort_keys=True))
+    checked = {"experiment": experiment, **({"rows": rows} if rows else {})}
+    told = json.loads(json.dumps({**about, _CHECKED: checked}, allow_nan=False))
+    told[_CHECKED]["sha256"] = _digest(plain, json.dumps(told, sort_keys=True))
 
     def fill(temporary: Path) -> None:
         try:
             # One entry: the order of several would differ from one file to the next.
-            save_file(plain, temporary, metadata={"about": json.dumps(whole)})
+            save_file(plain, temporary, metadata={"about": json.dumps(told)})
         except SafetensorError as error:  # what a full disk comes as
             raise OSError(str(error).removeprefix("Error while serializing: ")) from error
 
@@ -59,7 +62,11 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], dict[st
             tensors = {key: stored.get_tensor(key) for key in stored.keys()}  # noqa: SIM118
         expected = about[_CHECKED].pop("sha256")
         found = _digest(tensors, json.dumps(about, sort_keys=True))
-        experiment = dict(about.pop(_CHECKED)["experiment"])
+        checked = about.pop(_CHECKED)
+        experiment, rows = dict(checked["experiment"]), checked.get("rows", {})
+        if why := misfit(rows, TableOf([int]), "rows"):
+            raise ValueError(why)
+        tensors = whole(tensors, rows) if found == expected else {}
     except (SafetensorError, OSError, ValueError, TypeError, AttributeError, RuntimeError) as error:
         raise OutputError(f"{path}: cannot be read: {error}; {_ADVICE}") from None
     except KeyError as error:

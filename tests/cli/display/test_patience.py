@@ -1,0 +1,37 @@
+"""A command that is slow to load says so, and one that is not says nothing."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ownview.cli.display.patience import loading
+
+
+def test_a_line_at_first_and_one_more_now_and_then(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OWNVIEW_PROGRESS", raising=False)
+    with loading("ownview", first=0.01, every=0.01):
+        while capsys.readouterr().err.count("ownview: loading\n") < 1:
+            time.sleep(0.01)
+        while "ownview: loading\n" not in capsys.readouterr().err:
+            time.sleep(0.01)
+    capsys.readouterr()
+    time.sleep(0.05)
+    assert capsys.readouterr().err == "", "nothing is told once it is over"
+
+
+def test_what_loads_at_once_says_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OWNVIEW_PROGRESS", raising=False)
+    with loading("ownview", first=60.0):
+        pass
+    assert capsys.readouterr().err == ""
+
+
+def test_progress_that_is_off_says_nothing(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OWNVIEW_PROGRESS", "off")
+    with loading("ownview", first=0.001, every=0.001):
+        time.sleep(0.05)
+    assert capsys.readouterr().err == ""
