@@ -5,10 +5,20 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from benchmarks.kept_weights import agreement, histories, lists
 from torch import Tensor
 
 from ownview.parts import positive_definite, tail
-from ownview.parts.positive_definite import ease_weights, inverse, symmetrised
+from ownview.parts.positive_definite import (
+    KEPT,
+    ease_inverse,
+    ease_weights,
+    inverse,
+    residual,
+    strongest,
+    symmetrised,
+    weights_of,
+)
 from ownview.parts.tail import tail_of
 
 LAMBDA = 3.0
@@ -96,3 +106,43 @@ def test_both_halves_are_averaged_in_place(size: int) -> None:
     expected = (lopsided + lopsided.T) / 2
     assert torch.equal(symmetrised(lopsided), expected)
     assert torch.equal(lopsided, expected)
+
+
+def test_what_single_precision_cannot_solve_is_solved_in_double(monkeypatch: pytest.MonkeyPatch) -> None:
+    history = _histories(alone=0, nobody=0)
+    gram, weak = history.T @ history, 1e-6
+    gram[0], gram[:, 0] = gram[1], gram[:, 1]  # two items that nothing but lambda tells apart
+    gram[0, 0] = gram[1, 1]
+    assert residual(gram.float(), weak, torch.linalg.inv((gram + weak * torch.eye(len(gram))).float())) > 1e-3
+    monkeypatch.setattr(positive_definite, "MOST_IN_DOUBLE", 0)
+    found = ease_inverse(gram.float(), weak)
+    assert found.dtype == torch.float64
+    assert residual(gram, weak, found) < 1e-6
+
+
+def test_beyond_so_many_items_the_strongest_weights_of_a_row_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw = torch.Generator().manual_seed(0)
+    weights = torch.randn(600, 600, generator=draw)
+    assert torch.equal(strongest(weights.clone(), 5), weights), "few items keep all of them"
+    monkeypatch.setattr(positive_definite, "MOST_IN_DOUBLE", 599)
+    found = strongest(weights.clone(), 5)
+    assert (torch.count_nonzero(found, dim=1) == 5).all()
+    kept = found != 0
+    assert torch.equal(found[kept], weights[kept])
+    least = found.abs().masked_fill(~kept, torch.inf).amin(1)
+    assert (least[:, None] >= weights.abs().masked_fill(kept, 0)).all()
+
+
+def test_lists_by_the_strongest_weights_and_single_precision_are_those_of_the_whole_model(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """99 % of the top ten by the weights that are kept, 99.9 % by all weights in single precision."""
+    bought = histories(6_000, 3_000, 50_000)
+    gram, people = torch.from_numpy((bought.T @ bought).toarray()), torch.arange(0, 6_000, 8)
+    exact = lists(bought, weights_of(ease_inverse(gram.double(), 100.0)).float(), people)
+    monkeypatch.setattr(positive_definite, "MOST_IN_DOUBLE", 1_000)
+    single = weights_of(ease_inverse(gram, 100.0))
+    assert single.dtype == torch.float32
+    assert agreement(exact, lists(bought, single, people)) > 0.999
+    assert agreement(exact, lists(bought, strongest(single), people)) > 0.99
+    assert int(torch.count_nonzero(single, dim=1).median()) == KEPT, "more where several are as strong as the last"

@@ -106,6 +106,12 @@ def tail_of(gram: Tensor, regularization: float) -> Tail | None:
     return Tail(items, rest, pairs, blocks, (blocks @ pairs).tocsr(), regularization)
 
 
+def left_to_solve(people: Tensor) -> int:
+    """Items that are left where so many people [m] had each: all, or those of several where the tail is long enough."""
+    several = int((people > 1).sum())
+    return several if (len(people) - several) * _WORTH >= len(people) else len(people)
+
+
 def _thin_rows(gram: Tensor) -> tuple[Places, csr_matrix]:
     """Items [t] of at most one client, and their rows [t, m] where they have few cells."""
     from scipy.sparse import csr_matrix, vstack  # noqa: PLC0415 - slow to import

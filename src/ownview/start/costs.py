@@ -16,6 +16,7 @@ import torch
 from ownview.config.settings import Value
 from ownview.data.splitting.splits import Split
 from ownview.parts.positive_definite import solved_in
+from ownview.parts.tail import left_to_solve
 
 _SIDE = 1536
 """Of the matrices that speed is measured by: a second of one core for all of them."""
@@ -98,7 +99,7 @@ class Speed:
         return cls(*(rate * (1 + _SIDE_BY_SIDE * (cores - 1)) for rate in one))
 
     def solving(self, items: int) -> float:
-        """Seconds that EASE^R of so many items takes, in the precision that it is solved in."""
+        """Seconds that EASE^R takes of so many items that are solved for, in the precision that they are solved in."""
         return items**3 / (self.factor if solved_in(torch.float32, items) is torch.float64 else self.single)
 
 
@@ -131,6 +132,7 @@ def cost_of(method: str, settings: Mapping[str, Value], rounds: int, measured: i
     ranked = _MEASURED * ranking(split, speed)
     histories = _MEASURED * r * m * _READ / speed.elements
     square = 4.0 * m * m
+    solving = speed.solving(left_to_solve(torch.bincount(split.train.values, minlength=m)))
     match method:
         case "popularity":
             seconds, memory = 0.0, 8.0 * m
@@ -140,10 +142,10 @@ def cost_of(method: str, settings: Mapping[str, Value], rounds: int, measured: i
             # Words of every item against those of all others, in numbers that are mostly 0.
             seconds, memory = 20.0 * m * m / speed.elements + histories, 6_000.0 * m
         case "ease":
-            seconds, memory = speed.solving(m) + histories + square * _WRITTEN, 3 * square
+            seconds, memory = solving + histories + square * _WRITTEN, 3 * square
         case "fedease":
             # The sums stay beside the weights, and both are written.
-            seconds, memory = speed.solving(m) + 2 * histories + 2 * square * _WRITTEN, 4 * square
+            seconds, memory = solving + 2 * histories + 2 * square * _WRITTEN, 4 * square
         case "fednext" if settings.get("rank"):
             seconds, memory = _rank_form(settings, split, speed)
         case "fednext":
