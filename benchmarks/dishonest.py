@@ -20,7 +20,7 @@ from typing import Any
 
 from ownview.attacks.dishonest.audit import DishonestSettings
 from ownview.attacks.dishonest.crew import GOALS, PROMOTE
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.evaluation.named_protocols import HONEST
 from ownview.runs.experiment import Experiment
 from ownview.runs.findings.attacking import infiltrate_experiment

@@ -20,8 +20,8 @@ from scipy.sparse import csr_matrix
 from torch import Tensor
 
 from benchmarks.shop import orders
-from ownview.parts import positive_definite
-from ownview.parts.positive_definite import KEPT, ease_weights, strongest
+from ownview.parts.pairs import positive_definite
+from ownview.parts.pairs.positive_definite import KEPT, ease_weights, strongest
 
 Made = TypeVar("Made")
 

@@ -27,7 +27,7 @@ import torch
 import ownview as ov
 from ownview.one_message.numbers import summand
 from ownview.one_message.terms import Terms
-from ownview.parts.positive_definite import ease_weights
+from ownview.parts.pairs.positive_definite import ease_weights
 
 READERS, ITEMS, PATIENCE = 50, 364, 120.0
 

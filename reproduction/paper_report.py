@@ -9,7 +9,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.files import write_json, write_text
 from ownview.base.version import __version__
 from ownview.evaluation.findings import Finding, by_rule, fired

@@ -132,6 +132,15 @@ def test_files_are_small() -> None:
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 150, path
 
 
+@pytest.mark.parametrize("root", [SOURCE, ROOT / "reproduction"], ids=lambda root: root.name)
+def test_folders_are_small(root: Path) -> None:
+    """A folder is read at one look: at most 20 modules beside each other, more stand in sub-folders."""
+    folders = {path.parent for path in root.rglob("*.py")}
+    assert len(folders) > 3
+    crowded = {str(one.relative_to(ROOT)): count for one in folders if (count := len([*one.glob("*.py")])) > 20}
+    assert not crowded
+
+
 def test_every_method_and_plugin_has_its_page_with_the_command() -> None:
     for name in (*METHODS, *BASELINES, *PLUGINS):
         page = (ROOT / "docs" / "methods" / f"{name}.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from rich.markdown import Markdown
 from rich.markup import escape
 from rich.table import Column, Table
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError, SettingError, TrainingError
 from ownview.base.files import make_folder
 from ownview.cli.display.progress import progress

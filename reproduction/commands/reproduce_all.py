@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from rich.table import Column, Table
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import SettingError, TrainingError
 from ownview.cli.display.progress import clock_words
 from ownview.cli.display.terminal import Console

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.table import Column, Table
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError, DeviceError, TrainingError
 from ownview.cli.display.progress import progress
 from ownview.cli.display.terminal import Console

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.runs.table import grouped, table_lines
 from reproduction.ledger.lines import Line, Seeds, UnseenLine, Verdict
 from reproduction.ledger.record import Record

@@ -14,7 +14,7 @@ from ownview.attacks.dishonest.audit import DishonestSettings, audit
 from ownview.attacks.dishonest.crew import BOOSTED, BOUNDED, DEMOTE, PLAUSIBLE, PROMOTE, Crew
 from ownview.attacks.dishonest.infiltration import lists_of
 from ownview.data.splitting.splits import Split
-from ownview.federation.liars import warning
+from ownview.federation.checks.liars import warning
 from ownview.federation.options import FederationOptions
 from ownview.messages.upload import Upload
 from ownview.registry import METHODS

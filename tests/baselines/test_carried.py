@@ -13,7 +13,7 @@ from ownview.base.errors import SettingError
 from ownview.data.splitting.new_items import drawn_items
 from ownview.evaluation.named_protocols import NEW_ITEMS
 from ownview.evaluation.ranking import rankers
-from ownview.parts.carried import Carrier, carrier
+from ownview.parts.text.carried import Carrier, carrier
 from ownview.registry import build
 from ownview.runs.experiment import Experiment
 from ownview.runs.training.carrying import CarryingTrainer

@@ -11,13 +11,13 @@ import torch
 
 from ownview import Interactions, Text
 from ownview.base.errors import DataError, SettingError
-from ownview.base.item_table import MOST_COLUMNS, ItemTable
-from ownview.base.item_text import term_vectors
+from ownview.base.items.item_table import MOST_COLUMNS, ItemTable
+from ownview.base.items.item_text import term_vectors
 from ownview.baselines.parts.central import Asked
 from ownview.data.datasets.storage import store
 from ownview.data.reading.readers import read
 from ownview.data.splitting.splits import Split, leave_one_out
-from ownview.parts.likeness import nearest_by_text
+from ownview.parts.text.likeness import nearest_by_text
 
 
 def _split(titles: dict[int, str] | None) -> Split:

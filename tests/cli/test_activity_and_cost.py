@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from ownview import FedMF
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.data.datasets.catalog import load
 from ownview.evaluation.named_protocols import HONEST
 from ownview.testing.worlds import federation

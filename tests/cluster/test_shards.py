@@ -13,7 +13,7 @@ from ownview import FederationOptions, FedMF, PFedRec
 from ownview.cluster.host import Host, Order, as_arrays, as_tensors
 from ownview.cluster.shards import cut, shard_data
 from ownview.federation.facts import OwnFacts
-from ownview.federation.packing import joined, parted
+from ownview.federation.tables.packing import joined, parted
 from ownview.seam.method import Federated
 from ownview.testing.worlds import federation, small_world
 

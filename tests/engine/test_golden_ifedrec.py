@@ -9,7 +9,7 @@ import torch
 
 from ownview import IFedRec
 from ownview.base.errors import SettingError
-from ownview.base.item_table import ItemTable
+from ownview.base.items.item_table import ItemTable
 from ownview.evaluation.named_protocols import NEW_ITEMS
 from ownview.round.scorers import scorer_of
 from ownview.seam.optimizers import Sgd

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from reproduction.commands.main import COMMANDS as REPRODUCTION
 
-from ownview.base.shown import one_line, shown, shown_json
+from ownview.base.display.shown import one_line, shown, shown_json
 from ownview.cli.main import COMMANDS
 from tests.apart import Apart
 from tests.outcome import Outcome

@@ -16,8 +16,8 @@ from torch import Tensor
 
 import ownview as ov
 from ownview.base.errors import DataError, SettingError
-from ownview.base.item_table import MOST_COLUMNS, ItemTable
-from ownview.base.item_text import feature_matrix
+from ownview.base.items.item_table import MOST_COLUMNS, ItemTable
+from ownview.base.items.item_text import feature_matrix
 from ownview.data.splitting.splits import Split
 from ownview.evaluation.named_protocols import NEW_ITEMS
 from ownview.federation.facts import OwnFacts, world_of

@@ -24,7 +24,7 @@ from ownview import (
 )
 from ownview.base.errors import SettingError
 from ownview.federation import terms
-from ownview.federation.mixtures import Mixtures
+from ownview.federation.tables.mixtures import Mixtures
 from ownview.messages.sums import MeanPartial
 from ownview.messages.upload import Upload
 from ownview.privacy.transforms import Noise, Sending

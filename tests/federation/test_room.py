@@ -16,7 +16,7 @@ from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
 from ownview.engine.samples import draw_samples
 from ownview.federation.clients import changed_rows, planned_bytes
-from ownview.federation.overlays import DenseTables, SparseTables, dense_bytes
+from ownview.federation.tables.overlays import DenseTables, SparseTables, dense_bytes
 from ownview.round.federation import Federation
 from ownview.seam.method import Federated
 from ownview.seam.training import World

@@ -22,7 +22,7 @@ from ownview.data.interactions import Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
-from ownview.federation.overlays import OverlayTables
+from ownview.federation.tables.overlays import OverlayTables
 from ownview.round.federation import Federation
 from ownview.round.scorers import scorer_of
 from ownview.seam.method import Federated

@@ -11,7 +11,7 @@ import torch
 
 from ownview import FedEM, FedMF
 from ownview.base.errors import SettingError
-from ownview.federation.mixtures import Mixtures
+from ownview.federation.tables.mixtures import Mixtures
 from ownview.seam.mixing import Similarity
 from tests.methods.golden import (
     ITEMS,

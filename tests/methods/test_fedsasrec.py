@@ -16,7 +16,7 @@ from ownview.base.randomness import chances
 from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import leave_one_out
 from ownview.messages.upload import Upload
-from ownview.parts.transformer import Transformer
+from ownview.parts.sequences.transformer import Transformer
 from ownview.round.federation import Federation
 from ownview.round.scorers import scorer_of
 from ownview.seam.roles import RECEIVED

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.base.errors import OutputError
 from ownview.base.files import write_folder
 from ownview.pages import scorer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ownview.base.item_table import ItemTable
+from ownview.base.items.item_table import ItemTable
 from ownview.data.reading.readers import read
 from ownview.pages.links import LARGEST, links_of
 from ownview.pages.page import page

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.base.errors import OutputError, SettingError
 from ownview.pages.page import HEADING, SCRIPTS, page
 from ownview.registry import BASELINES, METHODS, PLUGINS

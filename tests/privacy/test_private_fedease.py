@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from ownview import FedEASE, FederationOptions
-from ownview.parts.positive_definite import ease_weights
-from ownview.parts.private_pairs import items_kept, weights_above
+from ownview.parts.pairs.positive_definite import ease_weights
+from ownview.parts.pairs.private_pairs import items_kept, weights_above
 from ownview.privacy.planning import planned
 from ownview.round.federation import Federation
 from ownview.round.scorers import scorer_of

@@ -14,7 +14,7 @@ from ownview.blends.blend import Blend, Part, names_of
 from ownview.blends.weights import Remembered, after_pause, chosen, lattice, moved, own_choice, searched
 from ownview.data.interactions import Interactions
 from ownview.evaluation.named_protocols import protocol
-from ownview.parts.transitions import standardised
+from ownview.parts.sequences.transitions import standardised
 from ownview.registry import enough_rounds
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ownview.base.cells import as_cell, from_cell
+from ownview.base.display.cells import as_cell, from_cell
 from ownview.runs.files.folder import RunFolder
 from tests.outcome import Outcome
 

@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.base.errors import OwnviewError
 from ownview.base.expected import TerminatedError
 from ownview.data.interactions import Interactions

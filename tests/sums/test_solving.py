@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ownview.parts.pairs_again import PairsAgain
-from ownview.parts.positive_definite import ease_weights
+from ownview.parts.pairs.pairs_again import PairsAgain
+from ownview.parts.pairs.positive_definite import ease_weights
 
 ITEMS, LAMBDA = 80, 5.0
 

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ownview.attacks.guesses import Inapplicable, ItemGuess, VectorGuess
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.data.ragged import Ragged
 from ownview.evaluation.findings import Finding
 

@@ -10,8 +10,8 @@ import errno
 import signal
 from typing import NamedTuple
 
+from ownview.base.display.shown import one_line
 from ownview.base.errors import OwnviewError
-from ownview.base.shown import one_line
 
 _TOLD = {
     errno.ENOSPC: "; make room or choose another place",

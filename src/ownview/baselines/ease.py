@@ -18,7 +18,7 @@ from ownview.config.search import Between
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
-from ownview.parts.positive_definite import MOST_IN_DOUBLE, ease_weights
+from ownview.parts.pairs.positive_definite import MOST_IN_DOUBLE, ease_weights
 from ownview.seam.portable import Linear, Portable, Term
 from ownview.seam.training import Params
 

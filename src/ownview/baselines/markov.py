@@ -15,7 +15,7 @@ from ownview.baselines.parts.counting import Cells, Counting, cells_of, whole
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
-from ownview.parts.sequence import require_order
+from ownview.parts.sequences.sequence import require_order
 from ownview.seam.portable import Linear, Portable, SparseRows, Term
 from ownview.seam.training import Params
 

@@ -18,8 +18,8 @@ from ownview.baselines.parts.central_adam import adam_step, with_memory
 from ownview.config.participation import in_turn, rounds_of_a_pass
 from ownview.config.settings import setting
 from ownview.data.splitting.splits import Split
-from ownview.parts.sequence import SequenceSettings, require_order
-from ownview.parts.transformer import Lesson, lesson
+from ownview.parts.sequences.sequence import SequenceSettings, require_order
+from ownview.parts.sequences.transformer import Lesson, lesson
 from ownview.seam.roles import RECEIVED
 from ownview.seam.training import Params
 
@@ -29,7 +29,7 @@ _CELLS = 2**25
 
 @dataclass(frozen=True)
 class SASRec(SequenceSettings, InEpochs):
-    """score = h . e_i, h what a causal transformer makes of a user's items in time order; see `parts.transformer`.
+    """score = h . e_i, h a causal transformer's output for a user's items in order; see `parts.sequences.transformer`.
 
     A batch is some users' sequences; its loss is the mean over their positions. Users, batches, initial values and
     dropout are those of a federation whose clients take turns (`clients=turns:128`), so the two can be held together.

@@ -18,7 +18,7 @@ from ownview.config.search import Between
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
-from ownview.parts.sequence import require_order
+from ownview.parts.sequences.sequence import require_order
 from ownview.seam.portable import Linear, Portable, Term
 from ownview.seam.training import Params
 

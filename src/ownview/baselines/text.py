@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
-from ownview.base.item_text import term_vectors
+from ownview.base.items.item_text import term_vectors
 from ownview.baselines.parts.central import Asked, OneShot
 from ownview.config.search import OneOf
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
-from ownview.parts.likeness import nearest_by_text
+from ownview.parts.text.likeness import nearest_by_text
 from ownview.seam.portable import Linear, Portable, SparseRows, Term
 from ownview.seam.training import Params
 
@@ -24,7 +24,7 @@ from ownview.seam.training import Params
 class Text(OneShot):
     """score of item i = sum over the history of exp(-steps back / recency) K[h, i].
 
-    K is the cosine of two items' words, makers and categories (`base.item_text`), public like the items
+    K is the cosine of two items' words, makers and categories (`base.items.item_text`), public like the items
     themselves. So a device needs the list of items and no model, no server and no budget.
     """
 

@@ -13,9 +13,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
+from ownview.base.display.shown import shown_json
 from ownview.base.errors import SettingError
-from ownview.base.shown import shown_json
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import AsJson, DataDir
 from ownview.cli.reading import read_or_ask, with_reading_options

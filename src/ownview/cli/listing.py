@@ -19,8 +19,8 @@ from ownview.cli.display.terminal import Console
 from ownview.cli.options import RUNS, AsJson, DataDir, print_json
 from ownview.config.presets.loading import presets
 from ownview.config.settings import Rule, Settings, declared, plain
+from ownview.federation.checks.soundness import names_moved
 from ownview.federation.options import FederationOptions
-from ownview.federation.soundness import names_moved
 from ownview.registry import BASELINES, BLENDS, METHODS, MODELS, PLUGINS, Model
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder

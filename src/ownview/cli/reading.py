@@ -12,7 +12,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError
 from ownview.cli.display.terminal import Console
 from ownview.data.reading.columns import parse_columns

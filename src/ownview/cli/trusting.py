@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ownview.base.shown import shown
+from ownview.base.display.shown import shown
 from ownview.base.trust import Ask, named_by_user, trust_everything
 from ownview.cli.display.terminal import interactive
 

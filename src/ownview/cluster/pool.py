@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.base.errors import DeviceError, OwnviewError
 from ownview.base.extras import how_to_install
 from ownview.cluster.host import Host

@@ -25,8 +25,8 @@ from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Workers as AskedWorkers
 from ownview.federation.facts import OwnFacts
-from ownview.federation.packing import joined, parted
 from ownview.federation.server import AggregationServer
+from ownview.federation.tables.packing import joined, parted
 from ownview.federation.terms import Terms
 from ownview.federation.work import Work
 from ownview.messages.download import Download

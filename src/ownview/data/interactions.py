@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ownview.base.errors import DataError, UnknownNameError
-from ownview.base.item_table import ByItem, ItemTable
+from ownview.base.items.item_table import ByItem, ItemTable
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]

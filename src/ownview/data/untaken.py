@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ownview.base.errors import DataError
-from ownview.base.item_table import ItemTable
+from ownview.base.items.item_table import ItemTable
 from ownview.data.interactions import Interactions
 from ownview.data.reading.columns import locate_known, named
 from ownview.data.reading.tables import read_table

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from ownview.base.errors import DataError, MessageError, OwnviewError, SettingError
-from ownview.base.item_table import MOST_COLUMNS, ItemTable
+from ownview.base.items.item_table import MOST_COLUMNS, ItemTable
 from ownview.base.json_text import parse_json
 from ownview.config.settings import plain
 from ownview.data.interactions import IdArray

@@ -9,7 +9,7 @@ import numpy as np
 
 from ownview.base.errors import DataError
 from ownview.base.files import is_file
-from ownview.base.item_table import ItemTable
+from ownview.base.items.item_table import ItemTable
 from ownview.data.datasets.catalog import load
 from ownview.data.interactions import IdArray
 from ownview.data.reading.columns import locate_known

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.base.errors import DeviceError, SettingError, suggestion
 
 UNKNOWN = 8 * 10**9

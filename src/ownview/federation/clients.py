@@ -17,7 +17,7 @@ from ownview.engine.machine import Machine
 from ownview.engine.samples import Samples
 from ownview.federation.facts import OwnFacts
 from ownview.federation.histories import Histories
-from ownview.federation.overlays import OverlayTables, personal_tables, stored_bytes
+from ownview.federation.tables.overlays import OverlayTables, personal_tables, stored_bytes
 from ownview.federation.timelines import Timelines
 from ownview.messages.download import Download
 from ownview.messages.upload import wide

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ownview.base.item_table import ItemTable
-from ownview.base.item_text import entries_of
+from ownview.base.items.item_table import ItemTable
+from ownview.base.items.item_text import entries_of
 from ownview.base.randomness import derive
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split

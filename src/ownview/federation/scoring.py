@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from ownview.engine.blocks import plan
+from ownview.federation.checks.soundness import names_read
 from ownview.federation.clients import Axes
 from ownview.federation.preparation import Preparation
 from ownview.federation.reporting import ReportingWork
-from ownview.federation.soundness import names_read
 from ownview.federation.training import TrainingWork
 from ownview.federation.work import Work
 from ownview.messages.download import Download

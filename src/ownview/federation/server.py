@@ -11,9 +11,9 @@ from torch import Tensor
 from ownview.base.errors import TrainingError, suggestion
 from ownview.base.randomness import bits, derive, unit
 from ownview.config.participation import participants, participation
-from ownview.federation.mixtures import Mixtures
 from ownview.federation.optimizer import ServerOptimizer
 from ownview.federation.reporting import all_finite, not_finite, reporting
+from ownview.federation.tables.mixtures import Mixtures
 from ownview.federation.terms import Terms
 from ownview.messages.download import Download
 from ownview.messages.sums import MeanPartial, SumPartial

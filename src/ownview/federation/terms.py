@@ -14,11 +14,11 @@ from ownview.config.settings import own_settings
 from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.engine.machine import Machine
+from ownview.federation.checks.soundness import names_moved, require_sound
 from ownview.federation.clients import Clients, changed_rows
 from ownview.federation.facts import OwnFacts
 from ownview.federation.options import FederationOptions
 from ownview.federation.reporting import ReportingWork
-from ownview.federation.soundness import names_moved, require_sound
 from ownview.federation.timelines import Timelines
 from ownview.federation.training import TrainingWork
 from ownview.federation.work import Household, Work

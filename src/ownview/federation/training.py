@@ -20,7 +20,7 @@ from ownview.engine.local import Opened
 from ownview.engine.planning import plan
 from ownview.engine.samples import Foreseen, Samples, draw_samples
 from ownview.engine.threads import in_threads
-from ownview.federation.soundness import names_moved
+from ownview.federation.checks.soundness import names_moved
 from ownview.federation.work import Household
 from ownview.messages.download import Download
 from ownview.messages.upload import Upload

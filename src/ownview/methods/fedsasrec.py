@@ -15,9 +15,9 @@ from torch import Tensor
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.parts.sequence import SequenceSettings, require_order
+from ownview.parts.sequences.sequence import SequenceSettings, require_order
+from ownview.parts.sequences.transformer import lesson
 from ownview.parts.server_adam import adam_moved, moments
-from ownview.parts.transformer import lesson
 from ownview.seam.client import Client, Summand, Summands
 from ownview.seam.memory import Memory
 from ownview.seam.method import ReportingMethod

@@ -34,7 +34,7 @@ class IFedRec(Method):
     The server learns a network r = tanh(V relu(U a + c) + d) from attributes a of items to the averaged table of the
     taken items, by Adam on the mean squared error. It brings the table nearer to r before it sends it,
     q <- q + alpha (r - q), alpha = min(1, 2 penalty learning_rate table_rate_factor / embedding_size), and a new item
-    has r itself for its row. Attributes are the terms of the items' text (`base.item_text`).
+    has r itself for its row. Attributes are the terms of the items' text (`base.items.item_text`).
     """
 
     name: ClassVar[str] = "ifedrec"

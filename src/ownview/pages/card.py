@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ownview.base.shown import one_line
+from ownview.base.display.shown import one_line
 from ownview.privacy.masks import masked_sums
 from ownview.runs.summaries.summary import SIMULATED
 

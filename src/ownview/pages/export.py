@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from safetensors.numpy import save
 
-from ownview.base.cells import as_cell
+from ownview.base.display.cells import as_cell
 from ownview.base.files import require_new, write_folder
 from ownview.pages.agreement import Agreement
 from ownview.pages.card import card

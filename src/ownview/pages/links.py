@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from ownview.base.amounts import counted
-from ownview.base.item_table import ItemTable
+from ownview.base.display.amounts import counted
+from ownview.base.items.item_table import ItemTable
 from ownview.data.reading.columns import locate_known
 
 LONGEST = 2_000

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 import torch
 from scipy import sparse
 
-from ownview.base.item_text import term_vectors
+from ownview.base.items.item_text import term_vectors
 from ownview.data.interactions import IntArray, Interactions
-from ownview.parts.carried import carrier
+from ownview.parts.text.carried import carrier
 from ownview.seam.portable import Factors, Linear, LowRank, SparseRows, Term
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import torch
 
 from ownview.engine.clock import clock_on
-from ownview.federation.soundness import names_moved
+from ownview.federation.checks.soundness import names_moved
 from ownview.messages.download import Download
 from ownview.round.federation import Federation
 from ownview.seam.client import Client, Reporting

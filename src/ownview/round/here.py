@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from ownview.engine.clock import Clock
-from ownview.federation.packing import joined, parted
 from ownview.federation.reporting import reporting
+from ownview.federation.tables.packing import joined, parted
 from ownview.federation.terms import Terms
 from ownview.federation.work import Work
 from ownview.messages.download import Download

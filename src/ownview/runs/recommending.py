@@ -81,7 +81,7 @@ class Recommender:
     def offering(self, file: Path) -> Recommender:
         """The same with the items of a file that nobody has taken yet: text carries the model's scores to them.
 
-        Nobody is asked for it and nothing is trained: what a model of sums has suffices (`parts.carried`).
+        Nobody is asked for it and nothing is trained: what a model of sums has suffices (`parts.text.carried`).
 
         Raises:
             DataError: the file names no new item.

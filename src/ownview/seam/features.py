@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import suggestion
-from ownview.base.item_table import ItemTable
-from ownview.base.item_text import feature_matrix, term_vectors
+from ownview.base.items.item_table import ItemTable
+from ownview.base.items.item_text import feature_matrix, term_vectors
 from ownview.seam.initial import Given
 from ownview.seam.roles import ITEM_FEATURES, RATINGS, USER_FEATURES, Param, held
 from ownview.seam.training import World
@@ -24,7 +24,7 @@ from ownview.seam.training import World
 def item_features(world: World, *columns: str, most: int = 256) -> Param:
     """A table [m, d] of features of the items, d at most `most`; rows are aligned by id and never move.
 
-    Words, pairs of words, entries of lists and decades are features of their own, weighed as in `base.item_text`;
+    Words, pairs of words, entries of lists and decades are features of their own, weighed as in `base.items.item_text`;
     numbers are standardised. Of more than `most` those that most items have are taken.
 
     Args:

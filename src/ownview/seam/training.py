@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ownview.base.item_table import ItemTable
+from ownview.base.items.item_table import ItemTable
 from ownview.seam.optimizers import Optimizer, Sgd
 from ownview.seam.protection import Protection
 

@@ -15,8 +15,8 @@ import torch
 
 from ownview.config.settings import Value
 from ownview.data.splitting.splits import Split
-from ownview.parts.positive_definite import solved_in
-from ownview.parts.tail import left_to_solve
+from ownview.parts.pairs.positive_definite import solved_in
+from ownview.parts.pairs.tail import left_to_solve
 
 _SIDE = 1536
 """Of the matrices that speed is measured by: a second of one core for all of them."""

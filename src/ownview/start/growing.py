@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import OutputError, SettingError
 from ownview.data.interactions import Interactions
 from ownview.pages.page import page

@@ -15,8 +15,8 @@ from ownview.base.errors import SettingError
 from ownview.config.settings import Value
 from ownview.data.interactions import Interactions
 from ownview.methods.fedease import FedEASE
-from ownview.parts.private_pairs import FEWEST_ITEMS, MOST_ITEMS, USERS_PER_ITEM
-from ownview.parts.text_beside import UNDER_A_BUDGET
+from ownview.parts.pairs.private_pairs import FEWEST_ITEMS, MOST_ITEMS, USERS_PER_ITEM
+from ownview.parts.text.text_beside import UNDER_A_BUDGET
 from ownview.privacy.accountant import Sampling, noise_for
 from ownview.privacy.budget import DELTA
 from ownview.privacy.masking.cohort import FEWEST, MOST
@@ -88,7 +88,7 @@ class People:
         return f"central:epsilon={epsilon:g}{delta}"
 
     def enough_for(self, epsilon: float) -> bool:
-        """Whether n / (5 sigma), 4096 at most, is half of the items or more, and 100 (`parts.private_pairs`)."""
+        """Whether n / (5 sigma), 4096 at most, is half of the items or more, and 100 (`parts.pairs.private_pairs`)."""
         sigma = noise_for(epsilon, min(DELTA, 0.1 / self.number), 1, Sampling())
         return min(self.number / (USERS_PER_ITEM * sigma), MOST_ITEMS) >= max(_COVERED * self.items, FEWEST_ITEMS)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.config.settings import Value
 from ownview.data.splitting.splits import Split
 from ownview.privacy.masks import masked_sums

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ownview.base.amounts import counted, readable
+from ownview.base.display.amounts import counted, readable
 from ownview.evaluation.comparison import Mark
 from ownview.evaluation.named_protocols import NEXT_SITTING
 from ownview.runs.run import Run

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ownview.base.errors import DataError, OutputError
-from ownview.base.item_table import ItemTable
+from ownview.base.items.item_table import ItemTable
 from ownview.data.interactions import IdArray, IntArray, Interactions
 
 _HEAD = 9

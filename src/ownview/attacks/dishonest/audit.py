@@ -10,7 +10,7 @@ from ownview.attacks.dishonest.crew import BOOSTED, DEGRADE, DEMOTE, GOALS, MEAN
 from ownview.attacks.dishonest.infiltration import Infiltrated, Lists, infiltrated, lists_of
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.view import Scene
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import TrainingError
 from ownview.round.federation import Federation
 

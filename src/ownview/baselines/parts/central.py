@@ -14,7 +14,7 @@ from ownview.data.interactions import IdArray
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
-from ownview.parts.places import CROWDED
+from ownview.parts.sequences.places import CROWDED
 from ownview.seam.portable import Portable, Refusal
 from ownview.seam.training import Params
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ownview.base.shown import one_line
+from ownview.base.display.shown import one_line
 from ownview.cli import options
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import with_privacy, with_settings
@@ -82,7 +82,7 @@ def init(
     from ownview.deploy.folders import Plan, ServerFolder, create_server_folder, require_transport  # noqa: PLC0415
     from ownview.deploy.identities.invitations import require_new  # noqa: PLC0415
     from ownview.deploy.settings import CoordinatorSettings  # noqa: PLC0415
-    from ownview.federation.liars import warning  # noqa: PLC0415
+    from ownview.federation.checks.liars import warning  # noqa: PLC0415
     from ownview.runs.experiment import Experiment  # noqa: PLC0415
 
     require_transport(transport)

@@ -13,9 +13,9 @@ from typing import Annotated
 
 import typer
 
+from ownview.base.display.shown import one_line
 from ownview.base.errors import DataError, SettingError
 from ownview.base.extras import how_to_install
-from ownview.base.shown import one_line
 from ownview.one_message.terms import SHARES, Share, Terms
 
 AgreementFile = Annotated[Path, typer.Argument(help="The agreement (ownview sums agree).")]

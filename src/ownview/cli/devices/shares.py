@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from ownview.base.cells import from_cell
+from ownview.base.display.cells import from_cell
 from ownview.base.errors import DataError
 from ownview.base.files import require_new, write_bytes
 from ownview.cli.devices.share_server import AgreementFile, extra, read_terms

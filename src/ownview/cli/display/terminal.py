@@ -11,7 +11,7 @@ import rich.console
 from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 
-from ownview.base.shown import shown
+from ownview.base.display.shown import shown
 
 
 class Console(rich.console.Console):

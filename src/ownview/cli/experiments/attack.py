@@ -13,7 +13,7 @@ from rich.table import Column, Table
 from ownview.attacks.dishonest.audit import DishonestSettings
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import AttackSettings
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import SettingError
 from ownview.base.files import write_json
 from ownview.cli import options

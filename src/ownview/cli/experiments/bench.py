@@ -10,7 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.files import drop_unfinished, write_text
 from ownview.cli.display.figures import figures, warn

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import OutputError, SettingError, suggestion
 from ownview.cli import options
 from ownview.cli.display.figures import figures, warn

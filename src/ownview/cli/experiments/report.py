@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ownview.base.amounts import counted, readable
+from ownview.base.display.amounts import counted, readable
 from ownview.base.errors import OutputError
 from ownview.base.files import write_text
 from ownview.cli.display.progress import progress

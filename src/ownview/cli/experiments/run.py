@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from ownview.base.amounts import counted, readable
+from ownview.base.display.amounts import counted, readable
 from ownview.base.errors import SettingError
 from ownview.cli import options
 from ownview.cli.display.progress import progress

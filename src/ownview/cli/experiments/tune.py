@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.table import Column, Table
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.cli import options
 from ownview.cli.display.progress import bars
 from ownview.cli.display.terminal import Console

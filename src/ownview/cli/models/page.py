@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import DataDir, MinPeople, NewItems
 from ownview.cli.trusting import Trust

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import SettingError
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import AsJson, Columns, DataDir, print_json

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Column, Table
 
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.cli.display.terminal import Console
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
+from ownview.base.display.shown import one_line, shown_json
 from ownview.base.errors import SettingError
-from ownview.base.shown import one_line, shown_json
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import AsJson, DataDir, NewItems, print_json
 from ownview.cli.trusting import Trust

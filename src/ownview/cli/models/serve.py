@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
+from ownview.base.display.shown import one_line
 from ownview.base.errors import SettingError
 from ownview.base.extras import how_to_install
-from ownview.base.shown import one_line
 from ownview.cli.trusting import Trust
 
 

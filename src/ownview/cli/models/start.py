@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from ownview.base.amounts import counted, readable
+from ownview.base.display.amounts import counted, readable
 from ownview.base.errors import SettingError
 from ownview.baselines.parts.central import Central
 from ownview.cli.display.figures import figures

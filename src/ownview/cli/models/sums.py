@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ownview.base.amounts import counted, readable
+from ownview.base.display.amounts import counted, readable
 from ownview.cli.devices import share_server, shares
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import AsJson, Sets, print_json, with_settings

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from ownview.base.column_names import ALIASES, RECBOLE_TYPE, bare_name
 from ownview.base.errors import DataError, SettingError, nearest, suggestion
+from ownview.base.items.column_names import ALIASES, RECBOLE_TYPE, bare_name
 
 CANONICAL = ("user", "item", "rating", "timestamp")
 REQUIRED = ("user", "item")

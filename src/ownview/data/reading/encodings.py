@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError, SettingError
 
 _UTF8_BOM = b"\xef\xbb\xbf"

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ownview.base.amounts import counted
-from ownview.base.column_names import bare_name
+from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError
+from ownview.base.items.column_names import bare_name
 from ownview.data.datasets.download import sha256_of
 from ownview.data.reading.columns import locate_known
 from ownview.data.reading.problems import Problems

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from ownview.base.column_names import bare_name
 from ownview.base.errors import DataError, suggestion
+from ownview.base.items.column_names import bare_name
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.string_table import Table
 from ownview.data.reading.values import note_rows, numbers

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
-from ownview.base.column_names import SESSIONS, bare_name
 from ownview.base.errors import DataError, SettingError
+from ownview.base.items.column_names import SESSIONS, bare_name
 from ownview.data.dates import count_rows
 from ownview.data.interactions import IdArray, Interactions
 from ownview.data.reading import values

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from ownview.base.column_names import TIME_WORDS, bare_name
+from ownview.base.items.column_names import TIME_WORDS, bare_name
 from ownview.data.dates import EARLIEST, ticks_in_a_second
 from ownview.data.reading.date_forms import read_dates
 from ownview.data.reading.string_table import Table

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
+from ownview.base.display.shown import shown
 from ownview.base.errors import DataError
-from ownview.base.item_table import MOST_COLUMNS, ByItem, require_columns
-from ownview.base.shown import shown
+from ownview.base.items.item_table import MOST_COLUMNS, ByItem, require_columns
 from ownview.data.interactions import IdArray
 from ownview.data.reading.columns import locate_known, named
 from ownview.data.reading.problems import Problems

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ownview.base.amounts import counted
+from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError
 from ownview.base.randomness import derive
 from ownview.data.interactions import Interactions

@@ -18,9 +18,9 @@ from enum import IntEnum
 from hashlib import blake2b
 from typing import Any
 
+from ownview.base.display.shown import one_line
 from ownview.base.errors import MessageError
 from ownview.base.json_text import parse_json
-from ownview.base.shown import one_line
 from ownview.messages.limits import LONGEST_LINE, LONGEST_MESSAGE, LONGEST_QUESTION, MOST_PARTS
 
 VERSION = 1

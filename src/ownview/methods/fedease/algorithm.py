@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 
 from ownview.methods.fedease.settings import EaseSettings
-from ownview.parts.history_kernel import HistoryKernel
-from ownview.parts.places import ALL, faded, latest, nearness, reach, weighed_rows
-from ownview.parts.positive_definite import ease_weights, symmetrised
+from ownview.parts.pairs.history_kernel import HistoryKernel
+from ownview.parts.pairs.positive_definite import ease_weights, symmetrised
+from ownview.parts.sequences.places import ALL, faded, latest, nearness, reach, weighed_rows
 from ownview.seam.client import Patch, Summand, Summands
 from ownview.seam.honest import Honest
 from ownview.seam.initial import Constant

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from ownview.methods.fedease.algorithm import SummedPairs
-from ownview.parts.pairs_again import PairsAgain
-from ownview.parts.places import numbers_held, reach
-from ownview.parts.positive_definite import MOST_IN_DOUBLE
-from ownview.parts.private_pairs import RELEASES, PrivatePairs
-from ownview.parts.text_beside import loudness
+from ownview.parts.pairs.pairs_again import PairsAgain
+from ownview.parts.pairs.positive_definite import MOST_IN_DOUBLE
+from ownview.parts.pairs.private_pairs import RELEASES, PrivatePairs
+from ownview.parts.sequences.places import numbers_held, reach
+from ownview.parts.text.text_beside import loudness
 from ownview.seam.client import Client, Reporting
 from ownview.seam.memory import Memory
 from ownview.seam.portable import Linear, Portable, Term

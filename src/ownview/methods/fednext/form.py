@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ownview.methods.fednext.settings import DAY, NextSettings
-from ownview.parts.places import Places
+from ownview.parts.sequences.places import Places
 from ownview.seam.form import Form
 from ownview.seam.training import Params
 

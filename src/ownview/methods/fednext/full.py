@@ -12,9 +12,9 @@ from ownview.methods.fednext.form import NextForm
 from ownview.methods.fednext.honest import NextHistory
 from ownview.methods.fednext.memory import full_memory
 from ownview.methods.fednext.portable import by_scale
-from ownview.parts.places import Places, column, faded, latest, nearness, reach, weighed_rows
-from ownview.parts.positive_definite import ease_weights, solution
-from ownview.parts.transitions import across, future, past, standardised
+from ownview.parts.pairs.positive_definite import ease_weights, solution
+from ownview.parts.sequences.places import Places, column, faded, latest, nearness, reach, weighed_rows
+from ownview.parts.sequences.transitions import across, future, past, standardised
 from ownview.seam.client import Patch, Summand, Summands
 from ownview.seam.honest import Together
 from ownview.seam.initial import Constant

@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from ownview.methods.fednext.settings import NextSettings
-from ownview.parts.places import Places
-from ownview.parts.transitions import across, future, past
+from ownview.parts.sequences.places import Places
+from ownview.parts.sequences.transitions import across, future, past
 from ownview.seam.honest import Cells
 
 _ROUNDING = 1e-3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ownview.methods.fednext.form import NextForm
-from ownview.parts.places import numbers_held
+from ownview.parts.sequences.places import numbers_held
 from ownview.seam.memory import Memory
 
 _LESS = "raise --memory, or take a lower rank or fewer scales"

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.base.errors import SettingError
 from ownview.config.settings import Value
 from ownview.methods.fednext.form import NextForm
@@ -22,7 +22,7 @@ from ownview.methods.fednext.memory import full_memory
 from ownview.methods.fednext.private import RELEASES, PrivateNext
 from ownview.methods.fednext.rank import RankForm
 from ownview.methods.fednext.settings import NextSettings
-from ownview.parts.text_beside import loudness, loudness_through
+from ownview.parts.text.text_beside import loudness, loudness_through
 from ownview.seam.client import Client
 from ownview.seam.method import Federated
 from ownview.seam.portable import Portable

@@ -1,7 +1,7 @@
 """FedNext under an accounted budget: three releases of sums, each of which a client moves by 1 at most.
 
-Popularity and nearness of the K most popular items as in `parts.private_pairs`; item vectors are eigenvectors of the
-second above its noise. The third sums transitions in those vectors, from pasts to items.
+Popularity and nearness of the K most popular items as in `parts.pairs.private_pairs`; item vectors are eigenvectors of
+the second above its noise. The third sums transitions in those vectors, from pasts to items.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from torch import Tensor
 from ownview.methods.fednext.form import NextForm
 from ownview.methods.fednext.memory import private_memory
 from ownview.methods.fednext.portable import by_scale, through_vectors
-from ownview.parts.places import Places, faded, latest
-from ownview.parts.positive_definite import solution
-from ownview.parts.private_pairs import PrivatePairs, behind_by_popularity, bias_of, kept_items, kept_places
-from ownview.parts.transitions import future, past
+from ownview.parts.pairs.positive_definite import solution
+from ownview.parts.pairs.private_pairs import PrivatePairs, behind_by_popularity, bias_of, kept_items, kept_places
+from ownview.parts.sequences.places import Places, faded, latest
+from ownview.parts.sequences.transitions import future, past
 from ownview.seam.client import Patch, Product, Sent, Summand, Summands
 from ownview.seam.memory import Memory
 from ownview.seam.portable import Linear

@@ -10,9 +10,9 @@ from torch import Tensor
 from ownview.methods.fednext.form import NextForm
 from ownview.methods.fednext.memory import rank_memory
 from ownview.methods.fednext.portable import by_scale, through_vectors
-from ownview.parts.places import Places, column, faded, latest, nearness, whole_rows
-from ownview.parts.positive_definite import solution
-from ownview.parts.transitions import across, future, past, standardised
+from ownview.parts.pairs.positive_definite import solution
+from ownview.parts.sequences.places import Places, column, faded, latest, nearness, whole_rows
+from ownview.parts.sequences.transitions import across, future, past, standardised
 from ownview.seam.client import Patch, Product, Sent, Summand, Summands
 from ownview.seam.initial import Constant, Normal
 from ownview.seam.memory import Memory

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
-from ownview.parts.text_beside import TextSettings
+from ownview.parts.text.text_beside import TextSettings
 
 DAY = 86_400.0
 """Seconds."""

@@ -11,7 +11,7 @@ from math import prod
 import torch
 from torch import Tensor
 
-from ownview.base.amounts import readable
+from ownview.base.display.amounts import readable
 from ownview.engine.machine import free_memory
 
 Shapes = dict[str, list[int]]

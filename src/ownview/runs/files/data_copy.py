@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import OutputError
-from ownview.base.item_table import ItemTable
+from ownview.base.items.item_table import ItemTable
 from ownview.base.json_shapes import Either, Maybe, TableOf, misfit
 from ownview.data.interactions import IdArray, Interactions
 from ownview.runs.files.tensor_files import read_tensors, write_tensors

@@ -29,7 +29,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ownview.base.cells import as_cell, from_cell
+from ownview.base.display.cells import as_cell, from_cell
 from ownview.base.errors import OutputError, nearest_beside
 from ownview.base.files import (
     append_line,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ownview.base.cells import as_cell
+from ownview.base.display.cells import as_cell
 from ownview.base.errors import OutputError
 from ownview.base.files import write_bytes
 from ownview.data.interactions import IdArray
@@ -54,7 +54,7 @@ def frame_of_rounds(rounds: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
-    """As Parquet or CSV, whole or not at all; text in a CSV that looks like a formula is quoted (`base.cells`)."""
+    """Write Parquet or CSV, whole or not at all; formulas in a CSV's text are quoted (`base.display.cells`)."""
     import polars as pl  # noqa: PLC0415 - slow to import, and most of the program needs it not
 
     require_ending(path)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from ownview.base.amounts import counted
-from ownview.base.shown import one_line
+from ownview.base.display.amounts import counted
+from ownview.base.display.shown import one_line
 from ownview.evaluation.metrics import HEADLINE
 
 SIMULATED = "simulated: all rows lay in one file, and no device sent anything"

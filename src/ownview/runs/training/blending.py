@@ -14,7 +14,7 @@ from ownview.blends.blend import Blend, names_of
 from ownview.blends.weights import Remembered, after_pause, at_once, lattice, own_choice, searched, wins
 from ownview.data.questions import Question
 from ownview.evaluation.ranking import Ranker, Scorer
-from ownview.parts.transitions import standardised
+from ownview.parts.sequences.transitions import standardised
 from ownview.round.conduct import RoundReport
 from ownview.runs.training.trainer import Trainer
 from ownview.seam.portable import Portable, Refusal

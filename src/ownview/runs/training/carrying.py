@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from torch import Tensor
 
 from ownview.base.errors import SettingError
-from ownview.base.item_text import term_vectors
+from ownview.base.items.item_text import term_vectors
 from ownview.data.questions import Question
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.ranking import Scorer
-from ownview.parts.carried import Carrier, carrier
+from ownview.parts.text.carried import Carrier, carrier
 from ownview.round.conduct import RoundReport
 from ownview.round.federation import Federation
 from ownview.runs.training.trainer import Trainer

@@ -53,7 +53,7 @@ def _place(error: Exception, function: Callable[..., Any]) -> str:
     """File and line of the innermost call in the method's own file, or else in Ownview; of the function if none is."""
     others = (str(Path(torch.__file__).parent), __file__, "<")
     calls = [call for call in extract_tb(error.__traceback__) if not call.filename.startswith(others)]
-    own = [call for call in calls if not call.filename.startswith(str(Path(__file__).parents[1]))]
+    own = [call for call in calls if not call.filename.startswith(str(Path(__file__).parents[2]))]
     if calls:
         innermost = (own or calls)[-1]
         return f"{innermost.filename}, line {innermost.lineno}"

@@ -14,7 +14,7 @@ from torch import Tensor
 from ownview import FederationOptions, LocalOnly, Method, PFedRec
 from ownview.data.ragged import Ragged
 from ownview.federation.histories import Histories
-from ownview.federation.overlays import (
+from ownview.federation.tables.overlays import (
     DenseTables,
     OverlayTables,
     SparseTables,

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from ownview.base.column_names import ALIASES, bare_name
-from ownview.base.item_table import ItemTable
+from ownview.base.items.column_names import ALIASES, bare_name
+from ownview.base.items.item_table import ItemTable
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix

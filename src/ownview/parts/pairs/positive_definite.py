@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ownview.parts.tail import tail_of
+from ownview.parts.pairs.tail import tail_of
 
 MOST_IN_DOUBLE = 12_500
 """Items up to which EASE^R is solved in double precision in every run: a minute on two cores, and 1.25 GB."""
@@ -32,9 +32,9 @@ def solution(matrix: Tensor, right: Tensor) -> Tensor:
 def ease_weights(gram: Tensor, regularization: float) -> Tensor:
     """[m, m] EASE^R's B = I - P / diag(P) of a Gram matrix, P = (G + lambda I)^-1, in the precision of G.
 
-    Solved for all items but those of the tail (`parts.tail`), in float64 where these are at most `MOST_IN_DOUBLE`, else
-    in the precision of G. Besides G and B one matrix of the items solved for is held at most, in that precision.
-    Beyond so many items in all, `KEPT` weights of a row stay.
+    Solved for all items but those of the tail (`parts.pairs.tail`), in float64 where these are at most
+    `MOST_IN_DOUBLE`, else in the precision of G. Besides G and B one matrix of the items solved for is held at most, in
+    that precision. Beyond so many items in all, `KEPT` weights of a row stay.
     """
     return strongest(weights_of(ease_inverse(gram, regularization)).to(gram.dtype))
 

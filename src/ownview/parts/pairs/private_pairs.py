@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.parts.places import ALL, column, faded, latest, nearness, numbers_held, reach, weighed_rows
+from ownview.parts.sequences.places import ALL, column, faded, latest, nearness, numbers_held, reach, weighed_rows
 from ownview.seam.client import Patch, Summand, Summands
 from ownview.seam.form import Form
 from ownview.seam.memory import Memory

@@ -14,11 +14,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ownview.base.item_text import term_vectors
+from ownview.base.items.item_text import term_vectors
 from ownview.config.search import OneOf
 from ownview.config.settings import Settings, setting
-from ownview.parts.likeness import nearest_by_text
-from ownview.parts.places import faded, latest, numbers_held, reach, weighed_rows
+from ownview.parts.sequences.places import faded, latest, numbers_held, reach, weighed_rows
+from ownview.parts.text.likeness import nearest_by_text
 from ownview.seam.client import Client, Reporting
 from ownview.seam.features import item_likeness
 from ownview.seam.initial import Constant

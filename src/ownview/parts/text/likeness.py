@@ -1,4 +1,4 @@
-"""How alike items are by their text: the kernel of `base.item_text` without its diagonal, as rows of few values."""
+"""Likeness of items by text: the kernel of `base.items.item_text` without its diagonal, as rows of few values."""
 
 from __future__ import annotations
 

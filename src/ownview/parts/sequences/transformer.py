@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, layer_norm, relu
 
 from ownview.base.randomness import below, bits, derive
-from ownview.parts.transitions import future
+from ownview.parts.sequences.transitions import future
 from ownview.seam.initial import Constant, Normal, Uniform
 from ownview.seam.roles import RECEIVED, Param, Role
 from ownview.seam.training import Params

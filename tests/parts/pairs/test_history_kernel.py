@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from ownview.parts.history_kernel import HistoryKernel
+from ownview.parts.pairs.history_kernel import HistoryKernel
 
 
 def _kernel(length: int, tau: float, seed: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ import torch
 from ownview import FedEASE, FederationOptions, FedNext, Interactions
 from ownview.base.errors import SettingError
 from ownview.data.splitting.splits import Split, leave_one_out
-from ownview.parts.text_beside import loudness, loudness_through
+from ownview.parts.text.text_beside import loudness, loudness_through
 from ownview.round.scorers import scorer_of
 from ownview.seam.method import Federated
 from ownview.seam.portable import Linear

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from ownview.federation.segments import BYTES_PER_CLIENT, Segments
+from ownview.federation.tables.segments import BYTES_PER_CLIENT, Segments
 
 _SEARCH_COST = 32
 """Looking a key up in an ordered list costs about as much as writing this many entries of a table; see `find`."""

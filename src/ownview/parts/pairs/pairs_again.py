@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.parts.positive_definite import ease_inverse, residual, strongest, weights_of
+from ownview.parts.pairs.positive_definite import ease_inverse, residual, strongest, weights_of
 from ownview.seam.server import Solved
 from ownview.seam.training import Params
 

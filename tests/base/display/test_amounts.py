@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ownview.base.amounts import counted, readable
+from ownview.base.display.amounts import counted, readable
 
 
 @pytest.mark.parametrize(("number", "told"), [(0, "0 runs"), (1, "1 run"), (2, "2 runs"), (1200, "1,200 runs")])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import Settings, setting
-from ownview.parts.transformer import Transformer
+from ownview.parts.sequences.transformer import Transformer
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import torch
 from benchmarks.kept_weights import agreement, histories, lists
 from torch import Tensor
 
-from ownview.parts import positive_definite, tail
-from ownview.parts.positive_definite import (
+from ownview.parts.pairs import positive_definite, tail
+from ownview.parts.pairs.positive_definite import (
     KEPT,
     ease_inverse,
     ease_weights,
@@ -19,7 +19,7 @@ from ownview.parts.positive_definite import (
     symmetrised,
     weights_of,
 )
-from ownview.parts.tail import tail_of
+from ownview.parts.pairs.tail import tail_of
 
 LAMBDA = 3.0
 

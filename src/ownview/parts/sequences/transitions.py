@@ -1,7 +1,7 @@
 """From what a client had to what it took next: inside sittings by place, across them by sitting.
 
-Items stand oldest first with padding in front (`parts.places`), so that how far apart two of them are does not depend
-on how many a client has: sums over its positions are the same numbers for everybody, of which a client has a corner.
+Items stand oldest first with padding in front (`parts.sequences.places`), so the distance of two items does not depend
+on how many a client has: every client's sums over positions have one shape, of which a client fills a corner.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from ownview.parts.places import Places
+from ownview.parts.sequences.places import Places
 
 
 def past(length: int, tau: float, like: Tensor) -> Tensor:

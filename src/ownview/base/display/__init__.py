@@ -1,0 +1,1 @@
+"""Text from data, made fit to be shown: counts, cells, lines."""

@@ -1,0 +1,1 @@
+"""What is publicly known of items: columns, text."""

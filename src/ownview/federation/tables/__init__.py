@@ -1,0 +1,1 @@
+"""Item tables of many clients: personal rows, mixtures, rows end to end."""

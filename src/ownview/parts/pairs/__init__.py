@@ -1,0 +1,1 @@
+"""Sums of pairs of items: solving them, again, and under a budget."""

@@ -1,0 +1,1 @@
+"""Items in time order: places, transitions, a transformer."""

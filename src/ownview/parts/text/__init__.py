@@ -1,0 +1,1 @@
+"""Items by what their text says."""
