@@ -27,7 +27,7 @@ from ownview.one_message.numbers import summand
 from ownview.one_message.store import ShareStore
 from ownview.one_message.terms import Share, agreed
 
-PACKAGE = Path(__file__).resolve().parents[1] / "packages" / "ownview-client"
+PACKAGE = Path(__file__).resolve().parents[1] / "src" / "ownview" / "one_message" / "client"
 CLIENT = """
 const { readAgreement, Contributor } = await import(process.argv[1] + "/index.js");
 const { readFileSync } = await import("node:fs");

@@ -55,6 +55,8 @@ class Chromium:
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for part in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{part}.enable")
+        # Workers are looked at like pages, from their first step on.
+        self.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
 
     def __enter__(self) -> Chromium:
         return self
@@ -81,18 +83,22 @@ class Chromium:
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """One command, and its answer; events that come meanwhile are noted."""
-        self._number += 1
-        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
-        if self._session is not None:
-            message["sessionId"] = self._session
-        os.write(self._to, json.dumps(message).encode() + b"\0")
+        number = self._ask(self._session, method, params)
         while True:
             answer = self._read()
-            if answer.get("id") == self._number:
+            if answer.get("id") == number:
                 if "error" in answer:
                     raise RuntimeError(f"{method}: {answer['error']}")
                 return dict(answer["result"])
             self._note(answer)
+
+    def _ask(self, session: str | None, method: str, params: dict[str, Any]) -> int:
+        self._number += 1
+        message: dict[str, Any] = {"id": self._number, "method": method, "params": params}
+        if session is not None:
+            message["sessionId"] = session
+        os.write(self._to, json.dumps(message).encode() + b"\0")
+        return self._number
 
     def _read(self) -> dict[str, Any]:
         while b"\0" not in self._buffer:
@@ -114,6 +120,9 @@ class Chromium:
                 self.complaints.append(str([argument.get("value") for argument in params["args"]]))
             case "Log.entryAdded" if params["entry"]["level"] in ("error", "warning"):
                 self.complaints.append(params["entry"]["text"])
+            case "Target.attachedToTarget":
+                for method in ("Network.enable", "Runtime.enable", "Runtime.runIfWaitingForDebugger"):
+                    self._ask(params["sessionId"], method, {})
             case "Network.requestWillBeSent":
                 self.requests.append(params["request"]["url"])
 

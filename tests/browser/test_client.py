@@ -76,7 +76,7 @@ def test_a_tab_contributes_and_takes_back(browser: Chromium, tmp_path: Path) -> 
             for (const history of {json.dumps([*HISTORIES, ["item 3", "item 8"]])}) {{
                 const ready = await contributor.prepare(history);
                 await home.keepReceipt(ready.receipt);
-                await contributor.send(ready);
+                await home.keepReceipt(await contributor.send(ready));
             }}
         }})()""")
         servers.until_counted(4)

@@ -24,10 +24,10 @@ async function take({ history, fate, later }) {
     if (fate === "closed") await brokenOff(`${urls.b}/v1/messages`, ready.messages.b);
     return;
   }
-  await contributor.send(ready);
-  if (fate === "twice") await contributor.send(ready);
-  if (fate === "back") await contributor.send(await contributor.prepareTakeOut(ready.receipt));
-  if (fate === "update") await contributor.send(await contributor.prepareChange(ready.receipt, later));
+  const receipt = await contributor.send(ready);
+  if (fate === "twice") await contributor.send(await contributor.resume(ready.receipt));
+  if (fate === "back") await contributor.send(await contributor.prepareTakeOut(receipt));
+  if (fate === "update") await contributor.send(await contributor.prepareChange(receipt, later));
 }
 
 const begun = performance.now(), waiting = [...people], failed = [];

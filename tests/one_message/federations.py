@@ -23,7 +23,7 @@ from ownview.one_message.store import ShareStore
 from ownview.one_message.terms import SHARES, Share, Terms, agreed
 
 HERE = Path(__file__).resolve().parent
-PACKAGE = HERE.parents[1] / "packages" / "ownview-client"
+PACKAGE = HERE.parents[1] / "src" / "ownview" / "one_message" / "client"
 PATIENCE = 180.0
 
 

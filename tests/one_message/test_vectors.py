@@ -18,12 +18,16 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ownview.base.errors import DataError, MessageError, SettingError
 from ownview.methods.fedease import FedEASE
+from ownview.methods.fednext import FedNext
+from ownview.one_message.budget import ShareBudget
 from ownview.one_message.envelope import HEAD, Operation, Receipt, length, opened, sealed, stream
 from ownview.one_message.numbers import signed, summand
-from ownview.one_message.terms import MOST_HISTORY, STEP, Terms, agreed, pair_table
+from ownview.one_message.tables import MOST_HISTORY, STEP, next_tables, pair_table
+from ownview.one_message.terms import Terms, agreed
+from ownview.seam.training import Context, World
 
 HERE = Path(__file__).resolve().parent
-PACKAGE = HERE.parents[1] / "packages" / "ownview-client"
+PACKAGE = HERE.parents[1] / "src" / "ownview" / "one_message" / "client"
 VECTORS: dict[str, Any] = json.loads((HERE / "vectors.json").read_text(encoding="utf-8"))
 KEYS = {
     share: X25519PrivateKey.from_private_bytes(bytes.fromhex(one["secret"]))
@@ -59,7 +63,7 @@ def test_javascript_makes_the_vectors_again_byte_by_byte() -> None:
     assert made == [{name: case[name] for name in ("numbers", "a", "b")} for case in VECTORS["cases"]]
 
 
-@pytest.mark.parametrize("method", ["fedease", "counts"])
+@pytest.mark.parametrize("method", ["fedease", "counts", "fednext"])
 def test_what_python_seals_python_reads_and_shares_look_random(method: str) -> None:
     terms = _terms(method)
     numbers = summand(terms, [1, 2, 3])
@@ -85,22 +89,88 @@ def test_a_message_with_any_byte_changed_is_refused() -> None:
         opened(_terms("counts"), "a", KEYS["a"], whole)
 
 
+def _client(history: list[int]) -> Any:
+    size = len(history)
+    return {
+        "past.rows": torch.tensor(history), "past.times": torch.zeros(size, dtype=torch.float64),
+        "past.mask": torch.ones(size, dtype=torch.float64), "told": torch.zeros((), dtype=torch.float64),
+    }  # fmt: skip
+
+
+def _written_out(sent: Any, shape: tuple[int, int]) -> Any:
+    if not hasattr(sent, "rows"):  # a product
+        return sent.left.T @ sent.right
+    whole = torch.zeros(*shape, dtype=torch.float64)
+    columns = sent.columns if len(sent.columns) else torch.arange(shape[1])
+    return whole.index_put_((sent.rows[:, None], columns), sent.values, accumulate=True)  # padding adds 0
+
+
+UNUSED: Any = None
+
+
 @pytest.mark.parametrize("nearness", [4.0, 16.0, np.inf])
 def test_numbers_are_the_report_of_fedease_in_steps(nearness: float) -> None:
     terms, chance = _with(pair_table(nearness)), np.random.default_rng(3)
     for _ in range(5):
         history = chance.integers(0, 40, 90).tolist()
-        rows = torch.tensor(history)
-        client: Any = {
-            "past.rows": rows, "past.times": torch.zeros(90, dtype=torch.float64),
-            "past.mask": torch.ones(90, dtype=torch.float64), "told": torch.zeros((), dtype=torch.float64),
-        }  # fmt: skip
-        unused: Any = None
-        sent: Any = FedEASE(nearness=nearness).report(client, unused, unused)[0]["pairs"]
-        whole = torch.zeros(40, 40, dtype=torch.float64)
-        whole.index_put_((sent.rows[:, None], sent.columns), sent.values, accumulate=True)  # padding adds 0
-        steps = torch.round(whole * STEP).to(torch.int64).numpy()
+        sent = FedEASE(nearness=nearness).report(_client(history), UNUSED, UNUSED)[0]["pairs"]
+        steps = torch.round(_written_out(sent, (40, 40)) * STEP).to(torch.int64).numpy()
         assert np.array_equal(summand(terms, history), steps[np.triu_indices(40)])
+
+
+@pytest.mark.parametrize("rank", [0, 3])
+def test_numbers_are_the_report_of_fednext_but_for_the_rounding_of_tables(rank: int) -> None:
+    m, chance, scales = 40, np.random.default_rng(4), (1.0, 8.0, 64.0)
+    vectors = chance.normal(size=(m, rank)) / 6 if rank else None
+    told = {"method": "fednext", "table": [], "next": next_tables(scales, 1.0, 0.5, 50, vectors)}
+    terms = _with(told)
+    form = FedNext(scales=scales, length=50, rank=rank).client(World(2, m, order="rows")).work
+    wide = 3 * (rank or m)
+    for _ in range(3):
+        history = chance.integers(0, m, 90).tolist()
+        given = _client(history) | ({"vectors": torch.from_numpy(vectors)} if vectors is not None else {})
+        sent: Any = form.report(given, UNUSED, Context(6))[0]  # type: ignore[union-attr]
+        pasts = _written_out(sent["pasts"], (wide, wide)).numpy()
+        follows = _written_out(sent["follows"], (m, wide) if rank else (wide, m)).numpy()
+        expected = np.concatenate([pasts[np.triu_indices(wide)], follows.reshape(-1)])
+        found = signed(summand(terms, history)).astype(float)
+        if rank:
+            assert terms.next is not None
+            found /= terms.next["unit"]
+            found[: -follows.size] *= 2.0 ** terms.next["down"] / terms.next["unit"]
+            assert np.abs(found - expected).max() < 0.03 * np.abs(expected).max()
+        else:
+            assert np.abs(found / STEP - expected).max() < 0.002
+    assert terms.most >= 1000
+
+
+@NODE
+@pytest.mark.parametrize("name", ["fedease", "counts", "fednext", "fednext-rank", "private", "fednext-private"])
+def test_long_random_histories_have_the_same_numbers_in_javascript(name: str, tmp_path: Path) -> None:
+    chance, m = np.random.default_rng(8), 60
+    urls: Any = {"a": "http://a", "b": "http://b"}
+    keys: Any = dict.fromkeys(("a", "b"), bytes(32))
+    method = "fedease" if name == "private" else name.partition("-")[0]
+    budget = ShareBudget.planned(1.0, 1e-5) if "private" in name else None
+    vectors = chance.normal(size=(m, 8)) if "rank" in name else None
+    terms = agreed(method, [str(item) for item in range(m)], urls, keys, budget=budget, vectors=vectors)
+    (tmp_path / "agreement.json").write_bytes(terms.content)
+    asked = [chance.integers(0, m, size).tolist() for size in (0, 1, 2, 30, 250)]
+    script = """
+        const { readAgreement, summand } = await import(process.argv[1] + "/index.js");
+        const { readFileSync } = await import("node:fs");
+        const terms = await readAgreement(readFileSync(process.argv[2]));
+        console.log(JSON.stringify(JSON.parse(process.argv[3]).map((one) => [...summand(terms, one)])));
+    """
+    line = ["node", "--input-type=module", "-e", script, str(PACKAGE), str(tmp_path / "agreement.json")]
+    done = subprocess.run([*line, json.dumps(asked)], capture_output=True, text=True, check=True, timeout=120)
+    for history, found in zip(asked, json.loads(done.stdout), strict=True):
+        expected = summand(terms, history)
+        assert np.array_equal(found, expected)
+        if budget is not None:
+            length = np.sqrt((signed(expected).astype(float) ** 2).sum())
+            assert length <= budget.clip
+            assert not expected.any() or length > 0.9 * budget.clip
 
 
 def _with(table: dict[str, Any]) -> Terms:
@@ -122,12 +192,15 @@ def test_long_histories_count_their_latest_rows() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"format": 2}, {"method": "fednext"}, {"items": []}, {"items": ["1", "1"]}, {"table": [-1]}, {"fewest": 0},
-               {"servers": {}}, {"items": [1]}, {"table": []}, {"beyond": 0.5}]
+    [
+        {"format": 2}, {"method": "fednext"}, {"method": "other"}, {"work": 31}, {"budget": {"epsilon": 1}},
+        {"items": []}, {"items": ["1", "1"]}, {"table": [-1]}, {"fewest": 0}, {"servers": {}}, {"items": [1]},
+        {"table": []}, {"beyond": 0.5},
+    ],
 )  # fmt: skip
 def test_what_is_no_agreement_is_refused(change: dict[str, Any]) -> None:
     told = json.loads(VECTORS["agreements"]["fedease"]) | change
     with pytest.raises(DataError, match="is no agreement"):
         Terms.read(json.dumps(told).encode())
-    with pytest.raises(SettingError, match="expected one of fedease, counts"):
-        agreed("fednext", ["1"], {}, {})
+    with pytest.raises(SettingError, match="expected one of fedease, counts, fednext"):
+        agreed("fedmf", ["1"], {}, {})

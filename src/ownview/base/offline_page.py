@@ -7,13 +7,15 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 _COMMON = ("elements.js",)
 """Scripts of every page, which come before its own."""
 
 
-def offline_page(package: str, scripts: Sequence[str], title: str, model: Mapping[str, Any]) -> str:
+def offline_page(
+    package: str, scripts: Sequence[str], title: str, model: Mapping[str, Any], reach: Reach | None = None
+) -> str:
     """The page as text.
 
     Args:
@@ -22,10 +24,13 @@ def offline_page(package: str, scripts: Sequence[str], title: str, model: Mappin
         scripts: in the order in which they are put together; each only uses what comes before it.
         title: of the page, plain text.
         model: what the scripts read.
+        reach: which addresses the page may reach with its reader's leave; None for none, ever.
     """
     every = [_script(__package__ or "", name) for name in _COMMON] + [_script(package, name) for name in scripts]
     together = "\n".join(every)
     parts = {
+        "policy": "" if reach is None else reach.policy(),
+        "guard": "" if reach is None else reach.guard(),
         "title": escape(title),
         "style": _asset(package, "style.css"),
         "model": as_script(model),
@@ -37,6 +42,35 @@ def offline_page(package: str, scripts: Sequence[str], title: str, model: Mappin
         assert mark, name
         page = before + value + after
     return page
+
+
+class Reach(NamedTuple):
+    """Addresses that a page may reach, once its reader has allowed it in this tab.
+
+    addresses: origins, such as https://a.example
+    leave:     under which name the tab remembers that it may
+    """
+
+    addresses: tuple[str, ...]
+    leave: str
+
+    def policy(self) -> str:
+        """What the page's policy allows at most: these addresses, and workers of its own."""
+        return escape(f"; worker-src blob:; connect-src {' '.join(self.addresses)}")
+
+    def guard(self) -> str:
+        """Comes before everything else: without leave a second policy forbids every request; both must allow one."""
+        return f"""<script>
+(() => {{
+  let may = false;
+  try {{ may = sessionStorage.getItem({json.dumps(self.leave)}) === "may"; }} catch {{ may = false; }}
+  if (may) return;
+  const policy = document.createElement("meta");
+  policy.httpEquiv = "Content-Security-Policy";
+  policy.content = "connect-src 'none'";
+  document.head.append(policy);
+}})();
+</script>"""
 
 
 def as_script(model: Mapping[str, Any]) -> str:

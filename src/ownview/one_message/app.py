@@ -2,6 +2,8 @@
 
     GET  /v1/agreement      the agreement, byte by byte
     GET  /v1/status         how many contributed
+    GET  /v1/weights        name of the weights that were solved last, a SHA-256; b alone
+    GET  /v1/weights/NAME   that file, which never changes; b alone
     POST /v1/messages       a message: 200 and {"new": true | false}
     POST /v1/peer/known     from b to a: names of messages; those that a has
     POST /v1/peer/batch     from b to a: names of a batch; a's sum of it
@@ -16,28 +18,37 @@ import asyncio
 import hashlib
 import hmac
 import http.client
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ownview.base.errors import MessageError, OwnviewError
+from ownview.deploy.https.bounded_log import BoundedLog
 from ownview.one_message.envelope import NAME, length, opened
-from ownview.one_message.store import ShareStore
+from ownview.one_message.senders import WORK, Senders, TooManyError, require_work
+from ownview.one_message.store import LATEST, ShareStore
 from ownview.one_message.terms import Share, Terms
 
 PEER = "ownview-peer"
 _BODY_SECONDS = 120.0
-_ADDRESSES = 100_000
 _MOST_NAMES = 1 << 20
 _PATIENCE = 120.0
+_FOR_EVER = "public, max-age=31536000, immutable"
+_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "strict-transport-security": "max-age=31536000",
+}
 
 Say = Callable[[str], None]
 
@@ -51,17 +62,16 @@ class ShareServer:
         store: of its shares.
         key: that messages are sealed to.
         peer_key: that both servers have.
-        per_minute: messages of one address.
+        senders: who may send how much.
         say: takes lines for a person.
     """
 
     def __init__(
-        self, terms: Terms, share: Share, store: ShareStore, key: X25519PrivateKey, peer_key: bytes, per_minute: int,
+        self, terms: Terms, share: Share, store: ShareStore, key: X25519PrivateKey, peer_key: bytes, senders: Senders,
         say: Say,
     ) -> None:  # fmt: skip
         self.terms, self.share, self.store, self.key, self.peer_key = terms, share, store, key, peer_key
-        self.per_minute, self.say = per_minute, say
-        self.minute, self.seen = 0, dict[str, int]()
+        self.senders, self.say, self.refused = senders, say, BoundedLog(say, 10)
 
     def app(self, origins: Sequence[str]) -> Starlette:
         """The application; pages of these origins may send, any where one is *."""
@@ -75,9 +85,15 @@ class ShareServer:
                 Route("/v1/peer/known", self._answered(self._known), methods=["POST"]),
                 Route("/v1/peer/batch", self._answered(self._batch), methods=["POST"]),
             ]
+        else:
+            routes += [
+                Route("/v1/weights", self._latest),
+                Route("/v1/weights/{name:str}", self._weights),
+            ]
         app = Starlette(routes=routes)
         app.add_middleware(CORSMiddleware, allow_origins=list(origins), allow_methods=["GET", "POST"],
-                           allow_headers=["content-type"])  # fmt: skip
+                           allow_headers=["content-type", WORK], max_age=86_400)  # fmt: skip
+        app.add_middleware(_Strict)
         return app
 
     async def work(self) -> None:
@@ -103,7 +119,10 @@ class ShareServer:
                 return await handler(request)
             except ClientDisconnect:
                 return Response(status_code=HTTPStatus.BAD_REQUEST)
+            except TooManyError as error:
+                return JSONResponse({"error": str(error)}, HTTPStatus.TOO_MANY_REQUESTS, {"retry-after": "60"})
             except OwnviewError as error:
+                self.refused(f"refused: {error}")
                 return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
 
         return answer
@@ -117,9 +136,23 @@ class ShareServer:
             {"share": self.share, "agreement": self.terms.name.hex(), "fewest": self.terms.fewest, **told}
         )
 
+    async def _latest(self, _: Request) -> Response:
+        path = self.store.folder / LATEST
+        if not path.is_file():
+            return JSONResponse({"error": "no weights have been solved yet"}, HTTPStatus.NOT_FOUND)
+        return FileResponse(path, media_type="application/json", headers={"cache-control": "no-cache"})
+
+    async def _weights(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        path = self.store.folder / f"weights.{name}.json"
+        if len(name) != 64 or not set(name) <= set("0123456789abcdef") or not path.is_file():
+            return JSONResponse({"error": "no such weights"}, HTTPStatus.NOT_FOUND)
+        return FileResponse(path, media_type="application/json", headers={"cache-control": _FOR_EVER})
+
     async def _message(self, request: Request) -> Response:
-        self._count(request)
+        self.senders.count(request)
         body = await _body(request, length(self.terms, self.share))
+        require_work(body, request.headers.get(WORK, ""), self.terms.work)
         return JSONResponse({"new": await asyncio.to_thread(self._take, body)})
 
     def _take(self, body: bytes) -> bool:
@@ -139,15 +172,6 @@ class ShareServer:
         if not hmac.compare_digest(said.encode("latin-1"), self._mark(request.url.path, body).encode()):
             raise MessageError("is not from the other server")
         return body
-
-    def _count(self, request: Request) -> None:
-        """Refuse an address that sends too much; within a minute it is remembered, and then forgotten."""
-        minute, address = int(time.monotonic() // 60), request.client.host if request.client else ""
-        if minute != self.minute:
-            self.minute, self.seen = minute, {}
-        self.seen[address] = self.seen.get(address, 0) + 1
-        if self.seen[address] > self.per_minute or len(self.seen) > _ADDRESSES:
-            raise MessageError(f"more than {self.per_minute} messages of one address in a minute; try again later")
 
     def _mark(self, path: str, body: bytes) -> str:
         return hmac.new(self.peer_key, path.encode() + b"\n" + body, hashlib.sha256).hexdigest()
@@ -171,6 +195,24 @@ class ShareServer:
         if response.status != HTTPStatus.OK:
             raise MessageError(f"server a answered {response.status}: {content[:200].decode('utf-8', 'replace')}")
         return content
+
+
+class _Strict:
+    """Headers that leave a browser nothing to do with an answer but to read it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def strict(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    headers[name] = value
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        await self.app(scope, receive, strict)
 
 
 def _names(content: bytes) -> list[bytes]:

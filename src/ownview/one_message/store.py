@@ -4,6 +4,7 @@ journal.sqlite    messages, contributions, and which generation of files counts
 waiting/          share b: numbers of messages that the other server has not confirmed yet
 share.N.u4        share b: the sum of the shares that were confirmed and are not opened
 total.N.i64       share b: what was opened so far
+weights.json      share b: name of the weights that were solved last (one_message.solving); weights.NAME.json: these
 batch.HEX.u4      share a: its sum of the batch opened last, for a server b that was killed before it had it
 
 A change of files makes the next generation beside the old one; one transaction of the journal puts it in its place.
@@ -39,6 +40,7 @@ CREATE INDEX by_state ON messages (state);
 CREATE TABLE contributions (name BLOB PRIMARY KEY, proof BLOB NOT NULL, out INTEGER NOT NULL);
 CREATE TABLE facts (generation INTEGER NOT NULL, batches INTEGER NOT NULL, batch TEXT NOT NULL, terms BLOB NOT NULL);
 """
+LATEST = "weights.json"
 AT_ONCE = 64
 """Messages that are confirmed and added together."""
 MOST_WAITING_BYTES = 8 << 30
@@ -101,6 +103,8 @@ class ShareStore:
                 raise MessageError("no such contribution, or another secret")
             if not adds and found[0][1]:
                 raise MessageError("the contribution is taken out already")
+            if message.operation is Operation.CHANGE and self.terms.budget is not None:
+                raise MessageError("under a budget a contribution is taken out, not changed")
             if self.share == "b":
                 self._require_room()
                 _write(self._waiting(message.name), message.share)
@@ -140,7 +144,9 @@ class ShareStore:
             confirmed += ask(waiting[begin : begin + 4096])
             if len(confirmed) >= AT_ONCE:
                 break
-        confirmed = sorted({*confirmed} & {*waiting})[:AT_ONCE]
+        with self.guard:
+            room = self.terms.most - self._rows("SELECT COUNT(*) FROM messages WHERE state = ?", _SUMMED)[0][0]
+        confirmed = sorted({*confirmed} & {*waiting})[: min(AT_ONCE, room)]
         if not confirmed:
             return 0
         with self.guard:
@@ -159,13 +165,13 @@ class ShareStore:
             rows = self._rows("SELECT name, operation FROM messages WHERE state = ? ORDER BY name", _SUMMED)
             names = [row[0] for row in rows]
             adds = sum(row[1] == Operation.ADD for row in rows)
-            if adds < self.terms.fewest or len(names) > self.terms.most:
+            if adds < self.terms.fewest:
                 return 0
         answer = ask(names)
         if len(answer) != 4 * self.terms.size:
             raise MessageError(f"the other server's sum has {len(answer):,} bytes; expected {4 * self.terms.size:,}")
         with self.guard:
-            opened = self._share() + np.frombuffer(answer, dtype="<u4")
+            opened = self._share() + np.frombuffer(answer, dtype="<u4") + self._noise()
             with self._next_generation(np.zeros(self.terms.size, dtype=np.uint32), self.total() + signed(opened)):
                 self._mark(names, _OPENED)
                 self.journal.execute("UPDATE facts SET batches = batches + 1")
@@ -196,6 +202,7 @@ class ShareStore:
             total = np.zeros(self.terms.size, dtype=np.uint32)
             for key in keys:
                 total += stream(key, self.terms.size)
+            total += self._noise()
             _write(path, total.astype("<u4").tobytes())
             with self._transaction():
                 self._mark(names, _OPENED)
@@ -207,6 +214,11 @@ class ShareStore:
         """[n] int64: the sum of everything that was opened (share b)."""
         path = self.folder / f"total.{self._generation()}.i64"
         return np.fromfile(path, dtype="<i8") if path.is_file() else np.zeros(self.terms.size, dtype=np.int64)
+
+    def _noise(self) -> Numbers:
+        """[n] for the whole budget: the other server's noise is not relied on."""
+        size, budget = self.terms.size, self.terms.budget
+        return np.zeros(size, dtype=np.uint32) if budget is None else budget.drawn(size)
 
     def _share(self) -> Numbers:
         path = self.folder / f"share.{self._generation()}.u4"

@@ -9,26 +9,34 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from ownview.base.errors import DataError, SettingError
 from ownview.base.json_text import parse_json
+from ownview.one_message.budget import ShareBudget
+from ownview.one_message.next import next_largest, next_size, vectors_of
+from ownview.one_message.tables import BITS, LONGEST, MOST_HISTORY, next_tables, pair_table
 
 FORMAT = 1
 Share = Literal["a", "b"]
 SHARES: tuple[Share, Share] = ("a", "b")
-METHODS = ("fedease", "counts")
-STEP = 4096
-"""Steps that a pair side by side counts: 2^20 contributions then fit into 32 bits."""
+METHODS = ("fedease", "counts", "fednext")
 MOST_ITEMS = 20_000
-MOST_HISTORY = 10_000
-"""Rows of a history that a client looks at, the latest."""
+MOST_NUMBERS = 50_005_000
+"""Of a contribution: FedEASE's of 10,000 items, 200 MB."""
 FEWEST = 100
+MOST_WORK = 30
 _LONGEST = 16 << 20
 _KEY_BYTES = 32
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "fedease": {"nearness": 16.0},
+    "fednext": {"scales": (1.0, 8.0, 64.0), "horizon": 1.0, "weighting": 0.5, "length": 200},
+    "counts": {},
+}
+"""Settings of the methods that decide what a client sends, and their defaults."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +45,14 @@ class Terms:
 
     Args:
         content: the file, byte by byte as it is published.
-        method: what is summed: "fedease" or "counts".
+        method: what is summed, one of `METHODS`.
         items: [m] ids.
+        settings: of the method, that decide what a client sends; tables were made of them.
         table: [t] steps that a pair counts by its distance, 0 for an item itself ("fedease").
         beyond: steps at greater distances.
+        next: FedNext's tables; None for other methods.
+        budget: of a contribution; None where sums are opened as they are.
+        work: zero bits that a message's proof of work has; 0 for none.
         fewest: contributions that are opened together at least.
         urls: of the two servers.
         keys: their X25519 public keys, 32 bytes each.
@@ -49,8 +61,12 @@ class Terms:
     content: bytes
     method: str
     items: tuple[str, ...]
+    settings: Mapping[str, Any]
     table: tuple[int, ...]
     beyond: int
+    next: dict[str, Any] | None
+    budget: ShareBudget | None
+    work: int
     fewest: int
     urls: dict[Share, str]
     keys: dict[Share, bytes]
@@ -64,12 +80,18 @@ class Terms:
     def size(self) -> int:
         """Numbers of a contribution."""
         m = len(self.items)
+        if self.next is not None:
+            return next_size(self.next, m)
         return m * (m + 1) // 2 if self.method == "fedease" else m + m * m
 
-    @property
+    @cached_property
     def most(self) -> int:
-        """Contributions that may be opened together: the sum of more may not fit into 32 bits, with a sign."""
-        return (2**31 - 1) // max(*self.table, self.beyond) if self.method == "fedease" else 2**31 // MOST_HISTORY
+        """Messages that may be opened together: the sum of more may not fit into 32 bits, with a sign."""
+        if self.budget is not None:
+            return int((2**31 - 1 - 2 ** (self.budget.exponent + 5)) // self.budget.clip)
+        if self.next is not None:
+            return (2**31 - 1) // next_largest(self.next)
+        return (2**31 - 1) // (max(*self.table, self.beyond) if self.method == "fedease" else MOST_HISTORY)
 
     @cached_property
     def place(self) -> dict[str, int]:
@@ -90,8 +112,12 @@ class Terms:
             servers = {share: told["servers"][share] for share in SHARES}
             keys = {share: base64.b64decode(one["key"], validate=True) for share, one in servers.items()}
             urls = {share: str(one["url"]).rstrip("/") for share, one in servers.items()}
-            table, items = tuple(told.get("table", ())), tuple(told["items"])
-            made = cls(content, told["method"], items, table, told.get("beyond", 0), told["fewest"], urls, keys)
+            budget = ShareBudget(**told["budget"]) if told.get("budget") is not None else None
+            made = cls(
+                content, told["method"], tuple(told["items"]), dict(told.get("settings", {})),
+                tuple(told.get("table", ())), told.get("beyond", 0), told.get("next"), budget, told.get("work", 0),
+                told["fewest"], urls, keys,
+            )  # fmt: skip
             made._require()
         except (AssertionError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{source}: is no agreement of format {FORMAT} ({type(error).__name__}: {error})") from None
@@ -102,43 +128,91 @@ class Terms:
         assert 0 < len(self.items) <= MOST_ITEMS, "items"
         assert all(isinstance(item, str) for item in self.items), "items"
         assert len({*self.items}) == len(self.items), "items"
-        assert all(type(one) is int and 0 <= one < 2**24 for one in (*self.table, self.beyond)), "table"
+        assert _whole([*self.table, self.beyond], 2**24), "table"
         assert bool(self.table) == (self.method == "fedease"), "table"
-        assert type(self.fewest) is int, "fewest"
+        assert (self.next is not None) == (self.method == "fednext"), "next"
+        if self.next is not None:
+            _require_next(self.next, len(self.items))
+        assert self.size <= MOST_NUMBERS, f"{self.size} numbers; expected {MOST_NUMBERS} at most"
+        assert _whole([self.fewest, self.work], 2**30), "fewest, work"
         assert self.fewest >= 1, "fewest"
+        assert self.work <= MOST_WORK, "work"
+        if self.budget is not None:
+            one = self.budget
+            assert _whole([one.clip, one.exponent, one.releases], 2**24), "budget"
+            assert one.clip >= 1, "budget"
+            assert 2 <= one.exponent <= 22, "budget"
+            assert one.releases >= 2, "budget"
+            assert one.epsilon > 0, "budget"
+            assert 0 < one.delta < 1, "budget"
+        assert self.fewest <= self.most, f"fewest: sums of more than {self.most} messages do not fit into 32 bits"
         assert all(len(key) == _KEY_BYTES for key in self.keys.values()), "keys"
 
 
+def _whole(values: Sequence[Any], below: int) -> bool:
+    return all(type(one) is int and 0 <= one < below for one in values)
+
+
+def _require_next(tables: dict[str, Any], m: int) -> None:
+    length, one = tables["length"], 1 << BITS
+    assert type(length) is int, "length"
+    assert 2 <= length <= LONGEST, "length"
+    assert 1 <= len(tables["past"]) <= 8, "past"
+    for table in (*tables["past"], tables["future"], tables["weights"]):
+        assert _whole(table, one + 1), "tables"
+        assert 1 <= len(table) <= length + 1, "tables"
+    assert len(tables["weights"]) == length + 1, "weights"
+    if rank := tables.get("rank", 0):
+        assert _whole([rank], 4097), "rank"
+        assert _whole([tables["down"]], 40), "down"
+        vectors = vectors_of(tables)
+        assert len(vectors) == m, "vectors"
+        reach = max(sum(table) for table in tables["past"]) / one
+        longest = int(abs(vectors).max(initial=0)) * reach + 1
+        assert longest**2 * length * one < 2**53, "vectors: sums would not be below 2^53"
+
+
 def agreed(
-    method: str, items: list[str], urls: dict[Share, str], keys: dict[Share, bytes], *, nearness: float = 16.0,
-    fewest: int = FEWEST,
+    method: str, items: list[str], urls: dict[Share, str], keys: dict[Share, bytes], *, fewest: int = FEWEST,
+    budget: ShareBudget | None = None, work: int = 0, vectors: Any = None, **settings: Any,
 ) -> Terms:  # fmt: skip
     """A new agreement.
 
     Args:
-        method: "fedease" or "counts".
+        method: one of `METHODS`.
         items: ids.
         urls: of the servers, as browsers reach them.
         keys: of the servers.
-        nearness: places after which a pair counts 1/e; infinite: all pairs count 1.
         fewest: contributions that are opened together at least.
+        budget: of a contribution; None: sums are opened as they are.
+        work: zero bits of a message's proof of work.
+        vectors: [m, k] of the items: FedNext by rank.
+        settings: of the method, as far as they decide what a client sends.
     """
     if method not in METHODS:
         raise SettingError(f"method {method}: no summand of it is specified; expected one of {', '.join(METHODS)}")
+    known = _SETTINGS[method]
+    if unknown := [name for name in settings if name not in known]:
+        raise SettingError(f"setting {unknown[0]}: does not decide what is sent; expected {', '.join(known) or 'none'}")
+    chosen = {**known, **settings}
     told: dict[str, Any] = {"format": FORMAT, "method": method, "items": items, "fewest": fewest}
+    told["settings"] = {name: _plain(value) for name, value in chosen.items()}
     if method == "fedease":
-        told |= pair_table(nearness)
+        told |= pair_table(chosen["nearness"])
+    if method == "fednext":
+        told["next"] = next_tables(**chosen, vectors=vectors)
+    if budget is not None:
+        told["budget"] = budget.plain()
+    if work:
+        told["work"] = work
     told["servers"] = {
         share: {"url": urls[share], "key": base64.b64encode(keys[share]).decode("ascii")} for share in SHARES
     }
-    return Terms.read((json.dumps(told, ensure_ascii=False, indent=1) + "\n").encode())
+    return Terms.read((json.dumps(told, ensure_ascii=False) + "\n").encode())
 
 
-def pair_table(nearness: float) -> dict[str, Any]:
-    """Steps by distance, as long as they are not 0; "beyond" is for all greater distances."""
-    if math.isinf(nearness):
-        return {"table": [STEP], "beyond": STEP}
-    table: list[int] = []
-    while (steps := round(STEP * math.exp(-len(table) / nearness))) and len(table) < MOST_HISTORY:
-        table.append(steps)
-    return {"table": table, "beyond": 0}
+def _plain(value: Any) -> Any:
+    """For JSON, which has no infinity."""
+    if isinstance(value, tuple | list):
+        return [_plain(one) for one in value]
+    return "inf" if value == float("inf") else value

@@ -11,6 +11,7 @@ from ownview.base.files import write_text
 from ownview.base.offline_page import offline_page
 from ownview.data.interactions import IntArray
 from ownview.pages.agreement import Agreement
+from ownview.pages.contributing import Contributing
 from ownview.pages.encoding import encode
 from ownview.pages.leaving_out import MIN_PEOPLE
 from ownview.pages.links import links_of
@@ -29,6 +30,9 @@ ENOUGH_ALIKE = 0.95
 
 SCRIPTS = ("decode.js", "score.js", "search.js", "view.js", "app.js")
 """In the order in which they are put together; each only uses what comes before it."""
+
+
+CONTRIBUTE = "contribute.js"
 
 
 class Page(NamedTuple):
@@ -74,6 +78,7 @@ def page(
     force: bool = False,
     data_dir: Path | None = None,
     new_items: Path | None = None,
+    contribute: str | None = None,
 ) -> Page:
     """Write the page of a finished run's model, whole or not at all.
 
@@ -86,6 +91,8 @@ def page(
         force: whether an existing file is overwritten.
         data_dir: where datasets are.
         new_items: a file of items; those that nobody has taken yet are offered too, marked as new.
+        contribute: address of one of two servers of shares (`ownview sums serve`): the page has a panel that sends, with
+            its reader's leave and not before; None for a page that makes no request, ever.
 
     Raises:
         SettingError: the model has no form that a page could score with, or does not fit; says why.
@@ -97,8 +104,9 @@ def page(
         raise OutputError(f"{path}: already exists; choose another --out, or overwrite it with --force")
     if not 0 < megabytes <= 1000:
         raise SettingError(f"setting megabytes={megabytes:g}: expected a number above 0 and at most 1000")
+    joining = None if contribute is None else Contributing.at(contribute)
     taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir, new_items)
-    made = _made(Published(taken, min_people), title, round(megabytes * 1e6))
+    made = _made(Published(taken, min_people), title, round(megabytes * 1e6), joining)
     taken.charge()
     write_text(path, made.text)
     titled = taken.data.titles is not None
@@ -114,7 +122,7 @@ class _Made(NamedTuple):
     lost: tuple[str, ...]
 
 
-def _made(published: Published, title: str, limit: int) -> _Made:
+def _made(published: Published, title: str, limit: int, joining: Contributing | None) -> _Made:
     facts = published.taken.facts()
     seen = published.known
     links = links_of(published.data.about, [published.positions[one] for one in seen], limit)
@@ -125,8 +133,10 @@ def _made(published: Published, title: str, limit: int) -> _Made:
         "known": seen.tolist(),
         "about": facts,
     } | {name: _by_place(every, seen) for name, every in links.plain().items()}
+    if joining is not None:
+        model["contribute"] = joining.model()
     spare = 3_000  # what is said of agreement and exposure, which are measured last
-    encoded = encode(published.offered, limit - len(render(model).encode()) - spare)
+    encoded = encode(published.offered, limit - len(render(model, joining).encode()) - spare)
     agreed, exposed = published.agreement(encoded.form), published.exposure(encoded.form)
     model["form"] = encoded.plain
     model["about"] |= {
@@ -134,7 +144,7 @@ def _made(published: Published, title: str, limit: int) -> _Made:
         "kept": encoded.kept,
         "exposure": exposed.sentences(),
     }
-    return _Made(render(model), encoded.kept, agreed, exposed, links.notes)
+    return _Made(render(model, joining), encoded.kept, agreed, exposed, links.notes)
 
 
 def _by_place(values: Sequence[str], places: IntArray) -> list[str]:
@@ -145,6 +155,8 @@ def _by_place(values: Sequence[str], places: IntArray) -> list[str]:
     return found
 
 
-def render(model: Mapping[str, Any]) -> str:
+def render(model: Mapping[str, Any], joining: Contributing | None = None) -> str:
     """The page as text."""
-    return offline_page("ownview.pages", SCRIPTS, str(model["title"]), model)
+    if joining is None:
+        return offline_page("ownview.pages", SCRIPTS, str(model["title"]), model)
+    return offline_page("ownview.pages", (*SCRIPTS, CONTRIBUTE), str(model["title"]), model, joining.reach)

@@ -33,12 +33,16 @@ def command(
         list[str] | None, typer.Option("--origin", help="Of pages that may send; may be repeated.")
     ] = None,
     per_minute: Annotated[int, typer.Option("--per-minute", help="Messages of one address at most.", min=1)] = 30,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Addresses stand last in X-Forwarded-For, written by a proxy.")
+    ] = False,
 ) -> None:
     """Run one of two servers that add up messages of browsers; neither can read one."""
     with extra():
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # noqa: PLC0415 - an extra
 
         from ownview.one_message.app import ShareServer  # noqa: PLC0415
+        from ownview.one_message.senders import Senders  # noqa: PLC0415
         from ownview.one_message.serving import read_secret, run_server  # noqa: PLC0415
         from ownview.one_message.store import ShareStore  # noqa: PLC0415
     if share not in SHARES:
@@ -48,8 +52,11 @@ def command(
     mine = X25519PrivateKey.from_private_bytes(read_secret(private_key))
     if mine.public_key().public_bytes_raw() != terms.keys[side]:
         raise SettingError(f"{private_key}: is not the key that {agreement} names for server {side}")
+    if terms.budget is not None:
+        terms.budget.require_covered(terms.size)
     store = ShareStore(folder, terms, side)
-    server = ShareServer(terms, side, store, mine, read_secret(peer_key), per_minute, _say)
+    senders = Senders(per_minute, behind_proxy=behind_proxy)
+    server = ShareServer(terms, side, store, mine, read_secret(peer_key), senders, _say)
     run_server(server, host, port, tuple(origin or ()), _say)
 
 

@@ -1,4 +1,4 @@
-"""`ownview sums key, agree, serve, total`: two servers that add up messages of browsers; neither can read one."""
+"""`ownview sums key, agree, serve, total, weights`: two servers add up browsers' messages; neither can read one."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import base64
 import csv
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ownview.base.display.cells import from_cell
 from ownview.base.errors import DataError
 from ownview.base.files import require_new, write_bytes
+from ownview.cli.options import MinPeople
 from ownview.cli.devices.share_server import AgreementFile, extra, read_terms
-from ownview.one_message.terms import FEWEST, SHARES, agreed
+from ownview.one_message.budget import ShareBudget
+from ownview.one_message.terms import FEWEST, SHARES, Share, agreed
 
 
 def key(out: Annotated[Path, typer.Argument(help="File of the private key; must not exist.")]) -> None:
@@ -32,19 +34,28 @@ def agree(
     a: Annotated[tuple[str, str], typer.Option("--a", help="URL and public key of server a.")],
     b: Annotated[tuple[str, str], typer.Option("--b", help="URL and public key of server b.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="File of the agreement; must not exist.")],
-    method: Annotated[str, typer.Option("--method", help="fedease or counts.")] = "fedease",
-    nearness: Annotated[float, typer.Option("--nearness", help="As FedEASE's.")] = 16.0,
+    method: Annotated[str, typer.Option("--method", help="fedease, fednext or counts.")] = "fedease",
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE of the method: what decides what is sent.")
+    ] = None,
     fewest: Annotated[int, typer.Option("--fewest", help="Contributions that are opened together.", min=1)] = FEWEST,
+    epsilon: Annotated[
+        float | None, typer.Option("--epsilon", help="Budget of a contribution; each server adds noise for all of it.")
+    ] = None,
+    delta: Annotated[float, typer.Option("--delta", help="Of the budget.")] = 1e-5,
+    work: Annotated[int, typer.Option("--work", help="Zero bits of a proof of work; 0: none.", min=0, max=30)] = 0,
 ) -> None:
     """Write the agreement of a federation of browsers."""
     require_new(out)
+    budget = None if epsilon is None else ShareBudget.planned(epsilon, delta)
     try:
         with items.open(encoding="utf-8", newline="") as lines:
             ids = [from_cell(row["item"]) for row in csv.DictReader(lines)]
     except (OSError, KeyError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{items}: cannot be read ({error}); expected a CSV file with a column item") from error
     keys = {share: base64.b64decode(one[1]) for share, one in zip(SHARES, (a, b), strict=True)}
-    made = agreed(method, ids, {"a": a[0], "b": b[0]}, keys, nearness=nearness, fewest=fewest)
+    urls: dict[Share, str] = {"a": a[0], "b": b[0]}
+    made = agreed(method, ids, urls, keys, fewest=fewest, budget=budget, work=work, **_settings(method, sets or []))
     write_bytes(out, made.content)
     typer.echo(f"{out}: {made.method}, {len(ids):,} items, {made.size:,} numbers; agreement {made.name.hex()[:16]}")
 
@@ -60,3 +71,35 @@ def total(
     store = ShareStore(folder, read_terms(agreement), "b")
     write_bytes(out, store.total().astype("<i8").tobytes())
     typer.echo(json.dumps(store.status()._asdict()))
+
+
+def weights(
+    agreement: AgreementFile,
+    folder: Annotated[Path, typer.Option("--folder", help="Of server b, which then serves the weights.")],
+    sets: Annotated[
+        list[str] | None, typer.Option("--set", help="NAME=VALUE of the method: what its server decides.")
+    ] = None,
+    min_people: MinPeople = 5,
+    megabytes: Annotated[float, typer.Option("--megabytes", help="The file has at most.")] = 5.0,
+) -> None:
+    """Solve what was opened, for the pages of people: a static file with a name of its own for every version."""
+    with extra():
+        from ownview.one_message.solving import publish  # noqa: PLC0415 - slow to import, and an extra
+        from ownview.one_message.store import ShareStore  # noqa: PLC0415
+    terms = read_terms(agreement)
+    done = publish(
+        ShareStore(folder, terms, "b"), _settings(terms.method, sets or []), min_people, round(megabytes * 1e6)
+    )
+    typer.echo(json.dumps(done))
+
+
+def _settings(method: str, sets: list[str]) -> dict[str, Any]:
+    """What NAME=VALUE pairs say, as the method takes it."""
+    if not sets:
+        return {}
+    from ownview.cli.options import with_settings  # noqa: PLC0415 - slow to import
+    from ownview.runs.experiment import Experiment  # noqa: PLC0415
+
+    names = [pair.partition("=")[0] for pair in sets]
+    chosen = with_settings(Experiment(method=method, data=""), method, (), sets).model()
+    return {name: getattr(chosen, name) for name in names}

@@ -23,6 +23,12 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing page.")] = False,
     min_people: MinPeople = 5,
     new_items: NewItems = None,
+    contribute: Annotated[
+        str | None,
+        typer.Option(
+            "--contribute", help="Address of one of two servers of shares: a panel sends, if its reader asks."
+        ),
+    ] = None,
     data_dir: DataDir = None,
     trust: Trust = False,
 ) -> None:
@@ -38,6 +44,7 @@ def command(
         min_people=min_people,
         data_dir=data_dir,
         new_items=new_items,
+        contribute=contribute,
     )
     console = Console(highlight=False)
     left = "" if done.kept == 1 else f", the strongest {100 * done.kept:.0f} % of its weights"

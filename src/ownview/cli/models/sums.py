@@ -19,7 +19,7 @@ app = typer.Typer(
     help="The sums that a model is solved from: show, solve again, merge, add up once more; add up browsers' messages."
 )
 
-for word in (shares.key, shares.agree, shares.total):
+for word in (shares.key, shares.agree, shares.total, shares.weights):
     app.command()(word)
 app.command("serve")(share_server.command)
 

@@ -1,13 +1,16 @@
 // The page at work. Picks are positions of items, the latest last; they are kept behind # in the address and nowhere else.
 
 const model = JSON.parse(document.getElementById("model").textContent);
-const { titles, ids, form } = model, m = titles.length;
+const { titles, ids } = model;
 const node = Object.fromEntries(["title", "search", "found", "picks", "clear", "order", "ordered", "refused", "start", "status", "recommended", "more", "about"]
   .map((id) => [id, document.getElementById(id)]));
 const placeOf = new Map(ids.map((id, place) => [id, place]));
 const titleSearch = searcher(titles, model.known);
 const SUGGESTED = 12, LISTED = 8, STEP = 10;
-let arrays = null, picks = [], refused = [], shown = STEP, options = [], active = -1;
+// What scores: a form of items that stand in the page at the places `to`; `from` is the way back.
+const scoring = (form, arrays, to) => ({ form, arrays, to, from: new Map(to.map((place, item) => [place, item])) });
+let scorer = scoring(model.form, null, ids.map((_, place) => place));
+let picks = [], refused = [], shown = STEP, options = [], active = -1;
 
 function fromAddress() {
   const text = location.hash.replace(/^#picks=/, "");
@@ -46,7 +49,7 @@ function unpick(place) {
 function drawPicks() {
   node.picks.replaceChildren(...picks.map((place, k) => chip(titles[place], k, () => unpick(place))));
   node.clear.hidden = picks.length === 0;
-  const knowsOrder = form.kind === "linear" && form.terms.some((term) => term.fades !== null || term.most !== null);
+  const { form } = scorer, knowsOrder = form.kind === "linear" && form.terms.some((term) => term.fades !== null || term.most !== null);
   node.order.hidden = !(picks.length > 1 && knowsOrder);
   node.refused.hidden = refused.length === 0;
   node.refused.querySelector("ul").replaceChildren(...refused.map((place) => el("li", { class: "chip" }, el("span", { class: "name" }, named(titles[place])),
@@ -64,6 +67,7 @@ function drawPicks() {
 }
 
 function drawList() {
+  const { form, arrays, to, from } = scorer;
   if (!arrays) return;
   if (!picks.length) {
     node.recommended.replaceChildren();
@@ -71,14 +75,16 @@ function drawList() {
     node.status.textContent = "Pick a title, and ten recommendations take this place.";
     return;
   }
-  const ordered = node.ordered.checked;
-  const total = scores(form, arrays, picks, m, ordered), listed = best(total, [...picks, ...refused], shown);
-  const why = reasons(form, arrays, picks, listed, m, ordered);
+  const ordered = node.ordered.checked, known = picks.filter((place) => from.has(place)), history = known.map((place) => from.get(place));
+  const out = [...history, ...refused.filter((place) => from.has(place)).map((place) => from.get(place))];
+  const total = scores(form, arrays, history, to.length, ordered), listed = best(total, out, shown);
+  const why = reasons(form, arrays, history, listed, to.length, ordered)
+    .map((shares) => picks.map((place) => (from.has(place) ? shares[known.indexOf(place)] : 0)));
   const top = total[listed[0]], low = Math.min(0, ...listed.map((i) => total[i]));
   const length = (i) => (top > low ? Math.max(0.04, (total[i] - low) / (top - low)) : 1);
   node.recommended.replaceChildren(...listed.map((i, k) =>
-    recommendation(titles[i], because(form, titles, picks, why[k]), length(i), why[k], () => pick(i), () => refuse(i),
-      model.links?.[i], model.pictures?.[i])));
+    recommendation(titles[to[i]], because(form, titles, picks, why[k]), length(i), why[k], () => pick(to[i]), () => refuse(to[i]),
+      model.links?.[to[i]], model.pictures?.[to[i]])));
   node.status.textContent = `${listed.length} recommendations from ${picks.length} ${picks.length === 1 ? "pick" : "picks"}.`;
   node.more.hidden = shown >= 50 || listed.length < shown;
 }
@@ -86,6 +92,7 @@ function drawList() {
 function draw() {
   drawPicks();
   drawList();
+  dispatchEvent(new Event("picked"));
 }
 
 function offer(found) {
@@ -134,14 +141,16 @@ node.more.addEventListener("click", () => { shown += STEP; drawList(); });
 addEventListener("hashchange", () => { picks = fromAddress(); shown = STEP; draw(); });
 
 node.title.textContent = model.title;
-node.about.append(facts(model.about, document.documentElement.outerHTML.length));
+node.about.append(facts(model.about, document.documentElement.outerHTML.length, Boolean(model.contribute)));
 picks = fromAddress();
 drawPicks();
 // For programs that look at the page: the scores of all items for positions of items, the latest last, or without order.
-globalThis.scoresOf = async (history, ordered = true) => Array.from(scores(form, await ready, history, m, ordered));
-const ready = decode(form).then((made) => {
-  arrays = made;
+globalThis.scoresOf = async (history, ordered = true) => {
+  await ready;
+  return Array.from(scores(scorer.form, scorer.arrays, history.map((place) => scorer.from.get(place)), scorer.to.length, ordered));
+};
+const ready = decode(model.form).then((made) => {
+  scorer = { ...scorer, arrays: made };
   node.search.disabled = false;
   draw();
-  return made;
 }, () => { node.status.textContent = "This browser cannot unpack the model; one of 2023 or later can."; });

@@ -61,7 +61,7 @@ function recommendation(title, why, length, shares, add, refuse, link, picture) 
       el("button", { type: "button", class: "refuse", "aria-label": `${title} is not for me`, onclick: refuse }, el("span", {}, "Not for me"))));
 }
 
-function facts(about, bytes) {
+function facts(about, bytes, asks) {
   const share = (value) => `${(100 * value).toFixed(1)} %`, number = (value) => value.toLocaleString("en-GB");
   const rows = [];
   const row = (name, ...what) => rows.push(el("dt", {}, name), el("dd", {}, ...what));
@@ -83,5 +83,5 @@ function facts(about, bytes) {
   row("Given away", `${about.exposure.join(". ")}.`);
   for (const sentence of [...about.left_out, ...about.notes]) row("Note", sentence);
   return el("details", {}, el("summary", {}, "About this page"), el("dl", {}, rows),
-    el("p", { class: "small muted" }, `Made by Ownview ${about.ownview}; ${(bytes / 1e6).toFixed(1)} MB of text, and no request. Picks stand in the address behind #, which browsers do not send.`));
+    el("p", { class: "small muted" }, `Made by Ownview ${about.ownview}; ${(bytes / 1e6).toFixed(1)} MB of text, and no request${asks ? " without your leave" : ""}. Picks stand in the address behind #, which browsers do not send.`));
 }

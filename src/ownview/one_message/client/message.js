@@ -3,10 +3,10 @@
 import { joined, seal } from "./hpke.js";
 
 const subtle = globalThis.crypto.subtle, text = (words) => new TextEncoder().encode(words);
-export const ADD = 1, CHANGE = 2, TAKE_OUT = 3;
+const ADD = 1, CHANGE = 2, TAKE_OUT = 3;
 const INFO = text("ownview one message"), EMPTY = new Uint8Array(16);
-export const random = (bytes) => globalThis.crypto.getRandomValues(new Uint8Array(bytes));
-export const digest = async (bytes) => new Uint8Array(await subtle.digest("SHA-256", bytes));
+const random = (bytes) => globalThis.crypto.getRandomValues(new Uint8Array(bytes));
+const digest = async (bytes) => new Uint8Array(await subtle.digest("SHA-256", bytes));
 const LITTLE = new Uint8Array(Uint32Array.of(1).buffer)[0] === 1;
 
 // AES-256-CTR of zeros: the stream of a key, as numbers.
@@ -16,7 +16,7 @@ async function stream(key, count) {
 }
 
 // A message to each server: { a, b }. `chance` gives key and key pairs, for test vectors alone.
-export async function messages(terms, numbers, { contribution, secret }, operation, name, chance = {}) {
+async function messages(terms, numbers, { contribution, secret }, operation, name, chance = {}) {
   if (!LITTLE) throw new Error("this machine has the highest byte first; expected the lowest");
   const key = chance.key ?? random(32), mask = await stream(key, numbers.length);
   const rest = numbers.map((value, place) => value - mask[place]);
@@ -28,3 +28,5 @@ export async function messages(terms, numbers, { contribution, secret }, operati
   }
   return made;
 }
+
+export { ADD, CHANGE, TAKE_OUT, digest, messages, random, stream };

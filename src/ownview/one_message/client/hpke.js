@@ -5,7 +5,7 @@ const text = (words) => new TextEncoder().encode(words);
 const short = (value) => Uint8Array.of(value >> 8, value & 255);
 const KEM = [text("KEM"), short(0x0020)], SUITE = [text("HPKE"), short(0x0020), short(0x0001), short(0x0002)];
 
-export function joined(...parts) {
+function joined(...parts) {
   const made = new Uint8Array(parts.reduce((size, part) => size + part.length, 0));
   let at = 0;
   for (const part of parts) { made.set(part, at); at += part.length; }
@@ -31,7 +31,7 @@ async function pair() {
 }
 
 // enc [32] and the ciphertext, for a public key [32]. `own` is a key pair for test vectors alone.
-export async function seal(publicKey, info, plain, own = null) {
+async function seal(publicKey, info, plain, own = null) {
   const mine = own ?? await pair();
   const enc = new Uint8Array(await subtle.exportKey("raw", mine.publicKey));
   const theirs = await subtle.importKey("raw", publicKey, { name: "X25519" }, false, []);
@@ -44,3 +44,5 @@ export async function seal(publicKey, info, plain, own = null) {
   const iv = await expand(SUITE, schedule, "base_nonce", context, 12);
   return joined(enc, new Uint8Array(await subtle.encrypt({ name: "AES-GCM", iv }, key, plain)));
 }
+
+export { joined, seal };

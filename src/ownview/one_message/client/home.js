@@ -9,7 +9,7 @@ function done(request) {
   });
 }
 
-export class Home {
+class Home {
   #base;
 
   static async open(name = "ownview") {
@@ -45,3 +45,5 @@ export class Home {
     await done(this.#in("receipts", "readwrite").delete(receipt.contribution));
   }
 }
+
+export { Home };

@@ -1,0 +1,179 @@
+"""From what was opened to weights that pages score with: a file that never changes, named by its SHA-256.
+
+Without a budget items that fewer than `min_people` had are left out before anything is solved, and pairs that may be
+one person's (together at most what one person can add) are spread evenly over all such pairs, as in a published page.
+Under a budget nothing is left out by exact counts: there are none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ownview.base.errors import SettingError
+from ownview.base.files import write_bytes, write_json
+from ownview.baselines.parts.counting import cells_of
+from ownview.baselines.markov import Markov
+from ownview.methods.fednext.rank import RankForm
+from ownview.one_message.next import vectors_of
+from ownview.one_message.store import LATEST, ShareStore
+from ownview.one_message.tables import STEP
+from ownview.one_message.terms import Terms
+from ownview.pages.encoding import encode
+from ownview.parts.pairs.private_pairs import weights_above
+from ownview.registry import find_model
+from ownview.seam.portable import Linear, Term
+from ownview.seam.roles import HELD, RECEIVED
+from ownview.seam.server import Arrived, Sums
+from ownview.seam.training import Params, World
+
+_MARGIN = 1.1
+"""Eigenvalues must be above the edge of the noise by so much, as in `parts.private_pairs`."""
+
+
+class Solved(NamedTuple):
+    """form: for the items `ids`, some of the agreement's; rule: what was left out."""
+
+    form: Linear
+    ids: list[str]
+    rule: str
+
+
+def publish(store: ShareStore, settings: Mapping[str, Any], min_people: int, room: int) -> dict[str, Any]:
+    """Solve what was opened, and put it where server b serves it; what `weights.json` then says.
+
+    Args:
+        store: of server b.
+        settings: of the method, that its server decides.
+        min_people: that an item must have; 1 leaves nothing out.
+        room: bytes of text.
+    """
+    status = store.status()
+    if not status.batches:
+        raise SettingError(f"{store.folder}: no batch has been opened yet; expected contributions first")
+    solved = solve(store.terms, store.total(), status.batches, status.contributions, settings, min_people)
+    encoded = encode(solved.form, room)
+    told = {
+        "format": 1, "agreement": store.terms.name.hex(), "contributions": status.contributions, "ids": solved.ids,
+        "form": encoded.plain, "rule": solved.rule,
+    }  # fmt: skip
+    content = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
+    name = hashlib.sha256(content).hexdigest()
+    write_bytes(store.folder / f"weights.{name}.json", content)
+    latest = {"sha256": name, "contributions": status.contributions, "bytes": len(content)}
+    before = [path for path in store.folder.glob("weights.*.json") if name not in path.name]
+    write_json(store.folder / LATEST, latest)
+    for path in sorted(before, key=lambda one: one.stat().st_mtime)[:-1]:  # a page may be reading the last but one
+        path.unlink()
+    return latest
+
+
+def solve(terms: Terms, total: Any, batches: int, people: int, settings: Mapping[str, Any], min_people: int) -> Solved:
+    """Weights of a sum [n] of whole numbers over so many people."""
+    if terms.method == "fedease":
+        return _pairs(terms, total, batches, people, settings, min_people)
+    if terms.method == "counts":
+        return _counts(terms, total, min_people)
+    if terms.budget is None and min_people > 1:
+        raise SettingError(
+            f"setting min_people={min_people}: FedNext's sums do not say how many had an item; expected 1, which "
+            "leaves nothing out, or an agreement under a budget"
+        )
+    return Solved(_next(terms, total, people, settings), list(terms.items), "nothing is left out")
+
+
+def _pairs(terms: Terms, total: Any, batches: int, people: int, settings: Mapping[str, Any], min_people: int) -> Solved:
+    m = len(terms.items)
+    gram = np.zeros((m, m), dtype=np.int64)
+    gram[np.triu_indices(m)] = total
+    gram += np.triu(gram, 1).T
+    model: Any = find_model("fedease")(**{**_settings(terms), **settings})
+    if terms.budget is not None:
+        budget = terms.budget
+        edge = _MARGIN * 2 * math.sqrt(2 * batches) * budget.noise * math.sqrt(m)
+        weights = weights_above(torch.from_numpy(gram / budget.clip), model.regularization, edge)
+        return Solved(Linear((Term(weights.float(), model.recency),)), list(terms.items), "the budget covers all items")
+    kept = np.flatnonzero(gram.diagonal() >= min_people * terms.table[0])
+    if len(kept) < 2:
+        raise SettingError(f"setting min_people={min_people}: fewer than two items were had by so many")
+    gram = gram[kept[:, None], kept]
+    values, single = gram / STEP, (gram <= max(terms.table)) & ~np.eye(len(kept), dtype=bool)
+    if min_people > 1 and single.any():
+        values[single] = values[single].mean()
+    form = _combined(model, {"pairs": torch.from_numpy(values)}, World(people, len(kept), order="rows"), 1)
+    rule = f"left out: {m - len(kept):,} items that fewer than {min_people} had" if min_people > 1 else "nothing"
+    return Solved(form, [terms.items[item] for item in kept.tolist()], rule)
+
+
+def _counts(terms: Terms, total: Any, min_people: int) -> Solved:
+    m = len(terms.items)
+    if terms.budget is None and min_people > 1:
+        raise SettingError(
+            f"setting min_people={min_people}: counts are of rows, and do not say how many people had an item; "
+            "expected 1, which leaves nothing out, or an agreement under a budget"
+        )
+    counts = np.maximum(total, 0)
+    learned = Markov().learned_from({"rows": cells_of(counts[:m]), "steps": cells_of(counts[m:])}, m)
+    form = Markov().portable(learned)
+    assert isinstance(form, Linear)
+    return Solved(form, list(terms.items), "nothing is left out")
+
+
+def _next(terms: Terms, total: Any, people: int, settings: Mapping[str, Any]) -> Linear:
+    assert terms.next is not None
+    tables, m = terms.next, len(terms.items)
+    rank, scales = tables.get("rank", 0), len(tables["past"])
+    wide = scales * (rank or m)
+    begin = wide * (wide + 1) // 2
+    pasts = np.zeros((wide, wide))
+    pasts[np.triu_indices(wide)] = total[:begin]
+    pasts += np.triu(pasts, 1).T
+    follows = total[begin:].astype(np.float64)
+    model: Any = find_model("fednext")(**{**_settings(terms), **settings, "rank": rank})
+    world = World(people, m, order="rows")
+    if not rank:
+        sums = {"pasts": torch.from_numpy(pasts / STEP), "follows": torch.from_numpy(follows / STEP).reshape(wide, m)}
+        return _combined(model, sums, world, 1)
+    unit = float(tables["unit"])
+    vectors = torch.from_numpy(vectors_of(tables) / unit)
+    scale = 2.0 ** tables["down"]
+    sums = {
+        "pasts": torch.from_numpy(pasts * scale / unit**2),
+        "follows": torch.from_numpy(follows / unit).reshape(m, wide),
+    }
+    form = RankForm(world, model)
+    empty = {name: torch.zeros_like(value) for name, value in sums.items()}
+    new = form.combine(sums, empty, Arrived(model.iterations + 1, people))
+    return form.portable({"vectors": vectors.float(), "next": new["next"].float()})
+
+
+def _combined(model: Any, sums: Params, world: World, number: int) -> Linear:
+    """The method's own server at work on the sums of round `number`, and its portable form."""
+    combine = model.server(world).combine
+    assert isinstance(combine, Sums)
+    values: dict[str, Tensor] = {
+        name: one.drawn(name, world.num_items, 0).double()
+        for name, one in model.client(world).params.items()
+        if one.role in (HELD, RECEIVED)
+    }
+    new = combine.combine(sums, values, Arrived(number, world.num_clients))
+    received = {name: value.float() for name, value in {**values, **new}.items()}
+    form = model.portable(received, world)
+    assert isinstance(form, Linear)
+    return form
+
+
+def _settings(terms: Terms) -> dict[str, Any]:
+    """As the method takes them."""
+
+    def read(value: Any) -> Any:
+        return tuple(map(read, value)) if isinstance(value, list) else math.inf if value == "inf" else value
+
+    return {name: read(value) for name, value in terms.settings.items()}
