@@ -19,8 +19,8 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.base.files import write_bytes, write_json
-from ownview.baselines.parts.counting import cells_of
 from ownview.baselines.markov import Markov
+from ownview.baselines.parts.counting import cells_of
 from ownview.methods.fednext.rank import RankForm
 from ownview.one_message.next import vectors_of
 from ownview.one_message.store import LATEST, ShareStore

@@ -91,8 +91,8 @@ def page(
         force: whether an existing file is overwritten.
         data_dir: where datasets are.
         new_items: a file of items; those that nobody has taken yet are offered too, marked as new.
-        contribute: address of one of two servers of shares (`ownview sums serve`): the page has a panel that sends, with
-            its reader's leave and not before; None for a page that makes no request, ever.
+        contribute: address of one of two servers of shares (`ownview sums serve`): the page has a panel that sends with
+            its reader's leave, not before; None for a page that makes no request, ever.
 
     Raises:
         SettingError: the model has no form that a page could score with, or does not fit; says why.

@@ -13,8 +13,8 @@ import typer
 from ownview.base.display.cells import from_cell
 from ownview.base.errors import DataError
 from ownview.base.files import require_new, write_bytes
-from ownview.cli.options import MinPeople
 from ownview.cli.devices.share_server import AgreementFile, extra, read_terms
+from ownview.cli.options import MinPeople
 from ownview.one_message.budget import ShareBudget
 from ownview.one_message.terms import FEWEST, SHARES, Share, agreed
 

@@ -26,7 +26,7 @@ def command(
     contribute: Annotated[
         str | None,
         typer.Option(
-            "--contribute", help="Address of one of two servers of shares: a panel sends, if its reader asks."
+            "--contribute", help="Address of one of two servers of shares: a panel sends where its reader asks."
         ),
     ] = None,
     data_dir: DataDir = None,
