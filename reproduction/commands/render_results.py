@@ -19,7 +19,11 @@ from reproduction.pages.figures import Records, with_figures
 from reproduction.pages.loose_figures import require_no_loose_figures
 from reproduction.pages.result_tables import with_tables
 
-FIGURE_PAGES = ("README.md", "docs/choose.md", "docs/published.md", "docs/evaluation.md", "docs/methods/sasrec.md")
+FIGURE_PAGES = (
+    *("README.md", "docs/choose.md", "docs/published.md", "docs/evaluation.md"),
+    *(f"docs/methods/{name}.md" for name in ("blend", "fednext", "fedsasrec", "sasrec")),
+    *(f"docs/methods/{name}.md" for name in ("later-sittings", "recent-popularity", "sitting-starts")),
+)
 """Pages in which every figure has a record or a command behind it."""
 
 
