@@ -92,6 +92,7 @@ from ownview.seam.method import Federated as Federated
 from ownview.seam.method import Method as Method
 from ownview.seam.method import ReportingMethod as ReportingMethod
 from ownview.seam.method import cross_entropy as cross_entropy
+from ownview.seam.mixing import ClusterMean as ClusterMean
 from ownview.seam.mixing import Known as Known
 from ownview.seam.mixing import Mixing as Mixing
 from ownview.seam.optimizers import Adam as Adam
@@ -123,6 +124,7 @@ from ownview.seam.server import Arrived as Arrived
 from ownview.seam.server import Draw as Draw
 from ownview.seam.server import Mean as Mean
 from ownview.seam.server import RowMean as RowMean
+from ownview.seam.server import Rule as Rule
 from ownview.seam.server import Server as Server
 from ownview.seam.server import ServerStep as ServerStep
 from ownview.seam.server import Sums as Sums

@@ -15,7 +15,6 @@ from ownview.round.federation import Federation
 from ownview.seam.optimizers import Sgd
 from ownview.seam.roles import (
     CHANCE,
-    FRESH,
     HISTORY,
     KEPT,
     PERSONAL,
@@ -45,16 +44,14 @@ CLIENTS = (0, 1)
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
-        ({"role": FRESH, "rows": True}, "a fresh parameter is no table"),
         ({"role": REPORTED, "rows": True}, "a reported parameter is no table"),
         ({"role": TIMELINE, "rows": True}, "a timeline parameter is no table"),
         ({"role": CHANCE, "rows": True}, "a chance parameter is no table"),
         ({"role": HISTORY}, r"a history parameter is a table: write table\(history"),
-        ({"role": PERSONAL, "received_as": "received"}, r"a personal parameter is a table: write table\(personal"),
-        ({"role": PERSONAL, "rows": True}, "every personal table needs one"),
-        ({"role": KEPT, "rows": True, "received_as": "received"}, "received_as belongs to personal tables"),
-        ({"received_as": "received"}, "received_as belongs to personal tables"),
-        ({"role": SHARED, "rows": True, "everybodys_mean": "mean"}, "everybodys_mean belongs to personal tables"),
+        ({"role": PERSONAL, "rows": True}, "every personal value needs one"),
+        ({"role": KEPT, "rows": True, "received_as": "received"}, "received_as belongs to personal values"),
+        ({"received_as": "received"}, "received_as belongs to personal values"),
+        ({"role": SHARED, "rows": True, "everybodys_mean": "mean"}, "everybodys_mean belongs to personal values"),
         ({"squares_outside": True}, "squares_outside belongs to tables"),
         ({"role": KEPT, "squares_outside": True}, "squares_outside belongs to tables"),
     ],

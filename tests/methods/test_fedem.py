@@ -230,14 +230,15 @@ def test_a_mixture_may_be_of_the_tables_of_those_alone_who_receive() -> None:
     mixtures = Mixtures(Similarity(ALPHA), torch.zeros(1, 1, dtype=torch.float64), 3)
     tables = torch.tensor([[[0.0]], [[5.0]], [[1.0]]], dtype=torch.float64)
     mixtures.take(torch.arange(3), tables, torch.tensor([1, 6, 3]))
-    mixtures.mix({}, torch.tensor([True, False, True]))
+    mixtures.settle()
+    mixtures.mix(1, {}, {"items": mixtures}, torch.tensor([True, False, True]))
     shares, alike = (1 / 4, 3 / 4), 1 / (1 + 1)
     first = _pair_weights(((shares[0] + ALPHA) / (1 + ALPHA), (shares[1] + ALPHA * alike) / (1 + ALPHA)))
     third = _pair_weights(((shares[0] + ALPHA * alike) / (1 + ALPHA), (shares[1] + ALPHA) / (1 + ALPHA)))
     expected = [[first[0], 0, first[1]], [0, 1, 0], [third[0], 0, third[1]]]
     assert mixtures.weights.tolist() == pytest.approx(np.array(expected), abs=1e-12)
     assert mixtures.sent(torch.tensor([1])).tolist() == [[[5.0]]], "who does not receive has its own"
-    mixtures.mix({}, torch.tensor([False, False, False]))
+    mixtures.mix(1, {}, {"items": mixtures}, torch.tensor([False, False, False]))
     assert mixtures.weights.tolist() == torch.eye(3).tolist()
 
 

@@ -89,7 +89,11 @@ def read(message: bytes, identity: int, terms: Terms, offered: Download, before:
         if param.role is PERSONAL:
             tables[name] = value[0]
             sent_out = offered.offered(name, 1)[0].cpu()
-            changes[name] = moved(value[0], sent_out, before.get(name)).reshape(codec.num_items, -1)
+            change = moved(value[0], sent_out, before.get(name))
+            if param.rows:
+                changes[name] = change.reshape(codec.num_items, -1)
+            else:
+                other[name] = change
         elif param.rows:
             changes[name] = value[0].reshape(codec.num_items, -1)
         elif param.role is REPORTED:

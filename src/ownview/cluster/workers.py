@@ -35,6 +35,7 @@ from ownview.messages.upload import Upload
 from ownview.round.conduct import Round, Uploads
 from ownview.round.here import Here
 from ownview.seam.method import Federated
+from ownview.seam.server import SUMS, Rule
 
 _LIVES = 3
 """A worker that dies so often on the same work will not survive it."""
@@ -91,6 +92,11 @@ class Workers(Here):
             raise SettingError(
                 f"--workers: privacy={terms.options.privacy!r} puts masks on, which a simulation does in one process; "
                 "expected masks=skipped in it (the sums are the same), or no workers"
+            )
+        combine = terms.server.combine
+        if isinstance(combine, Rule) and combine.needs != SUMS:
+            raise SettingError(
+                f"--workers: the server of {method.name} needs {combine.needs} of uploads, and workers send sums"
             )
         if terms.options.robust != NONE:
             raise SettingError(

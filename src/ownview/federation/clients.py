@@ -35,7 +35,8 @@ class Opened:
 
     Args:
         values: everything a client sees, by name [B, ...]; tables hold the touched rows, [B, R, ...].
-        beside: by the name that clients know them by, the whole received tables, [B, m, ...].
+        beside: by the name that clients know them by, whole tables that are not their own, [B, m, ...], and what
+            stands beside personal values.
     """
 
     values: Params
@@ -125,6 +126,8 @@ class Clients:
                 values |= self._given(name, param, samples, download)
             elif name in self.tables and param.role is not KEPT:
                 values[name] = self.tables[name].take(samples.clients, samples.items)
+            elif name in self.own and param.role is not KEPT:
+                values[name] = self._own(name, samples.clients, download)
             elif (param.from_server or param.role.constant) and param.rows:
                 source = self.starts if param.role.constant else download.values
                 flat = source[name].index_select(0, samples.items.reshape(-1))
@@ -132,11 +135,15 @@ class Clients:
             elif param.from_server or param.role.constant:
                 source = self.starts if param.role.constant else download.values
                 values[name] = source[name].expand(count, *param.shape).clone()
-            elif name in self.own:
-                values[name] = self._own(name, samples.clients, download)
             if param.role is PERSONAL:
                 beside |= self._received(name, samples.clients, download)
-                values |= {table: _rows(beside[table], samples.items) for table in param.tables_beside}
+                values |= {
+                    table: _rows(beside[table], samples.items) if param.rows else beside[table].clone()
+                    for table in param.tables_beside
+                }
+            elif param.rows and name not in self.tables and (param.from_server or param.role.constant):
+                source = self.starts if param.role.constant else download.values
+                beside[name] = source[name].expand(count, *source[name].shape)
             if param.squares_outside:
                 self._leave_squares(values, name, samples, beside)
         return Opened(values, beside)
@@ -158,6 +165,11 @@ class Clients:
             return self.histories.take(clients, items)
         rated = self.facts.table(clients, self.histories.take(clients, None))
         return rated if items is None else rated.gather(1, items)
+
+    def data_tables(self, clients: Tensor) -> Params:
+        """By name [B, m], the clients' histories and ratings, where a method has them."""
+        mine = {name: param for name, param in self.params.items() if param.role in (HISTORY, RATINGS)}
+        return {name: self._of_items(param, clients, None) for name, param in mine.items()}
 
     def _chance(self, name: str, clients: Tensor, download: Download) -> Tensor:
         """[B] what keys the clients' own draws in the download's round."""
@@ -188,8 +200,8 @@ class Clients:
             values[f"{table}.outside"] = _squares(whole) - _squares(values[table])
 
     def whole(self, name: str, clients: Tensor) -> Tensor:
-        """[B, m, ...] every row of a client's own table."""
-        return self.tables[name].whole(clients)
+        """[B, m, ...] every row of a client's own table; [B, ...] its own value where it is none."""
+        return self.tables[name].whole(clients) if name in self.tables else self.own[name][clients]
 
     def keep(self, clients: Tensor, values: Params) -> None:
         """Store new values of the clients' own, by name [B, ...]; tables are whole."""
@@ -352,9 +364,9 @@ def _rows_for(
     """A received table beside a personal one, and its client axis."""
     if table == param.everybodys_mean:
         mean = download.values[table]
-        return (mean, None) if items is None else (mean[items], 0)
+        return (mean, None) if items is None or not param.rows else (mean[items], 0)
     whole = download.offered(name, len(clients))
-    return (whole if items is None else _rows(whole, items)), 0
+    return (whole if items is None or not param.rows else _rows(whole, items)), 0
 
 
 def _rows(whole: Tensor, items: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ from ownview.privacy.transforms import Summing
 from ownview.privacy.whole_steps import BOUND
 from ownview.seam.cohorts import Seen
 from ownview.seam.roles import HELD, PERSONAL, REPORTED
-from ownview.seam.server import Arrived, RowMean, Sums
+from ownview.seam.server import SUMS, Arrived, RowMean, Rule, Sums
 from ownview.seam.training import Params
 
 
@@ -137,8 +137,15 @@ class AggregationServer:
         for name, mixtures in self.mixtures.items():
             mixtures.take(upload.clients, upload.whole[name], upload.samples)
 
-    def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
-        """Combine what has arrived from the clients of the round."""
+    def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor, made: Params | None = None) -> None:
+        """Combine what has arrived from the clients of the round.
+
+        Args:
+            number: of the round.
+            total: of their uploads.
+            cohort: [K] identities.
+            made: by name, what a rule that needs every upload has made of them; see `seam.server.Rule`.
+        """
         self.protect(number, total)
         if isinstance(total, SumPartial):
             plan = self.terms.world.protection
@@ -147,9 +154,14 @@ class AggregationServer:
         mean = total.mean()
         if BOUND in mean:
             self.shared = {**self.shared, BOUND: next_bound(self.shared[BOUND], mean.pop(BOUND))}
+        rule = self.terms.server.combine
+        if isinstance(rule, Rule) and len(cohort):
+            mean = self._ruled(rule, number, mean, made, len(cohort))
         self.shared = {**self.shared, **self.optimizer.apply({name: self.shared[name] for name in mean}, mean)}
+        for mixtures in self.mixtures.values():
+            mixtures.settle()
         for name, mixtures in self.mixtures.items():
-            mixtures.mix(self.reported, self._mixed_among(number + 1))
+            mixtures.mix(number, self.reported, self.mixtures, self._mixed_among(number + 1))
             self.shared[name] = mixtures.mean()
         after = self.terms.server.after
         if after is not None:
@@ -162,6 +174,20 @@ class AggregationServer:
         """What the server adds to sums before anybody looks at them."""
         if self.terms.transform is not None:
             self.terms.transform.on_server(total, Summing(number, self.shared.get(BOUND), self.noise))
+
+    def _ruled(self, rule: Rule, number: int, mean: Params, made: Params | None, clients: int) -> Params:
+        """The change that a method's own rule makes of a round; values held back take what it remembers."""
+        if made is None:
+            made = rule.function(dict(mean), self.shared | self.held, Arrived(number, clients))
+        for name, value in made.items():
+            if name not in mean and name not in self.held:
+                known = suggestion(name, (*mean, *self.held))
+                raise TrainingError(f"{self.terms.name}: the server's rule makes {name!r}, no value it changes{known}")
+            if not all_finite(value):
+                raise TrainingError(not_finite(self.terms.name, name, number))
+        dtype = self.terms.machine.dtype
+        self.held |= {name: value.to(dtype) for name, value in made.items() if name in self.held}
+        return {name: made[name].to(dtype) if name in made else torch.zeros_like(old) for name, old in mean.items()}
 
     def _combine(self, number: int, total: SumPartial, clients: int) -> None:
         combine = self.terms.server.combine
@@ -242,6 +268,8 @@ def planned_bytes(terms: Terms) -> int:
     standing += world.num_clients * sum(values[name] for name, param in params.items() if param.role is REPORTED)
     if isinstance(terms.server.combine, Sums):
         standing = _while_combining(terms, terms.server.combine, standing)
+    elif isinstance(terms.server.combine, Rule) and terms.server.combine.needs != SUMS:
+        standing += world.num_clients * sum(values[name] for name in terms.averaged if name in values)
     # Mixtures: uploads of this round and the last, and weights.
     standing += sum((2 * values[name] + world.num_clients) * world.num_clients for name in terms.mixed)
     return standing * terms.machine.bytes_per_value

@@ -38,7 +38,7 @@ from ownview.seam.client import Client, Reporting
 from ownview.seam.method import Federated
 from ownview.seam.protection import DISTRIBUTED
 from ownview.seam.roles import PERSONAL, REPORTED
-from ownview.seam.server import Mean, Server, Sums
+from ownview.seam.server import COORDINATES, SUMS, Mean, RowMean, Rule, Server, Sums
 from ownview.seam.training import World
 
 _HEEDED_BY_SUMS = ("clients", "privacy", "robust")
@@ -145,6 +145,12 @@ class Terms:
         return frozenset() if isinstance(combine, Sums) or combine.rows != "touched" else self.tables
 
     @property
+    def _tells_touched(self) -> bool:
+        """Whether the server must know which rows a client's samples are about: means and ranks among those alone."""
+        ranks = self.server.needs == COORDINATES or self.options.robust.partition(":")[0] in ("trimmed", "median")
+        return bool(self.by_row) or (ranks and bool(self.tables))
+
+    @property
     def weighting(self) -> str:
         """How clients count in sums: by "samples", or "uniform"."""
         return "uniform" if isinstance(self.server.combine, Sums) else self.server.combine.weighting
@@ -187,7 +193,7 @@ class Terms:
         words = 0 if self.masked is None else self.masked.layout.size
         reported = frozenset(name for name, param in self.client.params.items() if param.role is REPORTED)
         return Codec(
-            self.client, self.world.num_items, self.mixed, tells_samples, bool(self.by_row), shrunk, words,
+            self.client, self.world.num_items, self.mixed, tells_samples, self._tells_touched, shrunk, words,
             self.machine.bytes_per_value, self.averaged | self.mixed | reported,
         )  # fmt: skip
 
@@ -282,7 +288,9 @@ def _require_robust(terms: Terms) -> None:
     """Refuse a robust rule that makes no sense, with the reason."""
     combine, text = terms.server.combine, terms.options.robust
     why = Clip(1.0).refusal(terms.client, terms.server)
-    if terms.transform is not None:
+    if isinstance(combine, Rule) and combine.needs != SUMS:
+        why = "its server has a rule of its own about single uploads; expected none"
+    elif terms.transform is not None:
         why = f"under privacy={terms.noise_setting!r} uploads are hidden, noisy or clipped already"
     elif isinstance(combine, Sums) and not text.startswith("clipped:"):
         why = "a sum over people's own items has no upload in its middle; expected clipped:F"
@@ -318,9 +326,10 @@ def _with_options(method: str, server: Server, options: FederationOptions, clien
             "from; expected 1.0"
         )
     weighting = combine.weighting if options.weighting == "method" else options.weighting
-    if options.row_mean != "method":
-        return replace(server, combine=Mean(weighting, options.row_mean))
-    return replace(server, combine=replace(combine, weighting=weighting) if isinstance(combine, Mean) else combine)
+    if isinstance(combine, RowMean):
+        return server if options.row_mean == "method" else replace(server, combine=Mean(weighting, options.row_mean))
+    rows = combine.rows if options.row_mean == "method" else options.row_mean
+    return replace(server, combine=replace(combine, weighting=weighting, rows=rows))
 
 
 def _uniform(method: str, server: Server, options: FederationOptions) -> Server:
@@ -331,4 +340,6 @@ def _uniform(method: str, server: Server, options: FederationOptions) -> Server:
             "same, because the number of a client's samples would leave in clear; expected method or uniform"
         )
     combine = server.combine
-    return replace(server, combine=replace(combine, weighting="uniform")) if isinstance(combine, Mean) else server
+    if not isinstance(combine, Mean | Rule):
+        return server
+    return replace(server, combine=replace(combine, weighting="uniform"))

@@ -188,14 +188,16 @@ class TrainingWork:
 
     def _rewritten(self, samples: Samples, beside: Params, openings: tuple[Opened, ...], context: Context) -> Params:
         """Whole tables that openings rewrote, by name [B, m, ...], as they were before touched rows were trained."""
-        tables = {name: self.home.clients.whole(name, samples.clients) for name in self.home.clients.tables} | beside
+        held = self.home.clients
+        tables = {name: held.whole(name, samples.clients) for name in held.tables}
+        tables |= beside | held.data_tables(samples.clients)
         changed: Params = {}
         for one in openings:
             phase = self.engine.phases[one.phase]
             if phase.opening is not None and phase.everywhere:
                 open_here = partial(open_with, phase.opening, replace(context, phase=one.phase))
                 new = torch.vmap(open_here)({**one.values, **tables})
-                changed |= {name: value for name, value in new.items() if name in tables}
+                changed |= {name: value for name, value in new.items() if name in held.tables}
                 tables |= changed
         return changed
 

@@ -21,7 +21,7 @@ from ownview.seam.client import Client, Reporting
 from ownview.seam.initial import Constant
 from ownview.seam.protection import CENTRAL, Protection
 from ownview.seam.roles import received
-from ownview.seam.server import EACH, RowMean, Server, Sums
+from ownview.seam.server import SUMS, RowMean, Server, Sums
 from ownview.seam.training import Params
 
 _ADAPTION = 0.2
@@ -119,7 +119,7 @@ class Protected(Transform):
 
 def no_sums(client: Client, server: Server) -> str | None:
     """Why what a method's clients send is no sum of bounded changes, which alone can be protected; None where it is."""
-    if server.needs == EACH:
+    if server.needs != SUMS:
         return "its server needs every single upload, and only sums can be protected"
     if not isinstance(server.combine, RowMean | Sums) and server.combine.rows == "touched":
         return "which rows a client touched tells its items, noise or not; expected row_mean=all"

@@ -14,7 +14,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -26,12 +26,15 @@ from ownview.federation.reporting import TOGETHER
 from ownview.federation.server import AggregationServer
 from ownview.messages.download import Download
 from ownview.messages.robust import robust_rule, settled
+from ownview.messages.rules import made_by
 from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.messages.traffic import Traffic
 from ownview.messages.upload import Upload
 from ownview.privacy.masking.exchange import Exchange, MaskStep
 from ownview.privacy.whole_steps import BOUND
 from ownview.seam.client import Reporting
+from ownview.seam.server import SUMS
+from ownview.seam.server import Rule as OwnRule
 from ownview.seam.training import Params
 
 Uploads = Generator[Upload, None, None]
@@ -67,6 +70,10 @@ class Round:
         self.left_out: dict[int, str] = {}
         """By client, why it does not count."""
         self.loss: float | None = None
+        self.made: Params | None = None
+        """What the server's own rule has made of single uploads, by name; None where it needs none."""
+        self.stale: dict[int, int] = {}
+        """By client, how many rounds ago it received what it worked on; clients of this round are left out."""
 
     @property
     def counted(self) -> Tensor:
@@ -166,7 +173,7 @@ def conduct(server: AggregationServer, where: Where, number: int, rules: Sequenc
             del upload  # may be large, and others are made meanwhile
     where.check(going)
     _lift_masks(going, where)
-    server.finish(number, going.total, going.counted)
+    server.finish(number, going.total, going.counted, going.made)
     going.clock.lap("server")
     where.tell(going)
     going.clock.lap("train")
@@ -181,9 +188,23 @@ def seen(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
 
 
 def robust(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
-    """The rule that the setting `robust` names, about all uploads of a round."""
-    rule = robust_rule(going.terms.options.robust)
+    """The rule that the setting `robust` names, or that is the server's own, about all uploads of a round."""
+    own, rule = going.terms.server.combine, robust_rule(going.terms.options.robust)
+    if isinstance(own, OwnRule) and own.needs != SUMS:
+        return _by_own_rule(uploads, own, going)
     return uploads if rule is None else settled(uploads, rule, going.terms.weighting)
+
+
+def _by_own_rule(uploads: Iterator[Upload], rule: OwnRule, going: Round) -> Iterator[Upload]:
+    """What the server's rule makes of all uploads is the round's; of the uploads themselves no change is added up."""
+    terms, held = going.terms, [one for one in uploads if len(one.clients)]
+    if held:
+        clients = [client for one in held for client in one.clients.tolist()]
+        stale = torch.tensor([going.stale.get(client, 0) for client in clients], device=terms.machine.device)
+        values = going.server.shared | going.server.held
+        going.made = made_by(rule, held, terms.averaged, terms.world.num_items, values, going.number, stale)
+    for one in held:
+        yield replace(one, rows={}, whole={n: value for n, value in one.whole.items() if n not in terms.averaged})
 
 
 def honest(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:

@@ -43,6 +43,7 @@ class Cohort(Protocol):
             cohort: positions of the clients that took part.
             newest: by name [n, ...], with what they reported at the end.
         """
+        return {}
 
 
 @dataclass(frozen=True)

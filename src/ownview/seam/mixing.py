@@ -23,6 +23,10 @@ class Known:
         initial: [values] the table everybody started from.
         reported: by name [c, ...], the newest values of `reported` parameters that the server has seen.
         key: random number of the run, for rules that need one.
+        round: that has just ended, from 1.
+        clients: [c] their identities, ascending.
+        every: by name [c, values], the latest uploads of everything that is mixed: a network has several.
+        memory: by name, what the rule returned to remember when it was last asked; empty at first.
     """
 
     uploads: Tensor
@@ -30,13 +34,20 @@ class Known:
     initial: Tensor
     reported: Mapping[str, Tensor] = field(default_factory=dict)
     key: int = 0
+    round: int = 0
+    clients: Tensor = field(default_factory=lambda: torch.zeros(0, dtype=torch.long))
+    every: Mapping[str, Tensor] = field(default_factory=dict)
+    memory: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 class Mixing(Protocol):
     """Weights from what the server knows."""
 
-    def weights(self, known: Known) -> Tensor:
-        """[c, c], row u: how much of each upload client u receives. Rows are not negative and sum to 1."""
+    def weights(self, known: Known) -> Tensor | tuple[Tensor, Mapping[str, Tensor]]:
+        """[c, c], row u: how much of each upload client u receives. Rows are not negative and sum to 1.
+
+        With it, where the rule remembers, what it finds in `Known.memory` the next time: tensors by name, of any shape.
+        """
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ PERSONAL = Role("personal", "own", "own", "whole")
 RECEIVED = Role("received", "received", "received", "nothing")
 HELD = Role("held", "nothing", "nothing", "nothing")
 
-_NEVER_TABLES = (FRESH, REPORTED, TIMELINE, CHANCE, USER_FEATURES)
-_ALWAYS_TABLES = (HISTORY, RATINGS, PERSONAL, ITEM_FEATURES)
+_NEVER_TABLES = (REPORTED, TIMELINE, CHANCE, USER_FEATURES)
+_ALWAYS_TABLES = (HISTORY, RATINGS, ITEM_FEATURES)
 
 
 @dataclass(frozen=True)
@@ -111,9 +111,9 @@ class Param:
         if not self.rows and self.role in _ALWAYS_TABLES:
             raise ValueError(f"a {self.role.name} parameter is a table: write table({self.role.name}(...))")
         if bool(self.received_as) != (self.role is PERSONAL):
-            raise ValueError("received_as belongs to personal tables, and every personal table needs one")
+            raise ValueError("received_as belongs to personal values, and every personal value needs one")
         if self.everybodys_mean and self.role is not PERSONAL:
-            raise ValueError("everybodys_mean belongs to personal tables, which the server mixes")
+            raise ValueError("everybodys_mean belongs to personal values, which the server mixes")
         if self.squares_outside and not self.rows:
             raise ValueError("squares_outside belongs to tables: of other parameters everything is at hand")
 
@@ -162,7 +162,11 @@ def private(*shape: int, initial: Initial = _NORMAL) -> Param:
 
 
 def fresh(*shape: int, initial: Initial = _NORMAL) -> Param:
-    """A value that begins every round, and everything before predicting, with the initial one; nothing of it stays."""
+    """A value that begins every round, and everything before predicting, with the initial one; nothing of it stays.
+
+    With a phase's `opening` it holds what the round began with: {"anchor": p["items"]}, a table here, for a penalty on
+    how far training has moved (`examples/fedprox.py`).
+    """
     return Param(shape, FRESH, initial=initial)
 
 
@@ -184,14 +188,19 @@ def kept(*shape: int, initial: Initial = _NORMAL) -> Param:
     return Param(shape, KEPT, initial=initial)
 
 
-def personal(*shape: int, received_as: str, everybodys_mean: str = "", initial: Initial = _NORMAL) -> Param:
+def personal(
+    *shape: int, received_as: str, everybodys_mean: str = "", initial: Initial = _NORMAL, rows: bool = True
+) -> Param:
     """A table that the client goes on from; what it receives stands beside it under another name and never moves.
+
+    With rows=False it is no table: a layer of a network, say, which the server mixes for every client like a table.
+    Such a value begins with the initial one; `BeginWith` as a phase's opening begins rounds with what was received.
 
     A client that takes part for the first time begins with a copy of what it receives. The whole table is sent. In
     `scores` and `readings` the received table is the newest that the server has for the client. A client that does not
     receive in a round (federation setting `receiving`) has its own table there.
     """
-    return Param(shape, PERSONAL, True, initial, received_as, everybodys_mean)
+    return Param(shape, PERSONAL, rows, initial, received_as, everybodys_mean)
 
 
 def received(*shape: int, initial: Initial = _ZERO) -> Param:

@@ -1,14 +1,14 @@
 """The server's half: whom it chooses, how it combines what arrives, and what it does afterwards.
 
 It sees messages and nothing else. `needs` says what of them: SUMS can be added up in a tree of machines, masked and
-noised; EACH needs every single upload.
+noised; EACH needs every single upload, and COORDINATES needs it number by number.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from torch import Tensor
 
@@ -16,7 +16,7 @@ from ownview.seam.cohorts import Cohort
 from ownview.seam.mixing import Mixing
 from ownview.seam.training import Params
 
-SUMS, EACH = "sums", "each"
+SUMS, EACH, COORDINATES = "sums", "each", "coordinates"
 
 RowWeights = Callable[[Tensor], Tensor]
 """Changes of rows [B, R, ...] -> [B, R]: how much a client's row counts in the server's mean of that row."""
@@ -36,10 +36,15 @@ class Arrived:
     Args:
         round: from 1.
         clients: how many took part; at least one.
+        weights: (a rule that needs each) [n] how much each client counts, summing to 1.
+        staleness: (a rule that needs each) [n] how many rounds ago each client received what it worked on; 0 where
+            rounds are synchronous.
     """
 
     round: int
     clients: int
+    weights: Tensor | None = None
+    staleness: Tensor | None = None
 
 
 Combine = Callable[[Params, Params, Arrived], Params]
@@ -75,6 +80,41 @@ class RowMean:
     weigh: RowWeights
     weighting: ClassVar[str] = "samples"
     rows: ClassVar[str] = "all"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule of one's own: which change of the shared values a round's uploads amount to.
+
+    By what it needs, `function` is
+
+        "sums"         (mean, values, arrived) -> changes: of the mean change by name
+        "each"         (changes, values, arrived) -> changes: of every client's, by name [n, ...]; tables are whole
+                       [n, m, ...], and 0 where a client sent no row
+        "coordinates"  (changes, weights) -> change: of some numbers of one value, [n, k, ...] -> [k, ...]; weights
+                       [n, k] are 0 where a client sent no row. Called for some rows at a time, so that a server never
+                       holds all uploads written out; a value without rows comes as k = 1.
+
+    `values` are the server's by name, shared and held. Of a held one (what the rule remembers: momentum, say) the
+    function returns the new value in the place of a change. What it leaves out stays as it is. A pure function.
+
+    Args:
+        function: the rule.
+        needs: "sums", which can be masked, noised and added up in a tree of machines; "each" or "coordinates".
+        weighting: clients count by their training "samples", or are "uniform".
+        rows: (sums) a table's row is averaged over "all" clients, or over those whose samples "touched" it.
+    """
+
+    function: Callable[..., Any]
+    needs: str = SUMS
+    weighting: str = "samples"
+    rows: str = "all"
+
+    def __post_init__(self) -> None:
+        if self.needs not in (SUMS, EACH, COORDINATES):
+            raise ValueError(f"a rule needs one of {(SUMS, EACH, COORDINATES)}, not {self.needs!r}")
+        if not callable(self.function):
+            raise ValueError(f"a rule is a function, not {self.function!r}")
 
 
 ADVICE = "raise --memory or lower embedding_size"
@@ -144,7 +184,7 @@ class Server:
             `combine` itself makes the shared values.
     """
 
-    combine: Mean | RowMean | Sums = Mean()
+    combine: Mean | RowMean | Sums | Rule = Mean()
     mixing: Mixing | None = None
     cohort: Cohort | None = None
     after: ServerStep | None = None
@@ -153,8 +193,26 @@ class Server:
     def __post_init__(self) -> None:
         if self.mixed_among not in AMONG:
             raise ValueError(f"a mixture is of tables among one of {AMONG}, not {self.mixed_among!r}")
+        combine: Any = self.combine
+        if not isinstance(combine, Mean | RowMean | Sums | Rule):
+            near = f"Rule({_named(combine)}, needs=...)" if callable(combine) else "Mean()"
+            _refuse("combine", combine, f"Mean(), RowMean(...), Sums(...) or a function as {near}")
+        for what, method in (("mixing", "weights"), ("cohort", "choose")):
+            if (one := getattr(self, what)) is not None and (isinstance(one, type) or not hasattr(one, method)):
+                _refuse(what, one, f"an object with a method {method}, such as ov.{what.capitalize()} describes")
+        if self.after is not None and (isinstance(self.after, type) or not callable(self.after)):
+            _refuse("after", self.after, "a function of values and a draw")
 
     @property
     def needs(self) -> str:
-        """SUMS or EACH."""
+        """SUMS, EACH or COORDINATES."""
         return self.combine.needs if self.mixing is None and self.cohort is None else EACH
+
+
+def _refuse(what: str, found: object, expected: str) -> None:
+    kind = f"the class {found.__name__}" if isinstance(found, type) else f"{type(found).__name__} {_named(found)}"
+    raise ValueError(f"Server({what}=...) is {kind}; expected {expected}")
+
+
+def _named(one: object) -> str:
+    return str(getattr(one, "__name__", repr(one)))

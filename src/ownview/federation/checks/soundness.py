@@ -16,7 +16,7 @@ from ownview.federation.checks.tried import tried
 from ownview.seam.client import Client, Reporting, Training
 from ownview.seam.method import Federated
 from ownview.seam.roles import CHANCE, HELD, ITEM_FEATURES, PERSONAL, RECEIVED, TIMELINE, Param, visible
-from ownview.seam.server import Server, Sums
+from ownview.seam.server import COORDINATES, EACH, Arrived, Rule, Server, Sums
 from ownview.seam.training import Batch, Context, Params, Phase, World
 
 _ROWS = 3
@@ -223,6 +223,42 @@ def _require_preparation(phases: tuple[Phase, ...], name: str, params: Mapping[s
             )
 
 
+def _of_server(params: Mapping[str, Param]) -> Params:
+    """Values of a server, shared and held, to try its functions on."""
+    shared = {n: value for n, value in _drawn(params).items() if n in params and params[n].from_server}
+    held = {n: one for n, one in params.items() if one.role is HELD}
+    return shared | {n: one.initial.draw(one.whole_shape(_ROWS), generator(0, n)) for n, one in held.items()}
+
+
+def _require_rule(client: Client, rule: Rule, name: str) -> None:
+    """A rule of the server's own makes changes of what clients send, in the shape of the values."""
+    sent = {n for n in names_moved(client) if n in client.params and client.params[n].role.sends == "change"}
+    if own := sorted(n for n, param in client.params.items() if param.role is PERSONAL):
+        raise SettingError(f"method {name}: {own[0]!r} is sent whole, and a rule is about changes; expected shared")
+    values, what = _of_server(client.params), f"method {name}: the server's rule fails on uploads of two clients"
+    twice = {one: torch.stack([values[one], values[one] / 2]) for one in sorted(sent)}
+    if rule.needs == COORDINATES:
+        shaped = {one: value if client.params[one].rows else value[:, None] for one, value in twice.items()}
+        made = {one: tried(what, rule.function, v, torch.ones(v.shape[:2])) for one, v in shaped.items()}
+        values = {one: value if client.params[one].rows else value[None] for one, value in values.items()}
+    else:
+        halves = torch.tensor([0.5, 0.5])
+        arrived = Arrived(1, 2, *((halves, torch.tensor([0, 1])) if rule.needs == EACH else ()))
+        changes = twice if rule.needs == EACH else {one: value.mean(0) for one, value in twice.items()}
+        made = tried(what, rule.function, changes, dict(values), arrived)
+    if not isinstance(made, Mapping):
+        raise SettingError(f"method {name}: the server's rule returned {kind_of(made)}; expected changes by name")
+    for one, value in made.items():
+        if one not in values or (one not in sent and client.params[one].role is not HELD):
+            near = suggestion(one, sent)
+            raise SettingError(f"method {name}: the server's rule changes {one!r}, which no client sends{near}")
+        if not isinstance(value, Tensor) or value.shape != values[one].shape:
+            found = tuple(value.shape) if isinstance(value, Tensor) else kind_of(value)
+            raise SettingError(
+                f"method {name}: the server's rule makes {one!r} as {found}; expected shape {tuple(values[one].shape)}"
+            )
+
+
 def _require_server(client: Client, server: Server, name: str) -> None:
     """The two halves must fit each other, and what the server rewrites must be its to rewrite."""
     params = client.params
@@ -230,6 +266,8 @@ def _require_server(client: Client, server: Server, name: str) -> None:
         raise SettingError(f"method {name}: a server adds up sums exactly where its clients report them")
     for table in (one for one, param in params.items() if param.everybodys_mean and server.mixing is None):
         raise SettingError(f"method {name}: {table!r} wants a mean of mixtures, and no mixing of the server makes any")
+    if isinstance(server.combine, Rule):
+        _require_rule(client, server.combine, name)
     if server.after is None:
         return
     if isinstance(server.combine, Sums):
@@ -237,9 +275,7 @@ def _require_server(client: Client, server: Server, name: str) -> None:
             f"method {name}: the server's step `after` follows a mean, and this server adds up sums; expected the step "
             "at the end of `combine`"
         )
-    drawn = _drawn(params)
-    shared = {n: value for n, value in drawn.items() if n in params and params[n].from_server}
-    shared |= {n: one.initial.draw(one.shape, generator(0, n)) for n, one in params.items() if one.role is HELD}
+    drawn, shared = _drawn(params), _of_server(params)
     what = f"method {name}: the server's step fails"
     rewritten = tried(what, server.after, shared, lambda wanted: drawn[wanted].clone())
     for one, value in rewritten.items():

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
+from ownview.base.errors import TrainingError
 from ownview.seam.mixing import Known, Mixing
 from ownview.seam.training import Params
 
 _PACKED = ("uploads", "sizes", "known", "weights")
+_MEMORY = "memory."
 
 
 class Mixtures:
@@ -32,6 +34,7 @@ class Mixtures:
         self.uploads = torch.zeros(count, initial.numel(), dtype=initial.dtype, device=initial.device)
         self.known = torch.zeros(count, dtype=torch.bool, device=initial.device)
         self.weights = torch.zeros(count, count, dtype=initial.dtype, device=initial.device)
+        self.memory: Params = {}
         self.arrived: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def sent(self, clients: Tensor) -> Tensor:
@@ -49,19 +52,26 @@ class Mixtures:
         """
         self.arrived.append((clients, uploads.reshape(len(clients), -1), samples))
 
-    def mix(self, reported: Params, receiving: Tensor | None = None) -> None:
-        """Work out the weights anew, once a round's uploads are in.
-
-        Args:
-            reported: by name [n, ...], values the server has seen of every client.
-            receiving: [n] True for the clients whose tables alone are mixed, for them alone; all others that have
-                uploaded get their own back. None for everybody.
-        """
+    def settle(self) -> None:
+        """A round's uploads are in: they are the latest from now on."""
         for clients, uploads, samples in self.arrived:
             self.uploads[clients] = uploads
             self.sizes[clients] = samples
             self.known[clients] = True
         self.arrived.clear()
+
+    def mix(
+        self, number: int, reported: Params, every: Mapping[str, Mixtures], receiving: Tensor | None = None
+    ) -> None:
+        """Work out the weights anew, once a round's uploads are settled.
+
+        Args:
+            number: of the round.
+            reported: by name [n, ...], values the server has seen of every client.
+            every: by name, all that is mixed, this among it.
+            receiving: [n] True for the clients whose tables alone are mixed, for them alone; all others that have
+                uploaded get their own back. None for everybody.
+        """
         if not bool(self.known.any()):
             return
         self.weights.zero_()
@@ -76,8 +86,15 @@ class Mixtures:
             return
         latest = self.uploads if len(chosen) == len(among) else self.uploads[chosen]
         seen = {name: value[chosen] for name, value in reported.items()}
-        facts = Known(latest, self._shares(among), self.initial.reshape(-1), seen, self.key)
-        self.weights[chosen[:, None], chosen] = self.rule.weights(facts)
+        beside = {name: latest if one is self else one.uploads[chosen] for name, one in every.items()}
+        shares, start = self._shares(among), self.initial.reshape(-1)
+        facts = Known(latest, shares, start, seen, self.key, number, chosen, beside, self.memory)
+        found = self.rule.weights(facts)
+        weights, self.memory = found if isinstance(found, tuple) else (found, {})
+        expected = (len(chosen), len(chosen))
+        if weights.shape != expected:
+            raise TrainingError(f"{type(self.rule).__name__}: weights came as {tuple(weights.shape)}, not {expected}")
+        self.weights[chosen[:, None], chosen] = weights
 
     def _shares(self, among: Tensor) -> Tensor:
         """[c] of the training data of those clients, by [n] True for each of them."""
@@ -100,10 +117,13 @@ class Mixtures:
 
     def pack(self) -> dict[str, Tensor]:
         """Everything by name, for a checkpoint."""
-        return {name: getattr(self, name) for name in _PACKED}
+        kept = {_MEMORY + name: value for name, value in self.memory.items()}
+        return {name: getattr(self, name) for name in _PACKED} | kept
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
         """Restore what `pack` returned."""
         for name in _PACKED:
             # Models of earlier versions have no sizes; predictions do not need them.
             setattr(self, name, packed.get(name, getattr(self, name)).to(self.initial.device, copy=True))
+        kept = ((name.removeprefix(_MEMORY), value) for name, value in packed.items() if name.startswith(_MEMORY))
+        self.memory = {name: value.to(self.initial.device, copy=True) for name, value in kept}
