@@ -93,6 +93,10 @@ class Workers(Here):
                 f"--workers: privacy={terms.options.privacy!r} puts masks on, which a simulation does in one process; "
                 "expected masks=skipped in it (the sums are the same), or no workers"
             )
+        if terms.options.devices != "none":
+            raise SettingError(
+                f"--workers: devices={terms.options.devices!r} is simulated in one process; expected none"
+            )
         combine = terms.server.combine
         if isinstance(combine, Rule) and combine.needs != SUMS:
             raise SettingError(

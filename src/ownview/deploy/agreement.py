@@ -272,6 +272,10 @@ def require_sums(terms: Terms) -> None:
             f"federation setting privacy={terms.options.privacy!r}: only a simulation can draw noise from a seed, "
             "which everybody here knows; expected no noise=seeded"
         )
+    if terms.options.devices != "none":
+        raise SettingError(
+            f"federation setting devices={terms.options.devices!r}: only a simulation has such devices; expected none"
+        )
     if terms.options.receiving < 1:
         raise SettingError(
             f"federation setting receiving={terms.options.receiving}: every device that takes part receives; "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from ownview.config.devices import devices
 from ownview.config.participation import participation
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import Settings, setting
@@ -12,6 +13,8 @@ from ownview.messages.robust import robust_rule
 from ownview.privacy.budget import budget
 from ownview.privacy.masks import masked_sums
 from ownview.privacy.transforms import transforms
+
+_LATER = ("robust", "devices")
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,12 @@ class FederationOptions(Settings):
         "how uploads count where clients may lie: none, clipped:F, trimmed:S, median, krum:L, multi-krum:L, geometric",
     )
 
+    devices: str = setting(
+        "none",
+        "what clients run on, simulated: none, or tiers=SHARE:SECONDS[:MEMORY]+..., spread=X, dropout=P, deadline=T, "
+        "hours=A-B, and for asynchronous rounds buffer=K, staleness=A; several parted by commas",
+    )
+
     def __post_init__(self) -> None:
         given: object = self.clients
         if isinstance(given, int | float):  # TOML and Python write numbers as numbers
@@ -64,13 +73,13 @@ class FederationOptions(Settings):
         super().__post_init__()
         participation(self.clients)
         robust_rule(self.robust)
+        devices(self.devices)
         if budget(self.privacy) is None and masked_sums(self.privacy) is None:
             transforms(self.privacy)
 
     def plain(self) -> dict[str, Any]:
-        """As TOML has them; a robust rule only where there is one, so that runs from before it keep their names."""
-        values = super().plain()
-        return {name: value for name, value in values.items() if name != "robust" or value != "none"}
+        """As TOML has them; later settings only where they say something, so that earlier runs keep their names."""
+        return {name: value for name, value in super().plain().items() if name not in _LATER or value != "none"}
 
     def for_rounds(self, rounds: int) -> FederationOptions:
         """With a budget for so many rounds, where there is a budget."""

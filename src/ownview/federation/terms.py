@@ -41,7 +41,7 @@ from ownview.seam.roles import PERSONAL, REPORTED
 from ownview.seam.server import COORDINATES, SUMS, Mean, RowMean, Rule, Server, Sums
 from ownview.seam.training import World
 
-_HEEDED_BY_SUMS = ("clients", "privacy", "robust")
+_HEEDED_BY_SUMS = ("clients", "privacy", "robust", "devices")
 _WORDS_TOGETHER = 2**22
 """Whole numbers that are made at once."""
 

@@ -74,6 +74,8 @@ class Round:
         """What the server's own rule has made of single uploads, by name; None where it needs none."""
         self.stale: dict[int, int] = {}
         """By client, how many rounds ago it received what it worked on; clients of this round are left out."""
+        self.simulated: float | None = None
+        """Seconds since the first round began, on simulated devices; None where there are none."""
 
     @property
     def counted(self) -> Tensor:
@@ -260,6 +262,7 @@ class RoundReport:
         bytes_dense: what values would be on their way down without regard to zeros.
         sparsity: of every value that clients receive, after the round, shares of zeros and of values nearly zero.
         left_out: by client, why it does not count.
+        simulated: seconds on simulated devices since the first round began; None where there are none.
     """
 
     number: int
@@ -271,6 +274,7 @@ class RoundReport:
     bytes_dense: int = 0
     sparsity: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     left_out: Mapping[int, str] = field(default_factory=dict)
+    simulated: float | None = None
 
 
 def report(done: Round) -> RoundReport:
@@ -278,7 +282,7 @@ def report(done: Round) -> RoundReport:
     traffic, dense = done.traffic, done.terms.codec.dense_download(done.first)
     return RoundReport(
         done.number, len(done.counted), done.loss, done.clock.seconds(), traffic.mean_down, traffic.mean_up, dense,
-        sparsity(done.server.shared), done.left_out,
+        sparsity(done.server.shared), done.left_out, done.simulated,
     )  # fmt: skip
 
 

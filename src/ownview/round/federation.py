@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
+from ownview.config.devices import devices
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
@@ -24,6 +25,7 @@ from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.planning import planned
 from ownview.round.conduct import RoundReport, Rule, conduct, report
 from ownview.round.here import Here
+from ownview.round.simulated import Simulated
 from ownview.seam.method import Federated
 from ownview.seam.server import Sums
 from ownview.seam.training import Params
@@ -71,7 +73,8 @@ class Federation:
 
     def _where(self, work: Work) -> Here:
         """Where the clients are."""
-        return Here(self.terms, work)
+        asked = devices(self.options.devices)
+        return Here(self.terms, work) if asked is None else Simulated(self.terms, work, asked)
 
     @property
     def work(self) -> Work:
@@ -115,10 +118,11 @@ class Federation:
 
     def pack(self) -> dict[str, Tensor]:
         """Clients' and server's values by name, for a checkpoint."""
-        return self.server.pack() | self.clients.pack() | {"done": torch.tensor(self.done)}
+        return self.server.pack() | self.clients.pack() | self.where.pack() | {"done": torch.tensor(self.done)}
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
         """Restore what `pack` returned."""
         self.server.unpack(packed)
         self.clients.unpack(packed)
+        self.where.unpack(packed)
         self.done = int(packed.get("done", torch.tensor(self.done)))  # versions before 0.1.0 did not tell the round

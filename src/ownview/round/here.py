@@ -94,6 +94,13 @@ class Here(Where):
             going.traffic.download = going.server.download(going.number, counted)
             self.receive(going.traffic.download, counted)
 
+    def pack(self) -> dict[str, Tensor]:
+        """What a checkpoint must have besides server and clients: nothing, where everybody answers at once."""
+        return {}
+
+    def unpack(self, packed: Mapping[str, Tensor]) -> None:
+        """Restore what `pack` returned."""
+
     def receive(self, download: Download, clients: Tensor) -> None:
         """Clients work on what the server has after a round."""
         self.work.after_round(download, clients)

@@ -94,7 +94,7 @@ class Mixtures:
         expected = (len(chosen), len(chosen))
         if weights.shape != expected:
             raise TrainingError(f"{type(self.rule).__name__}: weights came as {tuple(weights.shape)}, not {expected}")
-        self.weights[chosen[:, None], chosen] = weights
+        self.weights[chosen[:, None], chosen] = weights.to(self.weights)
 
     def _shares(self, among: Tensor) -> Tensor:
         """[c] of the training data of those clients, by [n] True for each of them."""

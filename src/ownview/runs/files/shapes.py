@@ -62,6 +62,7 @@ _ROUND = {
     "validation": Maybe(_METRICS),
     "test": Maybe(_METRICS),
     "watched": Maybe(TableOf(TableOf([float]))),
+    "simulated_seconds": Maybe(float),
 }
 CHECKPOINT = {
     "round": int,

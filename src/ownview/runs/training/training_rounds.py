@@ -166,7 +166,7 @@ def restore(trainer: Trainer, packed: dict[str, Tensor], source: Path) -> None:
     try:
         for name, value in trainer.pack().items():
             kept = packed.get(name, value)
-            if not name.startswith("table.") and (kept.shape, kept.dtype) != (value.shape, value.dtype):
+            if not name.startswith(("table.", "flight.")) and (kept.shape, kept.dtype) != (value.shape, value.dtype):
                 raise ValueError(f"{name} is {list(kept.shape)} of {kept.dtype}, expected {list(value.shape)}")
         trainer.unpack(packed)
     except (KeyError, IndexError, RuntimeError, TypeError, ValueError) as error:
@@ -187,6 +187,7 @@ def _line(
         "bytes_dense_per_client": report.bytes_dense,
         "sparsity": {name: dict(shares) for name, shares in report.sparsity.items()},
         "peak_memory_bytes": memory,
+        **({} if report.simulated is None else {"simulated_seconds": round(report.simulated, 6)}),
     }
 
 

@@ -45,6 +45,7 @@ FORMAT = 2
 """Of the document; a reader refuses others."""
 
 LEDGER, UPLOADS, ANCHORS, DISHONEST = "ledger.json", "uploads.json", "anchors.json", "dishonest.json"
+_OTHERS = (LEDGER, UPLOADS, ANCHORS, DISHONEST, "asynchronous.json")
 """The files of a folder of results that no suite has written; see `reproduction/` and `bench.anchors`."""
 
 _CELL: dict[str, Any] = {"data": str, "protocol": str, "method": str}
@@ -315,7 +316,7 @@ def _findings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:
 
 def suites_in(folder: Path) -> list[Path]:
     """Files of a folder that suites have written."""
-    return [path for path in sorted(folder.glob("*.json")) if path.name not in (LEDGER, UPLOADS, ANCHORS, DISHONEST)]
+    return [path for path in sorted(folder.glob("*.json")) if path.name not in _OTHERS]
 
 
 def read_all(folder: Path) -> dict[str, Document]:
