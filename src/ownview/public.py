@@ -12,6 +12,11 @@ from ownview.baselines.lightgcn import LightGCN as LightGCN
 from ownview.baselines.markov import Markov as Markov
 from ownview.baselines.mf import MF as MF
 from ownview.baselines.ncf import NCF as NCF
+from ownview.baselines.parts.central import Asked as Asked
+from ownview.baselines.parts.central import Central as Central
+from ownview.baselines.parts.central import InEpochs as InEpochs
+from ownview.baselines.parts.central import Lessons as Lessons
+from ownview.baselines.parts.central import OneShot as OneShot
 from ownview.baselines.popularity import Popularity as Popularity
 from ownview.baselines.recent_popularity import RecentPopularity as RecentPopularity
 from ownview.baselines.rp3beta import RP3Beta as RP3Beta
@@ -27,7 +32,10 @@ from ownview.config.settings import setting as setting
 from ownview.data import Interactions as Interactions
 from ownview.data import load as load
 from ownview.data import read as read
+from ownview.data.lists import read_lists as read_lists
+from ownview.data.lists import write_lists as write_lists
 from ownview.data.persons import Newcomer as Newcomer
+from ownview.evaluation.findings import Finding as Finding
 from ownview.evaluation.named_protocols import HONEST as HONEST
 from ownview.evaluation.named_protocols import PAPER as PAPER
 from ownview.evaluation.protocol import Protocol as Protocol
@@ -58,6 +66,7 @@ from ownview.plugins.dual_personalisation import DualPersonalisation as DualPers
 from ownview.plugins.elastic_merging import ElasticMerging as ElasticMerging
 from ownview.plugins.late_aggregation import LateAggregation as LateAggregation
 from ownview.plugins.plgc import PLGC as PLGC
+from ownview.report.writing import report as report
 from ownview.runs.api import compare as compare
 from ownview.runs.api import fit as fit
 from ownview.runs.api import run as run
@@ -71,6 +80,10 @@ from ownview.runs.recommending import Recommendation as Recommendation
 from ownview.runs.run import Run as Run
 from ownview.runs.run import open_run as open_run
 from ownview.runs.run import resume as resume
+from ownview.runs.scoring import score as score
+from ownview.runs.table import Comparison as Comparison
+from ownview.runs.verifying import Check as Check
+from ownview.runs.verifying import verify as verify
 from ownview.seam.client import Client as Client
 from ownview.seam.client import Patch as Patch
 from ownview.seam.client import Product as Product
@@ -137,3 +150,8 @@ from ownview.seam.training import Phase as Phase
 from ownview.seam.training import Shrink as Shrink
 from ownview.seam.training import Step as Step
 from ownview.seam.training import World as World
+from ownview.studies.api import Tuned as Tuned
+from ownview.studies.api import audit as audit
+from ownview.studies.api import bench as bench
+from ownview.studies.api import blend as blend
+from ownview.studies.api import tune as tune

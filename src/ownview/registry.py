@@ -12,6 +12,7 @@ from traceback import extract_tb
 from types import ModuleType
 from typing import Any, TypeVar
 
+from ownview.base import entry_points
 from ownview.base.errors import SettingError, UnknownNameError
 from ownview.base.trust import require_trusted
 from ownview.baselines.parts.central import Central, OneShot
@@ -50,17 +51,52 @@ def find_model(name: str) -> type[Model]:
         UntrustedError: the user neither named the file nor trusts it; see `ownview.base.trust`.
     """
     if name.endswith(".py"):
-        return _from_file(Path(name))
+        return _from_file(Path(name), (Federated, Central), "ownview.Method, ReportingMethod, OneShot or InEpochs")
     if name.lower() not in MODELS:
-        raise UnknownNameError("method", name, [*MODELS, "a .py file"])
+        for group, kind in ((entry_points.METHODS, Federated), (entry_points.BASELINES, Central)):
+            if name.lower() in entry_points.named(group):
+                _register(name.lower(), _installed(group, name, kind))
+                return MODELS[name.lower()]
+        offered = (*entry_points.named(entry_points.METHODS), *entry_points.named(entry_points.BASELINES))
+        raise UnknownNameError("method", name, [*MODELS, *offered, "a .py file"])
     return MODELS[name.lower()]
 
 
 def find_plugin(name: str) -> type[Plugin]:
-    """A plug-in by name."""
+    """A plug-in by name, or the one that a Python file defines."""
+    if name.endswith(".py"):
+        return _from_file(Path(name), (Plugin,), "ownview.Plugin")
+    if name not in PLUGINS and name in entry_points.named(entry_points.PLUGINS):
+        PLUGINS[name] = _installed(entry_points.PLUGINS, name, Plugin)
     if name not in PLUGINS:
-        raise UnknownNameError("plug-in", name, PLUGINS)
+        raise UnknownNameError("plug-in", name, [*PLUGINS, *entry_points.named(entry_points.PLUGINS), "a .py file"])
     return PLUGINS[name]
+
+
+def offers_model(name: str) -> bool:
+    """Whether there is a model of that name, here or in an installed package, which is not imported for it."""
+    groups = (entry_points.METHODS, entry_points.BASELINES)
+    return name.lower() in MODELS or any(name.lower() in entry_points.named(group) for group in groups)
+
+
+def offers_plugin(name: str) -> bool:
+    """The same of a plug-in; files are there or not when they are asked for."""
+    return name in PLUGINS or name in entry_points.named(entry_points.PLUGINS) or name.endswith(".py")
+
+
+def _installed(group: str, name: str, kind: type[Any]) -> type[Any]:
+    """The class that an installed package offers; it must call itself what the package calls it."""
+    found = entry_points.load(group, name)
+    if not (isinstance(found, type) and issubclass(found, kind)):
+        raise SettingError(f"{name}: entry point {group} is no subclass of ownview.{kind.__name__}; found {found!r}")
+    if getattr(found, "name", "").lower() != name.lower():
+        raise SettingError(f"{name}: entry point {group} offers {getattr(found, 'name', None)!r}; expected one name")
+    return found
+
+
+def _register(name: str, model: type[Any]) -> None:
+    MODELS[name] = model
+    (METHODS if issubclass(model, Federated) else BASELINES)[name] = model
 
 
 def build(name: str, settings: Mapping[str, Any], plugins: Sequence[tuple[str, Mapping[str, Any]]] = ()) -> Model:
@@ -100,7 +136,7 @@ def enough_rounds(model: Model, *, accounted: bool = False) -> int | None:
     return 1 if isinstance(model, OneShot) else None
 
 
-def _from_file(path: Path) -> type[Federated]:
+def _from_file(path: Path, kinds: tuple[type[Any], ...], expected: str) -> type[Any]:
     if not path.is_file():
         raise SettingError(f"{path}: no such method file")
     content = path.read_bytes()
@@ -115,11 +151,9 @@ def _from_file(path: Path) -> type[Federated]:
         lines = [call.lineno for call in extract_tb(error.__traceback__) if call.filename == str(path)]
         where = f", line {lines[-1]}" if lines else ""
         raise SettingError(f"{path}{where}: cannot be imported: {type(error).__name__}: {error}") from error
-    found = _defined(module, Federated)
+    found: list[type[Any]] = [one for kind in kinds for one in _defined(module, kind)]
+    found = [one for one in found if (Plugin in kinds) == issubclass(one, Plugin) and not inspect.isabstract(one)]
     if len(found) != 1:
         names = f" ({', '.join(one.__name__ for one in found)})" if found else ""
-        raise SettingError(
-            f"{path}: expected exactly one subclass of ownview.Method or ownview.ReportingMethod, "
-            f"found {len(found)}{names}"
-        )
+        raise SettingError(f"{path}: expected exactly one subclass of {expected}, found {len(found)}{names}")
     return found[0]

@@ -196,7 +196,7 @@ class Unmixed(GPFedRec):
 def test_a_mean_of_mixtures_needs_mixtures() -> None:
     with pytest.raises(SettingError, match="'items' wants a mean of mixtures, and no mixing of the server makes any"):
         federation(Unmixed(), small_world())
-    with pytest.raises(ValueError, match="everybodys_mean belongs to personal tables, which the server mixes"):
+    with pytest.raises(ValueError, match="everybodys_mean belongs to personal values, which the server mixes"):
         Param((2,), SHARED, rows=True, everybodys_mean="mean")
 
 

@@ -34,6 +34,14 @@ COMMANDS = {
         "experiments.attack",
         "Attack a method as its server could: read users' items from uploads and sums, and audit what noise promises.",
     ),
+    "score": Command(
+        "experiments.score",
+        "Measure recommendation lists of any program under a protocol, as a run; or write what it may train on.",
+    ),
+    "verify": Command(
+        "experiments.verify",
+        "Verify a run: files, versions, source, data and figures; with --again, whether it comes out again.",
+    ),
     "report": Command(
         "experiments.report", "Make one self-contained HTML page of finished runs: tables, curves, lists, pictures."
     ),
@@ -82,6 +90,7 @@ COMMANDS = {
         "devices.client",
         "What a device does by itself: recommend (offline), sent (what has left). `ownview deploy client` trains.",
     ),
+    "new": Command("new", "Begin a package of your own: a method that installs, conforms and has tests."),
     "ls": Command("listing", "List methods, plug-ins, presets, datasets or runs."),
     "doctor": Command("doctor", "Show versions, devices, memory and the datasets found."),
     "data": Command("data", "Datasets: ls, describe, fetch, import."),

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.cli.trusting import names_files_in_values
+from ownview.cli.trusting import names_files, names_files_in_values
 from ownview.evaluation.named_protocols import PROTOCOLS
 from ownview.registry import PLUGINS, find_model
 from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
@@ -44,7 +44,10 @@ ProtocolName = Annotated[
         help=f"What is asked: {PROTOCOL_NAMES}.",
     ),
 ]
-Plugins = Annotated[list[str] | None, typer.Option("--plugin", help="Wrap the method; may be repeated.")]
+Plugins = Annotated[
+    list[str] | None,
+    typer.Option("--plugin", callback=names_files, help="Wrap the method; a name or a .py file, may be repeated."),
+]
 Rounds = Annotated[int, typer.Option("--rounds", help="Rounds of training; for central models, epochs.")]
 Sets = Annotated[
     list[str] | None,

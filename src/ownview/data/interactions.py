@@ -69,14 +69,23 @@ class Interactions:
     def from_rows(
         cls,
         name: str,
-        users: IdArray,
-        items: IdArray,
-        rating: FloatArray | None = None,
-        timestamp: IntArray | None = None,
+        users: Sequence[Any] | IdArray,
+        items: Sequence[Any] | IdArray,
+        rating: Sequence[float] | FloatArray | None = None,
+        timestamp: Sequence[Any] | IntArray | None = None,
         titles: dict[Any, str] | None = None,
         about: ByItem | None = None,
     ) -> Interactions:
-        """Build from one id pair a row, in source order. Titles and columns about items are looked up by item id."""
+        """Build from one id pair a row, in source order. Titles and columns about items are looked up by item id.
+
+        Columns are lists, arrays, or Series of pandas or Polars; times are whole numbers or dates.
+        """
+        users, items = _column(name, "users", users), _column(name, "items", items)
+        rating = None if rating is None else _column(name, "rating", rating).astype(np.float64)
+        timestamp = None if timestamp is None else _times(_column(name, "timestamp", timestamp))
+        if len({len(one) for one in (users, items, rating, timestamp) if one is not None}) > 1:
+            found = ", ".join(str(len(one)) for one in (users, items, rating, timestamp) if one is not None)
+            raise DataError(f"{name}: columns of {found} rows; expected as many in each")
         if len(users) == 0:
             raise DataError(f"{name}: no interactions; expected at least one row of user and item")
         user_ids, user = _first_appearance(users)
@@ -247,3 +256,20 @@ def _first_appearance(ids: IdArray) -> tuple[IdArray, IntArray]:
     position = np.empty(len(order), dtype=np.int64)
     position[order] = np.arange(len(order))
     return distinct[order], position[inverse.reshape(-1)]
+
+
+def _column(name: str, what: str, given: Any) -> IdArray:
+    """One axis, text as objects; `DataError` for what is no column, or has gaps."""
+    found = np.asarray(given)
+    found = found.astype(object) if found.dtype.kind in "USO" else found
+    if found.ndim != 1:
+        raise DataError(f"{name}: {what} came as {type(given).__name__}; expected one value a row")
+    missing = (found != found) | np.equal(found, None)  # noqa: PLR0124 - what is not equal to itself is no number
+    if bool(missing.any()):
+        raise DataError(f"{name}: {what} has no value in row {int(missing.argmax()) + 1}; expected one in every row")
+    return found
+
+
+def _times(column: IdArray) -> IntArray:
+    """Seconds of dates; whole numbers as they are."""
+    return column.astype("datetime64[s]").astype(np.int64) if column.dtype.kind == "M" else column.astype(np.int64)

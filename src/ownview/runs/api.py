@@ -9,23 +9,31 @@ from pathlib import Path
 
 from ownview.base.errors import SettingError
 from ownview.base.trust import named_by_user
+from ownview.baselines.parts.central import Central
+from ownview.blends.blend import Blend
+from ownview.config.settings import Value
 from ownview.data.interactions import Interactions
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.protocol import Protocol
+from ownview.federation.checks.declared import kind_of
 from ownview.federation.options import FederationOptions
-from ownview.registry import Model, build
+from ownview.registry import MODELS, Model, build
+from ownview.runs.batch import Task, run_all
 from ownview.runs.experiment import Experiment, describe_model
 from ownview.runs.full_fit import fit_like, fit_of
 from ownview.runs.loggers import Logger
-from ownview.runs.run import OnRound, Run, open_run
+from ownview.runs.run import OnRound, Run, open_run, temporary_folder
 from ownview.runs.run import run as run_experiment
+from ownview.runs.table import Comparison
+from ownview.seam.method import Federated
 
 
 def run(  # noqa: PLR0913 - the same words as the command line
     method: Model | str,
-    data: Interactions | str = "goodbooks",
+    data: Interactions | str | Path = "goodbooks",
     *,
+    settings: Mapping[str, Value] | None = None,
     protocol: Protocol | str = HONEST,
     rounds: int = 100,
     measure_every: int = 1,
@@ -43,8 +51,9 @@ def run(  # noqa: PLR0913 - the same words as the command line
     """Train a method on data and measure it.
 
     Args:
-        method: a method such as `ownview.PFedRec()`, or its name.
+        method: a method such as `ownview.PFedRec()`, or its name, or a .py file.
         data: interactions, or a dataset's name or file.
+        settings: of a method that is named, where they are not the defaults: {"learning_rate": 0.1}.
         protocol: how results are measured; honest unless said otherwise.
         rounds: of training.
         measure_every: rounds from one measurement of validation to the next.
@@ -60,13 +69,13 @@ def run(  # noqa: PLR0913 - the same words as the command line
         loggers: told when it begins, after every round, and when it has finished: `ownview.TensorBoard("folder")`, or
             anything with the methods of `ownview.Logger`.
     """
-    experiment, model = _experiment(method, data)
+    experiment, model = experiment_of(method, data, settings)
     experiment = replace(
         experiment,
         protocol=protocol_by_name(protocol) if isinstance(protocol, str) else protocol,
         inactive=inactive,
         watch=tuple(str(user) for user in watch),
-        federation=_options(federation),
+        federation=options_of(federation),
         rounds=rounds,
         measure_every=measure_every,
         seed=seed,
@@ -76,7 +85,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
     return run_experiment(
         experiment,
         model=model,
-        data=None if isinstance(data, str) else data,
+        data=data if isinstance(data, Interactions) else None,
         out=None if out is None else Path(out),
         memory=memory,
         on_round=on_round,
@@ -122,12 +131,12 @@ def fit(
             raise SettingError("fit: rounds, seed and federation are those of the run with like=RUN; leave them out")
         chosen = like if isinstance(like, Run) else open_run(like)
         model, data = chosen.model, chosen.data if data is None else data
-        experiment = fit_like(chosen.folder.path, data=None if data is None else _name(data), model=model)
+        experiment = fit_like(chosen.folder.path, data=None if data is None else name_of(data), model=model)
     else:
         assert method is not None
         data = "goodbooks" if data is None else data
-        experiment, model = _experiment(method, data)
-        experiment = fit_of(replace(experiment, federation=_options(federation), seed=seed), rounds, model)
+        experiment, model = experiment_of(method, data)
+        experiment = fit_of(replace(experiment, federation=options_of(federation), seed=seed), rounds, model)
     return run_experiment(
         replace(experiment, device=device),
         model=model,
@@ -139,39 +148,107 @@ def fit(
     )
 
 
-def _experiment(method: Model | str, data: Interactions | str) -> tuple[Experiment, Model]:
-    """A method on data, everything else by default, and the model itself."""
-    if isinstance(method, str):
-        named_by_user(method)
-    model = build(method, {}) if isinstance(method, str) else method
-    name, settings, plugins = describe_model(model)
-    return Experiment(method=name, data=_name(data), settings=settings, plugins=plugins), model
+def experiment_of(
+    method: Model | str, data: Interactions | str | Path, settings: Mapping[str, Value] | None = None
+) -> tuple[Experiment, Model]:
+    """A method on data, everything else by default, and the model itself; `SettingError` for other things."""
+    if isinstance(method, type):
+        raise SettingError(f"method is the class {method.__name__}; expected {method.__name__}(), with its settings")
+    if not isinstance(method, str | Path | Federated | Central | Blend):
+        raise SettingError(f"method is {kind_of(method)}; expected a method such as ownview.FedMF(), or a name or file")
+    if isinstance(method, str | Path):
+        named_by_user(str(method))
+        model = build(str(method), settings or {})
+        name, plain, plugins = describe_model(model)
+        name = str(method) if str(method).endswith(".py") else name
+    else:
+        if settings is not None:
+            name = type(method).__name__
+            raise SettingError(f"settings go with a method's name; expected {name}(...) with them inside")
+        model = method
+        name, plain, plugins = describe_model(model)
+    return Experiment(method=name, data=name_of(data), settings=plain, plugins=plugins), model
 
 
-def _name(data: Interactions | str) -> str:
-    return data if isinstance(data, str) else data.name
+def name_of(data: Interactions | str | Path) -> str:
+    """Of data in any of its forms; `SettingError` for other things."""
+    if not isinstance(data, Interactions | str | Path):
+        raise SettingError(
+            f"data is {kind_of(data)}; expected a dataset's name, a file, or "
+            "ownview.Interactions.from_rows(NAME, users, items)"
+        )
+    return data.name if isinstance(data, Interactions) else str(data)
 
 
-def _options(federation: FederationOptions | Mapping[str, object] | None) -> FederationOptions:
+def options_of(federation: FederationOptions | Mapping[str, object] | None) -> FederationOptions:
+    """Options of a federation in any of their forms; `SettingError` for other things."""
+    if federation is not None and not isinstance(federation, FederationOptions | Mapping):
+        raise SettingError(f"federation is {kind_of(federation)}; expected settings by name: {{'clients': '0.3'}}")
     return federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {})
 
 
 def compare(
     methods: Sequence[Model | str],
-    data: Interactions | str = "goodbooks",
+    data: Interactions | str | Path = "goodbooks",
     *,
     protocols: Sequence[Protocol | str] = (HONEST,),
     rounds: int = 100,
+    measure_every: int = 1,
     seeds: int = 1,
+    federation: FederationOptions | Mapping[str, object] | None = None,
+    device: str = "auto",
+    jobs: int = 1,
+    memory: str = "auto",
     out: str | Path | None = None,
-) -> list[Run]:
-    """Every method under every protocol with seeds 0 to `seeds` - 1; see `ownview.runs.table` for tables."""
-    names = [one if isinstance(one, str) else one.name for one in methods]
+) -> Comparison:
+    """Every method under every protocol with seeds 0 to `seeds` - 1, in one table.
+
+    Args:
+        methods: names, files or methods with settings; one may come several times.
+        data: interactions, or a dataset's name or file.
+        protocols: how results are measured.
+        rounds: of training.
+        measure_every: rounds from one measurement of validation to the next.
+        seeds: of each method.
+        federation: of those methods that are federated.
+        device: auto, cpu or cuda.
+        jobs: runs side by side, in processes of their own; they need data and methods by name or file.
+        memory: what each run may take.
+        out: folder for all runs; without it a temporary one that goes with the process.
+    """
+    if isinstance(methods, str) or not isinstance(methods, Sequence):
+        raise SettingError(f"methods is {kind_of(methods)}; expected several: ['popularity', ownview.FedMF()]")
+    asked = [experiment_of(one, data) for one in methods]
+    names = [Path(one.method).stem for one, _ in asked]
     # One method may come several times, with other settings each: the second goes to NAME-2.
     told = [name if names.count(name) == 1 else f"{name}-{names[: k + 1].count(name)}" for k, name in enumerate(names)]
-    runs = []
-    for protocol, (name, method), seed in product(protocols, zip(told, methods, strict=True), range(seeds)):
-        kind = protocol if isinstance(protocol, str) else protocol.name
-        folder = None if out is None else Path(out) / f"{name}-{kind}-seed{seed}"
-        runs.append(run(method, data, protocol=protocol, rounds=rounds, seed=seed, out=folder))
-    return runs
+    measured = [protocol_by_name(one) if isinstance(one, str) else one for one in protocols]
+    folder = temporary_folder() if out is None else Path(out)
+    tasks: list[tuple[Task, Model]] = []
+    for protocol, (name, (plain, model)), seed in product(measured, zip(told, asked, strict=True), range(seeds)):
+        options = options_of(federation) if model.federated else FederationOptions()
+        experiment = replace(
+            plain, protocol=protocol, rounds=rounds, measure_every=measure_every, seed=seed, device=device,
+            federation=options,
+        )  # fmt: skip
+        tasks.append(((experiment, folder / f"{name}-{protocol.name}-seed{seed}"), model))
+    if jobs > 1:
+        _require_named(asked, data)
+        runs = run_all([task for task, _ in tasks], jobs=jobs, memory=memory, data_dir=None)
+    else:
+        given = data if isinstance(data, Interactions) else None
+        runs = [
+            run_experiment(experiment, model=model, data=given, out=place, memory=memory)
+            for (experiment, place), model in tasks
+        ]
+    return Comparison.of(runs)
+
+
+def _require_named(asked: Sequence[tuple[Experiment, Model]], data: Interactions | str | Path) -> None:
+    """Refuse what only this process has, where other processes train."""
+    if isinstance(data, Interactions):
+        raise SettingError("jobs > 1: processes of their own read data by name; expected a dataset's name or a file")
+    for experiment, model in asked:
+        if not experiment.method.endswith(".py") and MODELS.get(experiment.method) is not type(model):
+            name = type(model).__name__
+            raise SettingError(f"jobs > 1: processes of their own know no {name}; expected its file, or jobs=1")

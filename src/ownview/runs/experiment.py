@@ -25,6 +25,9 @@ from ownview.privacy.budget import budget
 from ownview.registry import BASELINES, Model, build, enough_rounds, find_model, find_plugin
 from ownview.seam.plugin import Plugin
 
+SOURCE = "source"
+"""Folder of a run in which Python files of a method of one's own lie."""
+
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     **dict.fromkeys(("method", "data", "engine", "device", "tried_on", "like"), ((str,), "text")),
     **dict.fromkeys(("rounds", "measure_every", "seed", "settings_tried"), ((int,), "a whole number")),
@@ -129,6 +132,8 @@ class Experiment:
         for one in (*self.watch, *self.columns, *self.columns.values()):
             require_text(one, "setting watch or columns")
         object.__setattr__(self, "method", _located(self.method) if self.method.endswith(".py") else self.method)
+        wrapped = tuple((_located(name) if name.endswith(".py") else name, own) for name, own in self.plugins)
+        object.__setattr__(self, "plugins", wrapped)
         object.__setattr__(self, "data", self.data if find(self.data) else _located(self.data))
         if self.inactive:
             object.__setattr__(self, "inactive", str(ActivityRange.parse(self.inactive)))
@@ -144,6 +149,8 @@ class Experiment:
     def resolved(self, model: Model) -> Experiment:
         """With every setting of `model` written out, so that a later default does not change the experiment."""
         name, settings, plugins = describe_model(model)
+        if len(plugins) == len(self.plugins):  # those of files are known by their paths
+            plugins = tuple((own, values) for (own, _), (_, values) in zip(self.plugins, plugins, strict=True))
         return replace(self, method=self.method or name, settings=settings, plugins=plugins)
 
     @property
@@ -160,8 +167,8 @@ class Experiment:
 
     def label(self) -> str:
         """What tables call the model: its name, or that of its file, its plug-ins, and the budget it is under."""
-        name = Path(self.method).stem if self.method.endswith(".py") else self.method
-        words = " + ".join([name, *(plugin for plugin, _ in self.plugins)])
+        names = [self.method, *(plugin for plugin, _ in self.plugins)]
+        words = " + ".join(Path(name).stem if name.endswith(".py") else name for name in names)
         asked = None if self.method.lower() in BASELINES else budget(self.federation.privacy)
         return words if asked is None else f"{words}, {asked.mode} epsilon {asked.epsilon:g}"
 
@@ -219,6 +226,8 @@ class Experiment:
         values, path = parse_toml(text, source), Path(source)
         if path.name == "experiment.toml" and str(values.get("data", "")).startswith(os.pardir):
             values["data"] = str((path.parent / values["data"]).resolve())  # as `to_toml` wrote it for this folder
+        if path.name == "experiment.toml":
+            _with_carried(values, path.parent / SOURCE)
         return cls.from_dict(values, source)
 
     @classmethod
@@ -236,6 +245,21 @@ def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str
         plugins.insert(0, (model.name, model.values()))
         model = model.wrapped
     return model.name, model.values(), tuple(plugins)
+
+
+def _with_carried(values: dict[str, Any], source: Path) -> None:
+    """Python files that are no longer where they were are taken from the run folder, which holds a copy."""
+
+    def found(name: Any) -> Any:
+        gone = isinstance(name, str) and name.endswith(".py") and not is_file(Path(name))
+        return str(source / Path(name).name) if gone and is_file(source / Path(name).name) else name
+
+    if "method" in values:
+        values["method"] = found(values["method"])
+    plugins = values.get("plugins")
+    for one in plugins if isinstance(plugins, list) else ():
+        if isinstance(one, dict) and "name" in one:
+            one["name"] = found(one["name"])
 
 
 def _located(name: str) -> str:
@@ -287,7 +311,8 @@ def named_settings(method: str, plugins: Sequence[str]) -> dict[str, NamedSettin
     counts.
     """
     every = [(METHOD, find_model(method), ""), (FEDERATION, FederationOptions, "")]
-    every += [(plugin, find_plugin(plugin), f"{plugin}.") for plugin in plugins]
+    around = [(_located(name) if name.endswith(".py") else name, find_plugin(name)) for name in plugins]
+    every += [(plugin, found, f"{found.name}.") for plugin, found in around]
     found: dict[str, NamedSetting] = {}
     for owner, cls, prefix in every:
         for one in declared(cls):

@@ -25,6 +25,7 @@ from ownview.runs.charging import charge_fit
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.data_copy import read_histories, write_histories
 from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.manifest import keep_sources
 from ownview.runs.files.sources import require_unchanged
 from ownview.runs.files.versions import reading
 from ownview.runs.loggers import Logger
@@ -157,7 +158,7 @@ def run(
     if isinstance(model, Central):
         model.require_packages()
     setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir, workers=workers)
-    place = _temporary_folder() if out is None else out
+    place = temporary_folder() if out is None else out
     noise = NoiseKey.fresh()
     work = _Work.fitting(experiment, model, data, setup, place.parent, noise)
     folder = RunFolder.create(place)
@@ -313,6 +314,7 @@ class _Work:
         """Write what decides the result; a model to be used keeps its data, and no path that another machine lacks."""
         if not self.experiment.protocol.measured:
             write_histories(folder.path, self.setup.data)
+        keep_sources(self.experiment, folder.path)
         folder.write_experiment(self.experiment.to_toml(folder.path))
         folder.write_provenance(self.setup.provenance(self.experiment))
 
@@ -366,7 +368,8 @@ def _watch(at_work: Trainer, experiment: Experiment) -> Watch | None:
     return Watch.of(at_work.federation, experiment.watch)
 
 
-def _temporary_folder() -> Path:
+def temporary_folder() -> Path:
+    """A folder for one run or several that goes with the process."""
     parent = Path(tempfile.mkdtemp(prefix="ownview-"))
     atexit.register(shutil.rmtree, parent, ignore_errors=True)
     return parent / "run"

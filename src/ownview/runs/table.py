@@ -7,10 +7,11 @@ a method under one protocol; its runs differ in nothing but the seed.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from statistics import mean, stdev
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -20,10 +21,13 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.named_protocols import pooled
 from ownview.evaluation.protocol import Protocol
 from ownview.registry import BASELINES
-from ownview.runs.experiment import Experiment
 from ownview.runs.findings.audits import findings_of
 from ownview.runs.run import Run
+from ownview.runs.summaries.row_labels import row_labels
 from ownview.runs.summaries.tried_settings import NOT_RECORDED, Tried, as_result, told, tried_of
+
+if TYPE_CHECKING:
+    import polars as pl
 
 RowKey = tuple[str, str]
 """What the table calls the row, and the protocol's name."""
@@ -152,6 +156,7 @@ def _asked(protocol: Protocol, table: Mapping[str, Sequence[str]]) -> tuple[str,
     return (how, *(f"{user}\x1f{item}" for user, item in zip(table["user"], table["held_out"], strict=True)))
 
 
+_KEY = ("method", "protocol", "metric")
 _FROM_CELL = ("mean", "seeds", "users", "persons", "mark", "against_best", "p_corrected", "not_above")
 
 _LEGEND = (
@@ -201,7 +206,7 @@ def pooling(cells: Mapping[CellKey, Cell]) -> list[str]:
     ]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """Everything about one dataset.
 
@@ -218,6 +223,7 @@ class Comparison:
         absent: by method and protocol, why a cell is not there, in two words.
         unvalidated: methods whose record does not have the validation value that their settings were chosen by.
         exposed: by method, what its server reads from one upload; absent where it was not attacked.
+        runs: that it is of; none where it was read from a record.
     """
 
     data: str
@@ -232,6 +238,50 @@ class Comparison:
     absent: dict[RowKey, str] = field(default_factory=dict)
     exposed: dict[str, Finding] = field(default_factory=dict)
     unvalidated: tuple[str, ...] = ()
+    runs: tuple[Run, ...] = ()
+
+    def __iter__(self) -> Iterator[Run]:
+        return iter(self.runs)
+
+    def __len__(self) -> int:
+        return len(self.runs)
+
+    def __getitem__(self, place: int) -> Run:
+        return self.runs[place]
+
+    def __repr__(self) -> str:
+        rows = "; ".join(
+            f"{method} "
+            + ", ".join(f"{cell.mean:.4f}" for column in self.columns if (cell := self._cell(method, column)))
+            for method in self.methods
+        )
+        return f"Comparison({self.data}, {', '.join(' '.join(column) for column in self.columns)}: {rows})"
+
+    def _repr_html_(self) -> str:
+        heads = "".join(f"<th>{escape(' '.join(column))}</th>" for column in self.columns)
+        lines = "".join(
+            f"<tr><td>{escape(self.label(method))}</td>"
+            + "".join(f"<td>{escape(self._text(method, column))}</td>" for column in self.columns)
+            + "</tr>"
+            for method in self.methods
+        )
+        return f"<table><tr><th>{escape(self.data)}</th>{heads}</tr>{lines}</table><div>{escape(self.legend)}</div>"
+
+    def _cell(self, method: str, column: tuple[str, str]) -> Cell | None:
+        return self.cells.get((method, *column))
+
+    def _text(self, method: str, column: tuple[str, str]) -> str:
+        cell = self._cell(method, column)
+        return self.missing(method, column[0]) if cell is None else f"{cell.mean:.4f} {cell.signs}".rstrip()
+
+    def to_frame(self) -> pl.DataFrame:
+        """A row a method, protocol and metric: mean, spread over seeds, interval over users, mark, p."""
+        import polars as pl  # noqa: PLC0415 - slow to import, and most of the program needs it not
+
+        told = ("mean", "spread", "low", "high", "seeds", "users", "mark", "p_corrected")
+        cells = self.cells.items()
+        rows = [dict(zip(_KEY, key, strict=True)) | {one: getattr(cell, one) for one in told} for key, cell in cells]
+        return pl.DataFrame(rows, schema_overrides={"spread": pl.Float64, "p_corrected": pl.Float64})
 
     @classmethod
     def of(cls, runs: Sequence[Run], findings: Mapping[str, tuple[Finding, ...]] | None = None) -> Comparison:
@@ -242,7 +292,7 @@ class Comparison:
             findings: of probes, by protocol; where None, what the run folders tell.
         """
         column = {run.experiment.protocol.name: pooled(run.experiment.protocol.name) for run in runs}
-        labels = _labels([run.experiment for run in runs])
+        labels = row_labels([run.experiment for run in runs])
         rows = grouped(
             ((label, column[run.experiment.protocol.name]), run) for label, run in zip(labels, runs, strict=True)
         )
@@ -258,7 +308,8 @@ class Comparison:
         data = runs[0].experiment.data_label()
         tried = {method: tried_of(own[0].result, own[0].experiment) for (method, _), own in rows.items()}
         every = (*notes, told(tried, data))
-        return cls(data, methods, ranked, cells, known, every, chosen, tried, with_yardsticks(LEGEND, cells))
+        legend = with_yardsticks(LEGEND, cells)
+        return cls(data, methods, ranked, cells, known, every, chosen, tried, legend, runs=tuple(runs))
 
     @property
     def columns(self) -> list[tuple[str, str]]:
@@ -334,22 +385,6 @@ def _cells(rows: Mapping[RowKey, Sequence[Run]]) -> dict[CellKey, Cell]:
         for row, seeds in rows.items()
         for metric in HEADLINE
     }
-
-
-def _labels(experiments: Sequence[Experiment]) -> list[str]:
-    """What tables call each: the method, and the settings that tell it from others of the same method."""
-    by_label = grouped((one.label(), one) for one in experiments)
-    found = []
-    for one in experiments:
-        alike = [_decided(other) for other in by_label[one.label()]]
-        differs = [name for name, value in _decided(one).items() if any(other.get(name) != value for other in alike)]
-        told = ", ".join(f"{name}={_decided(one)[name]}" for name in differs)
-        found.append(f"{one.label()} ({told})" if told else one.label())
-    return found
-
-
-def _decided(experiment: Experiment) -> dict[str, Any]:
-    return {**experiment.settings, **experiment.federation.values()}
 
 
 def _unpaired(cells: Mapping[CellKey, Cell]) -> list[str]:

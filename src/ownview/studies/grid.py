@@ -22,7 +22,7 @@ from ownview.base.files import make_folder
 from ownview.base.lock import sole_worker
 from ownview.config.layers import Layer, check, merged, require_known
 from ownview.config.presets.loading import preset
-from ownview.registry import MODELS, PLUGINS
+from ownview.registry import offers_model, offers_plugin
 from ownview.runs.batch import OnFailure, OnFinished, Task, Told, run_each
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
@@ -204,5 +204,5 @@ def lacking(layers: Iterable[Layer]) -> list[tuple[str, str]]:
     every = list(layers)
     methods = [("method", str(layer["method"])) for layer in every if "method" in layer]
     plugins = [one.get("name") for layer in every for one in layer.get("plugins", []) if isinstance(one, Mapping)]
-    found = [one for one in methods if not one[1].endswith(".py") and one[1].lower() not in MODELS]
-    return list(dict.fromkeys([*found, *(("plug-in", str(name)) for name in plugins if name not in PLUGINS)]))
+    found = [one for one in methods if not one[1].endswith(".py") and not offers_model(one[1])]
+    return list(dict.fromkeys([*found, *(("plug-in", str(name)) for name in plugins if not offers_plugin(str(name)))]))

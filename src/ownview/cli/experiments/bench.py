@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +11,6 @@ from rich.table import Column, Table
 
 from ownview.base.display.amounts import counted
 from ownview.base.errors import SettingError, TrainingError
-from ownview.base.files import drop_unfinished, write_text
 from ownview.cli.display.figures import figures, warn
 from ownview.cli.display.progress import live
 from ownview.cli.display.terminal import Console
@@ -20,16 +18,11 @@ from ownview.cli.options import RUNS, AsJson, DataDir, Device, Jobs, Memory, pri
 from ownview.cli.trusting import Trust
 from ownview.runs.batch import MOST_SEEDS, free_cores
 from ownview.runs.files.folder import RunFolder
-from ownview.runs.findings.audits import findings_of
-from ownview.runs.run import open_run
-from ownview.runs.table import grouped
-from ownview.studies.bench.results import Document, combined, document, read_document, tables, write_document
-from ownview.studies.bench.results_page import failed, page
+from ownview.studies.bench.results import Document, combined, read_document, tables, write_document
+from ownview.studies.bench.results_page import failed
+from ownview.studies.bench.running import PAGE, RESULTS, carried_out, written
 from ownview.studies.bench.suite import asked_of, load_suite, part_of, plan, require_data, suites
-from ownview.studies.grid import Planned, carry_out, carry_out_in_order, unfinished
-
-RESULTS = "results.json"
-PAGE = "results.md"
+from ownview.studies.grid import Planned, unfinished
 
 
 def command(
@@ -86,13 +79,7 @@ def command(
         planned, failures = _finished(planned, folder), dict[Path, str]()
     else:
         failures = _carried_out(planned, declared.name, jobs or free_cores(device), memory, data_dir, quiet=as_json)
-    finished = ((one.data, open_run(one.folder)) for one in planned if one.folder not in failures)
-    for runs in grouped(finished).values():  # what the probes find lies in the run folders then
-        findings_of(runs, probe=True, data_dir=data_dir)
-    found = document(declared, planned, failures)
-    write_document(folder / RESULTS, found)
-    drop_unfinished(folder / PAGE)
-    write_text(folder / PAGE, page([found]))
+    found = written(declared, planned, failures, folder, data_dir)
     if record is not None:
         path, whole = record / f"{declared.name}.json", plan(declared, folder / "runs", device=device)
         before = read_document(path) if path.is_file() else None
@@ -108,9 +95,7 @@ def _carried_out(
 ) -> dict[Path, str]:
     """Run what is not there yet; the folders of runs that failed, and why."""
     with live(f"suite {suite}", planned, jobs, quiet=quiet) as on_round:
-        # One thread a run: results hang on nothing that differs from one start to the next.
-        carry = partial(carry_out, jobs=jobs, memory=memory, data_dir=data_dir, on_round=on_round, threads=1)
-        return carry_out_in_order(planned, carry)
+        return carried_out(planned, jobs, memory, data_dir, on_round)
 
 
 def _finished(planned: list[Planned], folder: Path) -> list[Planned]:

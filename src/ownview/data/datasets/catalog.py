@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from ownview.base import entry_points
 from ownview.base.errors import DataError, UnknownNameError
 from ownview.base.files import is_file
 from ownview.data.datasets.storage import INTERACTIONS, ITEMS, embedded_dir, find, places, stored_names
@@ -122,13 +123,27 @@ def load(
             return _read_stored(file, name_or_path, columns)
         if name_or_path in catalog():
             raise DataError(_absent_message(name_or_path, data_dir))
+        if name_or_path.lower() in entry_points.named(entry_points.DATASETS):
+            return _brought(name_or_path)
     path = Path(name_or_path).expanduser()
     if is_file(path / INTERACTIONS):
         return _read_stored(path / INTERACTIONS, path.resolve().name, columns)
     if _looks_like_path(name_or_path) or _exists(path):
         asked: ReadingOptions = {**(options or {}), "columns": columns}
         return read(path, **asked)
-    raise UnknownNameError("dataset", str(name_or_path), {*catalog(), *stored_names(data_dir)})
+    offered = entry_points.named(entry_points.DATASETS)
+    raise UnknownNameError("dataset", str(name_or_path), {*catalog(), *stored_names(data_dir), *offered})
+
+
+def _brought(name: str) -> Interactions:
+    """What an installed package makes, by a function of no arguments: interactions, or the path of a file."""
+    made: Any = entry_points.load(entry_points.DATASETS, name)
+    found = made() if callable(made) else made
+    if isinstance(found, str | Path):
+        found = read(Path(found), name=name)
+    if not isinstance(found, Interactions):
+        raise DataError(f"dataset {name}: its package made {type(found).__name__}; expected Interactions or a path")
+    return replace(found, name=name)
 
 
 def not_here(name: str, data_dir: Path | None) -> str | None:
@@ -137,6 +152,8 @@ def not_here(name: str, data_dir: Path | None) -> str | None:
         return None
     if name in catalog():
         return how_to_get(catalog()[name])
+    if name.lower() in entry_points.named(entry_points.DATASETS):
+        return None
     if _exists(Path(name).expanduser()):
         return None
     return "no such file" if _looks_like_path(name) else "neither a dataset of that name nor a file"

@@ -15,6 +15,8 @@ cost.json                what a client and the server hold, send and need; feder
 privacy.json             the accounted budget: noise round by round, whom it protects from whom, and what it leaves out
 result.json              the figures, with protocol, seed and notes, or that there are none: trained on everything;
                          its presence means finished
+manifest.json            SHA-256 of all that the result rests on, for `ownview verify`
+source                   (folder) Python files of a method of one's own, to be read; run only where they are trusted
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def method_fingerprint(experiment: Experiment) -> str | None:
     Raises:
         SettingError: a file is not there.
     """
-    files = dict(pair for name in _python_files(experiment) for pair in _with_imports(Path(name).resolve()))
+    files = dict(pair for name in python_files(experiment) for pair in with_imports(Path(name).resolve()))
     digests = list(files.values())
     if len(digests) <= 1:
         return digests[0] if digests else None
@@ -65,7 +65,7 @@ def require_unchanged(folder: RunFolder, experiment: Experiment) -> None:
             raise OutputError(f"{folder.path}: {what} has changed since the run was made; choose another folder")
 
 
-def _python_files(experiment: Experiment) -> list[str]:
+def python_files(experiment: Experiment) -> list[str]:
     """The method, the parts of a blend, and plug-ins, where they are files."""
     parts: Any = experiment.settings.get("parts", ()) if experiment.method.lower() == Blend.name else ()
     listed = parts.split(",") if isinstance(parts, str) else parts
@@ -73,7 +73,7 @@ def _python_files(experiment: Experiment) -> list[str]:
     return [name for name in (*names, *(name for name, _ in experiment.plugins)) if name.endswith(".py")]
 
 
-def _with_imports(path: Path) -> Iterator[tuple[str, str]]:
+def with_imports(path: Path) -> Iterator[tuple[str, str]]:
     """Name and fingerprint of a Python file, and of those in its folder that it imports by name, theirs included."""
     folder, waiting, seen = path.parent, [path], set[Path]()
     while waiting:

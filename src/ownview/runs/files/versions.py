@@ -27,7 +27,7 @@ FILES = (
     *("experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "audit.json", "result.json"),
     *("attack.json", "privacy.json", "noise.key"),
     *("checkpoint.safetensors", "model.safetensors", "watched.safetensors", "recommended.safetensors"),
-    "histories.safetensors",
+    *("histories.safetensors", "manifest.json"),
 )
 """Of a finished model, or of one that is made: what else a folder holds is its owner's, and stays."""
 

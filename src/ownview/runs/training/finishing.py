@@ -19,6 +19,7 @@ from ownview.privacy.record import record, summary
 from ownview.round.cost import Cost, cost_of
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.manifest import write_manifest
 from ownview.runs.full_fit import NO_TEST_FIGURE, settings_from
 from ownview.runs.summaries.sample_lists import recommended
 from ownview.runs.summaries.tried_settings import as_result, tried
@@ -84,6 +85,7 @@ class Finishing:
             folder.write_privacy(told if noise is None else {**told, "release": noise.name})
         figures = self._fitted(folder) if standing is None else self._figures(best, standing, values, lists)
         folder.write_result(self._result(best, figures, folder, cost))
+        write_manifest(folder.path)
         folder.drop_tensors("checkpoint")
         folder.drop_noise_key()
 

@@ -3,6 +3,7 @@
 question.json  everything that decides which trials come; the same question goes on, another one is refused
 trials.jsonl   one JSON object for every trial that ended
 best.toml      the best settings as an experiment for `ownview run --config`
+suite.toml     the defaults beside the best settings as a suite for `ownview bench`, to which rows are added
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from ownview.base.errors import OutputError, TrainingError
 from ownview.base.files import make_folder, write_json, write_text, writing
@@ -120,6 +123,11 @@ class TuningFolder:
         """Where the best settings are."""
         return self.path / "best.toml"
 
+    @property
+    def suite(self) -> Path:
+        """Where the suite is."""
+        return self.path / "suite.toml"
+
 
 def recorded(folder: TuningFolder, path: Path) -> None:
     """Put a tuning into a record: its question, and of every trial the settings, the validation value and its end."""
@@ -151,6 +159,22 @@ def best_of(trials: Sequence[Trial]) -> Trial:
         reasons = dict.fromkeys(trial.reason for trial in trials if trial.reason)
         raise TrainingError(f"none of {len(trials)} trials came to an end: {'; '.join(reasons)}")
     return first
+
+
+def suite_toml(plain: Experiment, best: Experiment, protocol: str) -> str:
+    """A suite of two rows: the method as it was asked for, and with the settings that were found."""
+    rows = []
+    for name, one in ((f"{plain.label()}, defaults", plain), (f"{plain.label()}, tuned", best)):
+        made = one.to_dict()
+        told = {key: made[key] for key in ("settings", "plugins", "federation") if made.get(key)}
+        tried = {"settings_tried": one.settings_tried, "tried_on": one.tried_on} if one.settings_tried else {}
+        rows.append({"name": name, "method": one.method, **told, **tried})
+    suite = {
+        "title": f"{plain.label()} on {plain.data_label()}", "rounds": plain.rounds, "seeds": 3,
+        "protocols": [protocol], "data": [plain.data], "rows": rows,
+    }  # fmt: skip
+    about = "# Written by ownview tune: run it with ownview bench, and add rows to compare with.\n"
+    return about + tomli_w.dumps(suite)
 
 
 def best_toml(

@@ -25,11 +25,14 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import tomli_w
+
 from ownview.base.errors import OwnviewError
 from ownview.base.files import write_text
 from ownview.config.layers import require_known
 from ownview.config.search import parse_space
 from ownview.evaluation.metrics import means
+from ownview.evaluation.named_protocols import protocol
 from ownview.evaluation.protocol import Protocol
 from ownview.registry import find_model
 from ownview.runs.batch import BatchError
@@ -38,7 +41,7 @@ from ownview.runs.files.sources import METHOD, method_fingerprint
 from ownview.runs.training.best_round import Best
 from ownview.runs.training.setup import ExperimentSetup
 from ownview.runs.training.signals import Signals
-from ownview.studies.tuning.trials import PRUNED, TuningFolder, best_of, best_toml
+from ownview.studies.tuning.trials import PRUNED, TuningFolder, best_of, best_toml, suite_toml
 
 PRUNERS = ("median", "halving", "none")
 _STARTUP = 5
@@ -327,6 +330,19 @@ def _write_best(tuning: Tuning, ended: Sequence[Trial], setup: ExperimentSetup, 
     )
     about = setup.provenance(resolved)
     write_text(folder.best, best_toml(resolved, best, ended, tuning.metric, about))
+    named = _is_named(experiment.protocol)
+    if not named:
+        write_text(folder.path / "protocol.toml", tomli_w.dumps(experiment.protocol.plain()))
+    under = experiment.protocol.name if named else "protocol.toml"
+    write_text(folder.suite, suite_toml(tuning.base, resolved, under))
+
+
+def _is_named(asked: Protocol) -> bool:
+    """Whether its name is enough to have it again."""
+    try:
+        return protocol(asked.name) == asked
+    except OwnviewError:
+        return False
 
 
 def _validated(setup: ExperimentSetup, experiment: Experiment) -> Iterator[tuple[int, dict[str, float]]]:

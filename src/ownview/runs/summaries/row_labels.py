@@ -1,0 +1,26 @@
+"""What a table calls its rows: the method, and whatever tells it from others of the same method."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ownview.runs.experiment import Experiment
+
+
+def row_labels(experiments: Sequence[Experiment]) -> list[str]:
+    """What tables call each: the method, and the settings that tell it from others of the same method."""
+    by_label: dict[str, list[Experiment]] = {}
+    for one in experiments:
+        by_label.setdefault(one.label(), []).append(one)
+    found = []
+    for one in experiments:
+        alike = [_decided(other) for other in by_label[one.label()]]
+        differs = [name for name, value in _decided(one).items() if any(other.get(name) != value for other in alike)]
+        told = ", ".join(f"{name}={_decided(one)[name]}" for name in differs)
+        found.append(f"{one.label()} ({told})" if told else one.label())
+    return found
+
+
+def _decided(experiment: Experiment) -> dict[str, Any]:
+    return {**experiment.settings, **experiment.federation.values()}
