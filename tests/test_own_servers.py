@@ -72,8 +72,7 @@ def mean_of_sums(mean: ov.Params, values: ov.Params, arrived: ov.Arrived) -> ov.
 
 
 def mean_of_each(changes: ov.Params, values: ov.Params, arrived: ov.Arrived) -> ov.Params:
-    weights = torch.as_tensor(arrived.weights)
-    return {name: torch.einsum("u,u...->...", weights, one) for name, one in changes.items()}
+    return {name: torch.einsum("u,u...->...", arrived.weights, one) for name, one in changes.items()}
 
 
 def mean_of_coordinates(changes: Tensor, weights: Tensor) -> Tensor:

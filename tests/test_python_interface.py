@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 
 import ownview as ov
 from ownview.base.errors import OwnviewError
 
+pd = pytest.importorskip("pandas")
 ROUNDS = {"rounds": 1, "settings": {"local_epochs": 1, "embedding_size": 4}}
 
 
@@ -75,7 +75,7 @@ def test_an_audit_tells_its_findings() -> None:
         (lambda: ov.bench("nosuchsuite"), "nosuchsuite"),
         (lambda: ov.Interactions.from_rows("x", ["a"], [1, 2]), "columns of 1, 2 rows"),
         (lambda: ov.Interactions.from_rows("x", ["a", None], ["b", "c"]), "users has no value in row 2"),
-        (lambda: ov.Interactions.from_rows("x", pd.DataFrame({"a": [1]}), [1]), "one value a row"),  # type: ignore[arg-type]
+        (lambda: ov.Interactions.from_rows("x", pd.DataFrame({"a": [1]}), [1]), "one value a row"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(wrong: Callable[[], Any], reason: str) -> None:

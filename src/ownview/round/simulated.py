@@ -168,7 +168,7 @@ class Simulated(Here):
             yield from super().ask(going)
             return
         self.past[going.number] = dict(going.first.values)
-        for version in planned.versions.unique().tolist():
+        for version in sorted(set(planned.versions.tolist())):
             cohort = planned.cohort[planned.versions == version]
             going.stale |= dict.fromkeys(cohort.tolist(), going.number - version)
             sent = Download(version, self.past[version])

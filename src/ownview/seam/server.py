@@ -7,9 +7,10 @@ noised; EACH needs every single upload, and COORDINATES needs it number by numbe
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+import torch
 from torch import Tensor
 
 from ownview.seam.cohorts import Cohort
@@ -43,8 +44,8 @@ class Arrived:
 
     round: int
     clients: int
-    weights: Tensor | None = None
-    staleness: Tensor | None = None
+    weights: Tensor = field(default_factory=lambda: torch.zeros(0))
+    staleness: Tensor = field(default_factory=lambda: torch.zeros(0))
 
 
 Combine = Callable[[Params, Params, Arrived], Params]
