@@ -88,12 +88,12 @@ class CuriousServer(AggregationServer):
         self.latest[client] = dict(found.tables)
         self.evidence.append(found)
 
-    def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
+    def finish(self, number: int, total: MeanPartial | SumPartial, cohort: Tensor, made: Params | None = None) -> None:
         """Combine what has arrived: to solve for the next download may take far longer than all else of a round."""
         if number == self.idle_in:
             self.protect(number, total)
         else:
-            super().finish(number, total, cohort)
+            super().finish(number, total, cohort, made)
 
     def protect(self, number: int, total: MeanPartial | SumPartial) -> None:
         """Note the sums as the server uses them, with whatever protects them."""

@@ -109,6 +109,7 @@ def find_runs(paths: list[Path]) -> list[Path]:
         if not path.exists():
             raise no_such_run(path)
         inside = [path] if _is_run(path) else sorted(one for one in path.glob("*") if _is_run(one))
+        inside = inside or sorted(one for one in path.glob("runs/*") if _is_run(one))  # of a suite
         if not inside:
             raise OutputError(f"{path}: not a run folder, and none lies in it: expected experiment.toml there")
         found += inside
