@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ class Interactions:
         clock: whether differences of timestamps are seconds; False where they tell the order of rows and nothing else.
         unread: names of the source's columns that nothing was taken from.
         reading: what was understood and left out when the source was read, a sentence each.
+        folder: of a stored dataset, which may have other files about it; None for all others.
     """
 
     name: str
@@ -58,6 +60,7 @@ class Interactions:
     clock: bool = True
     unread: tuple[str, ...] = ()
     reading: tuple[str, ...] = ()
+    folder: Path | None = None
     _user_position: dict[Any, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

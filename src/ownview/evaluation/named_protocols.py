@@ -67,6 +67,9 @@ NEW_ITEMS = Protocol(name=NEW_ITEMS_SPLIT, split=NEW_ITEMS_SPLIT)
 NEW_AMONG_ALL = replace(NEW_ITEMS, name="new-items-among-all", among="all")
 """The same items, ranked among all that a user does not have."""
 
+LISTED = "listed"
+"""Behind the @ of these: the new items that a file beside the data names, which is a published split."""
+
 _DATA_SETTINGS = (
     *("min_interactions", "min_item_interactions", "repeats", "split_ties", "untimed", "split_seed", "pause_days"),
     "negatives_avoid",
@@ -113,7 +116,8 @@ def at_cut(share: float) -> Protocol:
 def protocol(name: str) -> Protocol:
     """A protocol by name, or from a TOML file: `base = "honest"` and the settings that differ.
 
-    `next-sitting@0.6` is that at another cut, `new-items@1` that of another draw of the items.
+    `next-sitting@0.6` is that at another cut, `new-items@1` that of another draw of the items, `new-items@listed` that
+    of the items which a file beside the data names.
     """
     if name in PROTOCOLS:
         return PROTOCOLS[name]
@@ -124,8 +128,12 @@ def protocol(name: str) -> Protocol:
         except ValueError:
             raise SettingError(f"protocol {name}: expected a share behind the @, such as next-sitting@0.6") from None
     if at and base in (NEW_ITEMS.name, NEW_AMONG_ALL.name):
+        if share == LISTED:
+            return replace(PROTOCOLS[base], name=name, new_by="file")
         if not share.isdecimal():
-            raise SettingError(f"protocol {name}: expected the number of a draw behind the @, such as new-items@1")
+            raise SettingError(
+                f"protocol {name}: expected the number of a draw behind the @, such as new-items@1, or {LISTED}"
+            )
         return replace(PROTOCOLS[base], name=name, split_seed=int(share)) if int(share) else PROTOCOLS[base]
     if not name.endswith(".toml"):
         raise UnknownNameError("protocol", name, [*PROTOCOLS, "a .toml file"])

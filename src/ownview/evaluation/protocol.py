@@ -78,7 +78,10 @@ class Protocol(Settings):
         choices=("draw", "time", "file"),
     )  # fmt: skip
     new_share: float = setting(1 / 7, "new-items: share of the items that is drawn", above=0, high=0.5)
-    new_file: str = setting("", "new-items: file with columns item and part, which is validation or test")
+    new_file: str = setting(
+        "",
+        "new-items: file with columns item and part, which is validation or test; else the dataset's",
+    )
     among: str = setting("new", "new-items: what new items are ranked among, each other or all", choices=("new", "all"))
     split_folder: str = setting("", "files: folder with train, validation and test files")
     knows: str = setting(
@@ -145,10 +148,8 @@ class Protocol(Settings):
                 "protocol setting split=everything: nothing is held out to choose a round or to rank by; expected "
                 "selection=last and candidates=0"
             )
-        if self.split == NEW_ITEMS_SPLIT and (self.new_by == "file") != bool(self.new_file):
-            raise SettingError(
-                f"protocol setting new_file={self.new_file!r}: expected a file with new_by=file, and none without"
-            )
+        if self.new_file and self.new_by != "file":
+            raise SettingError(f"protocol setting new_file={self.new_file!r}: expected a file with new_by=file alone")
         if self.candidates and self.split in (*CAUSAL, "new-users", NEW_ITEMS_SPLIT):
             raise SettingError(
                 f"protocol setting candidates={self.candidates}: split {self.split} ranks all items; expected 0"
@@ -286,7 +287,7 @@ def _new_items(protocol: Protocol, data: Interactions) -> Split:
         return late_items(data, first=first, second=second, ties=ties, seed=seed, among_new=among_new)
     rest: Any = {"ties": ties, "untimed": protocol.untimed, "seed": seed, "among_new": among_new}
     if protocol.new_by == "file":
-        return listed_items(data, Path(protocol.new_file), **rest)
+        return listed_items(data, protocol.new_file, **rest)
     return drawn_items(data, share=protocol.new_share, **rest)
 
 

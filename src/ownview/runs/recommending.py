@@ -60,10 +60,12 @@ class Recommender:
     Args:
         setup: data and questions.
         trainer: of the model.
+        model: its settings.
     """
 
     setup: ExperimentSetup
     trainer: Trainer
+    model: Model
 
     @classmethod
     def of(
@@ -74,9 +76,10 @@ class Recommender:
         here = replace(experiment, device="auto")
         setup = ExperimentSetup.of(here, data=data, data_dir=data_dir)
         setup.require_same(folder, here)
-        trainer = setup.trainer(here, model or here.model(), folder.path.parent)
+        model = model or here.model()
+        trainer = setup.trainer(here, model, folder.path.parent)
         restore(trainer, folder.read_tensors("model")[0], folder.path / "model.safetensors")
-        return cls(setup, trainer)
+        return cls(setup, trainer, model)
 
     def offering(self, file: Path) -> Recommender:
         """The same with the items of a file that nobody has taken yet: text carries the model's scores to them.
@@ -90,8 +93,8 @@ class Recommender:
         data = with_untaken(self.split.data, file)
         split = replace(self.split, data=data, num_new=data.num_items - self.split.num_items)
         rankers = [replace(one, num_items=data.num_items) for one in self.setup.rankers]
-        trainer = CarryingTrainer(self.trainer, carrier_of(split, self.setup.machine))
-        return Recommender(replace(self.setup, split=split, rankers=(rankers[0], rankers[1])), trainer)
+        trainer = CarryingTrainer(self.trainer, carrier_of(self.model, split, self.setup.machine))
+        return Recommender(replace(self.setup, split=split, rankers=(rankers[0], rankers[1])), trainer, self.model)
 
     @property
     def split(self) -> Split:

@@ -393,8 +393,13 @@ def test_titles_come_with_their_first_creator(write: Write) -> None:
     assert data.titles == ("Beowulf", "Good Omens — Terry Pratchett", "4")
     text_ids = read(write("b.csv", "user,item\n1,2\n1,x\n"), titles=items)
     assert text_ids.titles == ("Good Omens — Terry Pratchett", "x")
-    with pytest.raises(DataError, match=r"bad\.csv: line 1: no title column; found item, label"):
-        read(write("a.csv", "user,item\n1,3\n"), titles=write("bad.csv", "item,label\n1,x\n"))
+    untitled = read(write("a.csv", "user,item\n1,3\n"), titles=write("tags.csv", "item,label\n3,x\n"))
+    assert untitled.titles is None
+    assert untitled.about is not None
+    assert untitled.about.columns == {"label": ("x",)}
+    assert "tags.csv has no column of titles: items are called by their ids" in untitled.reading
+    with pytest.raises(DataError, match=r"bad\.csv: line 1: no item column; found label, tags"):
+        read(write("a.csv", "user,item\n1,3\n"), titles=write("bad.csv", "label,tags\n3,x\n"))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Items as sparse vectors of what their text says, and how alike two items are by it.
 
-A term is a word, a pair of neighbouring words, a whole entry of a list (a maker, a category, a tag) or a decade. Item i
+A term is a word, a pair of neighbouring words, a whole entry of a list (a maker, a category), a tag or a decade. Item i
 has the vector f_i, whose entry of term t is weight(t) log(m / m_t), m_t the items of m that have t, over its norm.
 Terms of one item alone say nothing of two items and are left out. The kernel K = F F^T is the cosine of two items.
 """
@@ -34,6 +34,8 @@ _LONGEST_ENTRY = 40
 """Characters of an entry of a list; longer ones are prose."""
 _LONG_ENTRIES = 0.02
 """Share of longer entries that a list may have."""
+_JOINED = 0.02
+"""Share of a column's words that are joined by _ (systems_biology), beyond which they are tags: prose has none."""
 _ENTRIES_SHARED = 0.3
 """Share of a column's entries that other items have too, beyond which the column is a list and not prose."""
 
@@ -92,7 +94,21 @@ def _terms_of_column(name: str, values: Sequence[str]) -> list[list[tuple[str, f
         return [[] for _ in values]  # a price or a number of pages: no two items share it as a word
     if bare_name(name) not in ALIASES["title"] and _is_list(filled):
         return [[(f"{name}:{entry}", _ENTRY_WEIGHT) for entry in dict.fromkeys(entries_of(value))] for value in values]
-    return [[(term, 1.0) for term in dict.fromkeys(_words(value))] for value in values]
+    words = _tags if _are_tags(filled) else _words
+    return [[(term, 1.0) for term in dict.fromkeys(words(value))] for value in values]
+
+
+def _are_tags(values: Sequence[str]) -> bool:
+    """Whether values are tags with spaces between them."""
+    words = [word for value in values for word in value.split()]
+    return sum("_" in word.strip("_") for word in words) > _JOINED * len(words)
+
+
+def _tags(value: str) -> Iterator[str]:
+    """Whole tags and the words in them; the order of tags says nothing, so there are no pairs."""
+    for tag in value.casefold().split():
+        yield f"tag:{tag}"
+        yield from (word for word in _WORD.findall(tag) if len(word) > 1)
 
 
 def _is_list(values: Sequence[str]) -> bool:

@@ -191,7 +191,7 @@ def _read_stored(file: Path, name: str, columns: Mapping[str, str] | None) -> In
         titles=titles if titles.is_file() else None,
         allow_negative_times=entry is not None and entry.allow_negative_times,
     )
-    return data if entry is None else replace(data, clock=data.clock and entry.clock)
+    return replace(data, folder=file.parent, clock=data.clock and (entry is None or entry.clock))
 
 
 def _exists(path: Path) -> bool:

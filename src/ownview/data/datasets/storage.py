@@ -1,7 +1,8 @@
 """Where datasets lie on this machine, and the one form they are kept in.
 
 A stored dataset is a folder NAME with `interactions.csv.gz` (header user,item,rating,timestamp), optionally
-`items.csv.gz` (item,title) and `provenance.json`. Equal data gives equal bytes.
+`items.csv.gz` (item,title), `new_items.csv.gz` (item,part: new items of a published split) and `provenance.json`.
+Equal data gives equal bytes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 INTERACTIONS = "interactions.csv.gz"
 ITEMS = "items.csv.gz"
+NEW_ITEMS = "new_items.csv.gz"
 PROVENANCE = "provenance.json"
 ENVIRONMENT = "OWNVIEW_DATA"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")

@@ -120,7 +120,7 @@ def read(
         items,
         rating=None if rating is None else values.kept_ratings(rating, kept),
         timestamp=stamp,
-        titles=None if about is None else about.titles,
+        titles=None if about is None else about.titles or None,
         about=None if about is None else about.columns,
     )
     return replace(

@@ -1,4 +1,4 @@
-"""What a file says of items: columns item and title, optionally creator, and any others."""
+"""What a file says of items: a column item, and title, creator or any others."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ class ItemFile(NamedTuple):
 def read_items(path: Path, items: IdArray) -> ItemFile:
     """Titles and columns by item id, typed as in `items`; a title is 'Title — Creator' where the file has a creator.
 
+    A file without titles has columns about items all the same; people see ids then.
+
     Of several creators (comma-separated) the title has the first. An item that is named twice keeps its first row with
     a title, and rows of other items are ignored. Where a spreadsheet took the zeros in front of ids away ('00042' is
     42, or 42.0) in one of the files, items are matched without them, if no two become one.
@@ -42,11 +44,10 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
     header = table.header or []
     require_columns(str(path), header)
     where = locate_known(header, ("item", "title", "creator"))
-    for key in ("item", "title"):
-        if key not in where:
-            raise DataError(f"{path}: line 1: no {key} column; found {named(header)}; expected item,title")
+    if "item" not in where:
+        raise DataError(f"{path}: line 1: no item column; found {named(header)}; expected item,title")
     ids = table.column(where["item"]).to_list()
-    named_rows = [bool(name) for name in table.column(where["title"]).to_list()]
+    named_rows = [bool(name) for name in table.column(where.get("title", where["item"])).to_list()]
     first: dict[str, int] = {}
     for row, one in enumerate(ids):
         if one not in first or (named_rows[row] and not named_rows[first[one]]):
@@ -57,7 +58,8 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
             f"{path}: names none of the {len(items):,} items, such as {items[0]!s}; found {next(iter(first))!r} in its "
             "column of items; expected the ids of the data"
         )
-    note = "; ".join(filter(None, (note, _told_of_rows(path, len(ids), len(first), len(rows)))))
+    untitled = "" if "title" in where else f"{path.name} has no column of titles: items are called by their ids"
+    note = "; ".join(filter(None, (note, untitled, _told_of_rows(path, len(ids), len(first), len(rows)))))
     columns = {
         name.strip(): {item: values[row] for item, row in rows.items() if values[row]}
         for place, name in enumerate(header)
@@ -65,7 +67,7 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
         for values in (table.column(place).to_list(),)
     }
     creators = columns[header[where["creator"]].strip()] if "creator" in where else {}
-    titles = columns[header[where["title"]].strip()]
+    titles = columns[header[where["title"]].strip()] if "title" in where else {}
     return ItemFile({item: _label(name, creators.get(item, "")) for item, name in titles.items()}, columns, note)
 
 

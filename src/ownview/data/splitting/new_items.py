@@ -13,6 +13,7 @@ import torch
 from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError
 from ownview.base.randomness import derive
+from ownview.data.datasets.storage import NEW_ITEMS
 from ownview.data.interactions import Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
@@ -63,10 +64,15 @@ def late_items(
 
 
 def listed_items(
-    data: Interactions, file: Path, *, ties: str, untimed: str, seed: int, among_new: bool
+    data: Interactions, file: str, *, ties: str, untimed: str, seed: int, among_new: bool
 ) -> Split:  # fmt: skip
-    """Items that a file names, with columns item and part (validation or test); neither part trains."""
-    parts = _read_parts(file, data)
+    """Items that a file names, with columns item and part (validation or test); neither part trains.
+
+    Without a name it is the file `NEW_ITEMS` of a stored dataset.
+    """
+    if not file and data.folder is None:
+        raise DataError(f"{data.name}: lies in no folder with a file {NEW_ITEMS}; expected new_file to name the file")
+    parts = _read_parts(Path(file) if file else data.folder / NEW_ITEMS, data)
     return _held_out(data, parts, ties=ties, untimed=untimed, seed=seed, among_new=among_new)
 
 

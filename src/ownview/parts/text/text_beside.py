@@ -18,6 +18,7 @@ from ownview.base.items.item_text import term_vectors
 from ownview.config.search import OneOf
 from ownview.config.settings import Settings, setting
 from ownview.parts.sequences.places import faded, latest, numbers_held, reach, weighed_rows
+from ownview.parts.text.carried import MU
 from ownview.parts.text.likeness import nearest_by_text
 from ownview.seam.client import Client, Reporting
 from ownview.seam.features import item_likeness
@@ -45,6 +46,9 @@ class TextSettings(Settings):
     )  # fmt: skip
     text_recency: float = setting(
         2.0, "places after which an item counts 1/e in what text says", above=0, infinite=True, afterwards=True
+    )
+    new_items_ridge: float = setting(
+        MU, "ridge of the regression on text that carries weights to items nobody has taken", above=0, afterwards=True
     )
 
     def client_with_text(self, client: Client, world: World) -> Client:

@@ -12,7 +12,7 @@ from ownview.data.questions import Question
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
 from ownview.evaluation.ranking import Scorer
-from ownview.parts.text.carried import Carrier, carrier
+from ownview.parts.text.carried import MU, Carrier, carrier
 from ownview.round.conduct import RoundReport
 from ownview.round.federation import Federation
 from ownview.runs.training.trainer import Trainer
@@ -21,8 +21,8 @@ from ownview.seam.portable import Portable
 _DOUBLE = 8
 
 
-def carrier_of(split: Split, machine: Machine) -> Carrier:
-    """By the text of the split's items; refuses items that nothing is known of."""
+def carrier_of(model: object, split: Split, machine: Machine) -> Carrier:
+    """By the text of the split's items, with the model's own ridge if it has one; refuses items without any text."""
     about = split.data.about
     if about is None or not about.known:
         raise SettingError(
@@ -32,7 +32,7 @@ def carrier_of(split: Split, machine: Machine) -> Carrier:
     taken = split.num_items - split.num_new
     needed = _DOUBLE * taken * (taken + 2 * split.num_new)
     machine.require(needed, "the kernel of the items' text", "raise --memory, or take data with fewer items")
-    return carrier(term_vectors(about), split.num_new)
+    return carrier(term_vectors(about), split.num_new, getattr(model, "new_items_ridge", MU))
 
 
 class CarryingTrainer:

@@ -108,7 +108,7 @@ def _trainer(
     made = _at_work(model, split, protocol, options, seed, machine, noise)
     if not split.num_new or model.speaks_of_new:
         return made
-    return CarryingTrainer(made, carrier_of(split, machine))
+    return CarryingTrainer(made, carrier_of(model, split, machine))
 
 
 def _at_work(

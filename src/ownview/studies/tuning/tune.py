@@ -33,7 +33,7 @@ from ownview.config.layers import require_known
 from ownview.config.search import parse_space
 from ownview.evaluation.metrics import means
 from ownview.evaluation.named_protocols import protocol
-from ownview.evaluation.protocol import Protocol
+from ownview.evaluation.protocol import NEW_ITEMS_SPLIT, Protocol
 from ownview.registry import find_model
 from ownview.runs.batch import BatchError
 from ownview.runs.experiment import FEDERATION, Experiment, named_settings, with_values
@@ -200,8 +200,8 @@ def _asked(knob: NamedSetting, text: str, space: str | None) -> NamedSetting:
         raise SettingError(f"--search {text}: {error}") from None
 
 
-METRICS = ("NDCG@10", "HR@10")
-"""What a tuning can go by."""
+METRICS = ("NDCG@10", "HR@10", "NDCG@20", "recall@20")
+"""What a tuning can go by; recall where several answers are right, as under new-items."""
 
 OnRound = Callable[[int, int, float], None]
 """Told after every round: the trial, the round, the metric."""
@@ -232,6 +232,10 @@ class Tuning:
         _require_blind(self.base.protocol)
         require_known(self.pruner, PRUNERS, f"--pruner {self.pruner}: expected one of {', '.join(PRUNERS)}")
         require_known(self.metric, METRICS, f"--metric {self.metric}: expected one of {', '.join(METRICS)}")
+        if self.metric == "recall@20" and self.base.protocol.split != NEW_ITEMS_SPLIT:
+            raise SettingError(f"--metric recall@20: {self.base.protocol.name} asks for one item; expected HR@10, say")
+        if self.metric.endswith("@20") and 20 not in self.base.protocol.cutoffs:
+            raise SettingError(f"--metric {self.metric}: expected 20 among the protocol's cutoffs")
         if self.trials < 1:
             raise SettingError(f"--trials {self.trials}: expected a whole number at least 1")
 
