@@ -12,13 +12,18 @@ from typing import Any
 import pytest
 import torch
 
-from ownview.pages.encoding import encode
+from ownview import Experiment
+from ownview.attacks.published_weights import dense
+from ownview.data.catalog import load
+from ownview.evaluation.named_protocols import on_everything
+from ownview.pages.encoding import Encoded, encode
 from ownview.pages.page import page as make_page
 from ownview.pages.taken import Taken
-from ownview.runs.run import Run
-from ownview.seam.portable import Linear
+from ownview.runs.run import Run, run
+from ownview.seam.portable import Factors, Linear
 from tests.browser.chromium import NAMES, Chromium, find_chromium
 from tests.pages.conftest import run_of, runs_folder  # noqa: F401 - fixtures
+from tests.pages.typed_titles import carried_shares
 from tests.pages.worlds import HOSTILE, KINDS, histories
 
 pytestmark = pytest.mark.browser
@@ -253,3 +258,71 @@ def test_connections_are_forbidden(browser: Chromium, page: Callable[[str], Path
     assert [one for one in browser.complaints if "Content Security Policy" in one]
     browser.complaints.clear()
     assert not [url for url in browser.requests if url.startswith("http")]
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Linear]:
+    """A page of 2,000 books with their text, and the form that it has, as Python reads it."""
+    folder, kept = tmp_path_factory.mktemp("books"), []
+    experiment = Experiment("fedease", protocol=on_everything(), rounds=1, settings={"text": 3.0}, device="cpu")
+    fitted = run(experiment, out=folder / "run")
+
+    def noted(form: Linear | Factors, room: int) -> Encoded:
+        kept.append(encode(form, room))
+        return kept[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ownview.pages.page.encode", noted)
+        made = make_page(fitted, folder / "books.html")
+    assert made.bytes < 5_000_000
+    form = kept[-1].form
+    assert isinstance(form, Linear)
+    return made.path, form
+
+
+TYPED = "The Hobbit retold for winter nights, by J.R.R. Tolkien"
+TERMS = (
+    "the", "hobbit", "retold", "for", "winter", "nights", "by", "tolkien", "creator:j.r.r. tolkien",
+    "the hobbit", "hobbit retold", "retold for", "for winter", "winter nights", "nights by", "by tolkien",
+)  # fmt: skip
+
+
+def test_a_title_that_no_model_has_seen_is_typed_in_and_scored_as_python_does(
+    browser: Chromium, books: tuple[Path, Linear]
+) -> None:
+    path, form = books
+    opened(browser, path)
+    about = load("goodbooks").about
+    assert about is not None
+    shares = torch.from_numpy(carried_shares(about, list(range(2000)), TERMS))
+    for before in ([], [17, 4]):
+        found = browser.run(f"scoresOf({json.dumps([*before, TYPED])})")
+        expected = torch.zeros(2000, dtype=torch.float64)
+        for term in form.terms:
+            weights, counts = torch.from_numpy(dense(term)).double(), torch.exp(-torch.arange(3.0) / term.fades)
+            rows = [shares @ weights, *(weights[item] for item in reversed(before))]
+            expected += sum(count * row for count, row in zip(counts.tolist(), rows, strict=False))
+        torch.testing.assert_close(torch.tensor(found, dtype=torch.float64), expected, rtol=1e-4, atol=1e-7)
+
+
+def test_a_person_types_a_title_in_and_gets_recommendations(browser: Chromium, books: tuple[Path, Linear]) -> None:
+    opened(browser, books[0])
+    typed(browser, TYPED)
+    assert texts(browser, "#found li") == [f"Not listed: add “{TYPED}” by its words"]
+    browser.press("Enter")
+    assert texts(browser, "#picks li") == [f"{TYPED}×"]
+    shown = texts(browser, "#recommended h3")
+    assert len(shown) == 10
+    assert any("Tolkien" in one for one in shown), "who wrote it is one of its words"
+    typed(browser, "Harry Potter")
+    assert "Not listed" not in texts(browser, "#found li")[0], "listed titles come first"
+    browser.press("Escape")
+    address = browser.run("location.hash")
+    opened(browser, books[0])
+    browser.run(f"location.hash = {json.dumps(address)}")
+    browser.until(lambda: texts(browser, "#picks li") == [f"{TYPED}×"])
+    assert texts(browser, "#recommended h3") == shown, "the address keeps it"
+    browser.press("Escape")
+    typed(browser, "xyzzy qwrtz")
+    assert texts(browser, "#found li") == ["No title has these words"]
+    browser.press("Escape")

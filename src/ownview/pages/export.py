@@ -2,7 +2,8 @@
 
 model.safetensors  arrays, named by `pages.packing`
 items.csv          id and title of every item, by position
-model.json         form, method, settings, data, protocol, figures, privacy, versions, SHA-256 of the other two
+text.json          words of the items, for titles that are none of them; where anything is known of the items
+model.json         form, method, settings, data, protocol, figures, privacy, versions, SHA-256 of the other three
 scorer.py          recommends with them; needs numpy
 MODEL_CARD.md      the same for people
 """
@@ -27,6 +28,7 @@ from ownview.pages.leaving_out import MIN_PEOPLE
 from ownview.pages.packing import pack
 from ownview.pages.published import Exposure, Published
 from ownview.pages.taken import Taken
+from ownview.pages.typed import vocabulary
 from ownview.runs.run import Run, open_run
 from ownview.seam.portable import Factors, Linear
 
@@ -79,15 +81,17 @@ def export(
 
 def _fill(folder: Path, published: Published, agreed: Agreement, exposed: Exposure) -> None:
     facts = published.taken.facts() | {"agreement": published.told_of(agreed), "exposure": exposed.plain()}
-    about = write_portable(folder, published.offered, published.ids, published.titles, facts)
+    text = vocabulary(published.data.about, published.left.kept.tolist())
+    about = write_portable(folder, published.offered, published.ids, published.titles, facts, text)
     scorer = (importlib.resources.files("ownview.pages") / "scorer.py").read_text(encoding="utf-8")
     (folder / "scorer.py").write_text(scorer, encoding="utf-8")
     (folder / "MODEL_CARD.md").write_text(card(about), encoding="utf-8")
 
 
 def write_portable(
-    folder: Path, form: Linear | Factors, ids: Sequence[Any], titles: Sequence[str], facts: Mapping[str, Any]
-) -> dict[str, Any]:
+    folder: Path, form: Linear | Factors, ids: Sequence[Any], titles: Sequence[str], facts: Mapping[str, Any],
+    text: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """Write what a scorer reads into a folder: arrays, items, and last model.json, whose content is returned.
 
     Args:
@@ -96,6 +100,7 @@ def write_portable(
         ids: [m] of the items.
         titles: [m] of the items.
         facts: about the model, in plain values.
+        text: the words of the items (`pages.typed`); None without.
     """
     described, arrays = pack(form)
     (folder / "model.safetensors").write_bytes(save(arrays))
@@ -103,7 +108,10 @@ def write_portable(
         table = csv.writer(out, lineterminator="\n")
         table.writerow(("item", "title"))
         table.writerows(zip(map(as_cell, map(str, ids)), map(as_cell, titles), strict=True))
-    checked = {name: _sha256(folder / name) for name in ("model.safetensors", "items.csv")}
+    if text is not None:
+        (folder / "text.json").write_text(json.dumps(text, ensure_ascii=False), encoding="utf-8")
+    names = ("model.safetensors", "items.csv", *(("text.json",) if text is not None else ()))
+    checked = {name: _sha256(folder / name) for name in names}
     about = {"format": FORMAT, "form": described, **facts, "sha256": checked}
     text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "model.json").write_text(f"{text}\n", encoding="utf-8")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import write_text
-from ownview.base.offline_page import offline_page
+from ownview.base.offline_page import as_script, offline_page
 from ownview.data.interactions import IntArray
 from ownview.pages.agreement import Agreement
 from ownview.pages.contributing import Contributing
@@ -17,10 +17,14 @@ from ownview.pages.leaving_out import MIN_PEOPLE
 from ownview.pages.links import links_of
 from ownview.pages.published import Exposure, Published
 from ownview.pages.taken import Taken
+from ownview.pages.typed import vocabulary
 from ownview.runs.run import Run, open_run
 
 MEGABYTES = 5.0
 """Of the whole file by default."""
+
+TEXT_SHARE = 0.2
+"""Of the file that the words of items take at most; without them only listed titles can be picked."""
 
 HEADING = "What you may like next"
 """Of a page whose maker gives none."""
@@ -28,7 +32,7 @@ HEADING = "What you may like next"
 ENOUGH_ALIKE = 0.95
 """Share of the full model's top ten below which the maker is warned."""
 
-SCRIPTS = ("decode.js", "score.js", "search.js", "view.js", "app.js")
+SCRIPTS = ("decode.js", "score.js", "search.js", "typed.js", "view.js", "app.js")
 """In the order in which they are put together; each only uses what comes before it."""
 
 
@@ -45,7 +49,7 @@ class Page(NamedTuple):
     exposure:  what was left out, and what the weights give away all the same
     left_out:  what the model does besides, in sentences
     titled:    whether items have titles, and not their ids alone
-    lost:      which links and pictures are left out, in sentences
+    lost:      which links, pictures and words are left out, in sentences
     """
 
     path: Path
@@ -126,12 +130,17 @@ def _made(published: Published, title: str, limit: int, joining: Contributing | 
     facts = published.taken.facts()
     seen = published.known
     links = links_of(published.data.about, [published.positions[one] for one in seen], limit)
+    text = vocabulary(published.data.about, published.left.kept.tolist())
+    lost = links.notes
+    if len(as_script({"text": text})) > TEXT_SHARE * limit:
+        text, lost = None, (*lost, "the items' words take too much room: titles that are not listed cannot be typed in")
     model: dict[str, Any] = {
         "title": title or HEADING,
         "ids": [str(one) for one in published.ids],
         "titles": published.titles,
         "known": seen.tolist(),
         "about": facts,
+        "text": text,
     } | {name: _by_place(every, seen) for name, every in links.plain().items()}
     if joining is not None:
         model["contribute"] = joining.model()
@@ -144,7 +153,7 @@ def _made(published: Published, title: str, limit: int, joining: Contributing | 
         "kept": encoded.kept,
         "exposure": exposed.sentences(),
     }
-    return _Made(render(model, joining), encoded.kept, agreed, exposed, links.notes)
+    return _Made(render(model, joining), encoded.kept, agreed, exposed, lost)
 
 
 def _by_place(values: Sequence[str], places: IntArray) -> list[str]:

@@ -40,7 +40,7 @@ def _ids(split: Split, lists: Ragged) -> dict[str, list[str]]:
 def test_listed_items_train_nobody_stand_last_and_are_asked_for(tmp_path: Path) -> None:
     file = tmp_path / "new.csv"
     file.write_text("item,part\na,validation\nf,test\nunheard,test\n")
-    split = listed_items(_data(), file, **HOW)  # type: ignore[arg-type]
+    split = listed_items(_data(), str(file), **HOW)  # type: ignore[arg-type]
     assert split.num_new == 2
     assert split.data.items.tolist() == ["b", "e", "c", "a", "f"]
     assert _ids(split, split.train) == {"x": ["b", "e"], "y": ["b", "c"]}  # z has nothing but a new item
@@ -105,7 +105,7 @@ def test_candidates_are_new_items_or_all(protocol: Protocol) -> None:
 
 
 def test_bad_settings_and_files_are_refused_in_one_line(tmp_path: Path) -> None:
-    with pytest.raises(SettingError, match="expected a file with new_by=file, and none without"):
+    with pytest.raises(SettingError, match="expected a file with new_by=file alone"):
         replace(NEW_ITEMS, name="mine", new_file="new.csv")
     with pytest.raises(SettingError, match="ranks all items; expected 0"):
         replace(NEW_ITEMS, name="mine", candidates=9)
@@ -117,7 +117,9 @@ def test_bad_settings_and_files_are_refused_in_one_line(tmp_path: Path) -> None:
     }.items():
         file.write_text(text)
         with pytest.raises(DataError, match=message):
-            listed_items(_data(), file, **HOW)  # type: ignore[arg-type]
+            listed_items(_data(), str(file), **HOW)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match=r"lies in no folder with a file new_items\.csv\.gz"):
+        listed_items(_data(), "", **HOW)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="no item first appears after the cut"):
         late_items(_data(), first=4, second=9, ties="hash", seed=0, among_new=True)
     with pytest.raises(DataError, match=r"is less than one; expected more items"):

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,28 +40,48 @@ _ENTRIES_SHARED = 0.3
 """Share of a column's entries that other items have too, beyond which the column is a list and not prose."""
 
 
+class Terms(NamedTuple):
+    """What a table says, by item and term.
+
+    names:   [terms] of the terms
+    weights: [terms] weight(t) log(m / m_t); 0 for a term of one item
+    present: [m, terms] 1 where the item has the term, as compressed rows
+    """
+
+    names: tuple[str, ...]
+    weights: npt.NDArray[np.float64]
+    present: csr_matrix
+
+
+@lru_cache(maxsize=4)
+def item_terms(table: ItemTable) -> Terms:
+    """The terms of all items, in order of first appearance."""
+    from scipy import sparse  # noqa: PLC0415 - slow to import
+
+    place: dict[str, int] = {}
+    weight_of: list[float] = []  # a term's name says of what kind it is, so that it has one weight in all columns
+    rows: list[int] = []
+    columns: list[int] = []
+    by_column = [_terms_of_column(name, values) for name, values in table.columns.items()]
+    items = len(next(iter(table.columns.values()), ()))
+    for item in range(items):
+        found = {term: weight for column in by_column for term, weight in column[item]}
+        weight_of += [weight for term, weight in found.items() if term not in place]
+        columns += [place.setdefault(term, len(place)) for term in found]
+        rows += [item] * len(found)
+    count = np.bincount(np.asarray(columns, dtype=np.int64), minlength=len(place))
+    rare = np.log(items / np.maximum(count, 1)) * (count > 1)
+    present = sparse.csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(items, len(place)))
+    return Terms(tuple(place), np.array(weight_of) * rare, present)
+
+
 @lru_cache(maxsize=4)
 def term_vectors(table: ItemTable) -> csr_matrix:
     """[m, terms] the vectors f, of length 1; 0 for an item that nothing is said of."""
     from scipy import sparse  # noqa: PLC0415 - slow to import
 
-    vocabulary: dict[str, int] = {}
-    rows: list[int] = []
-    columns: list[int] = []
-    weights: list[float] = []
-    terms_of = [_terms_of_column(name, values) for name, values in table.columns.items()]
-    items = len(next(iter(table.columns.values()), ()))
-    for item in range(items):
-        found: dict[str, float] = {}
-        for column in terms_of:
-            for term, weight in column[item]:
-                found[term] = max(weight, found.get(term, 0.0))
-        rows += [item] * len(found)
-        columns += [vocabulary.setdefault(term, len(vocabulary)) for term in found]
-        weights += found.values()
-    count = np.bincount(np.asarray(columns, dtype=np.int64), minlength=len(vocabulary))
-    rare = np.log(items / np.maximum(count, 1)) * (count > 1)
-    matrix = sparse.csr_matrix((weights, (rows, columns)), shape=(items, len(vocabulary))) @ sparse.diags(rare)
+    terms = item_terms(table)
+    matrix = terms.present @ sparse.diags(terms.weights)
     length = np.sqrt(np.asarray(matrix.multiply(matrix).sum(1)).ravel())
     return sparse.csr_matrix(sparse.diags(1 / np.where(length > 0, length, 1.0)) @ matrix)
 

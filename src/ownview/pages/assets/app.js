@@ -1,11 +1,13 @@
 // The page at work. Picks are positions of items, the latest last; they are kept behind # in the address and nowhere else.
+// Titles that a person typed in and no model knows have the positions behind all items.
 
 const model = JSON.parse(document.getElementById("model").textContent);
-const { titles, ids } = model;
+const { titles, ids } = model, TYPED = "new:";
 const node = Object.fromEntries(["title", "search", "found", "picks", "clear", "order", "ordered", "refused", "start", "status", "recommended", "more", "about"]
   .map((id) => [id, document.getElementById(id)]));
 const placeOf = new Map(ids.map((id, place) => [id, place]));
 const titleSearch = searcher(titles, model.known);
+const writer = model.text ? typist(model.text) : null, mixtures = new Map();
 const SUGGESTED = 12, LISTED = 8, STEP = 10;
 // What scores: a form of items that stand in the page at the places `to`; `from` is the way back.
 const scoring = (form, arrays, to) => ({ form, arrays, to, from: new Map(to.map((place, item) => [place, item])) });
@@ -16,8 +18,24 @@ function fromAddress() {
   const text = location.hash.replace(/^#picks=/, "");
   if (text === location.hash) return [];
   const read = (one) => { try { return decodeURIComponent(one); } catch { return ""; } };
-  return [...new Set(text.split(",").map((one) => placeOf.get(read(one))).filter((place) => place !== undefined))];
+  return [...new Set(text.split(",").map((one) => placeOf.get(read(one)) ?? typedPlace(read(one))).filter((place) => place !== undefined))];
 }
+
+// The position of a title that was typed in, by its id; undefined where no item has one of its words.
+function typedPlace(id) {
+  const text = id.slice(TYPED.length).trim();
+  if (!writer || !id.startsWith(TYPED) || !writer.known(text).length) return undefined;
+  const place = titles.push(text) - 1;
+  ids.push(id);
+  placeOf.set(id, place);
+  mixtures.set(place, writer.mixture(text));
+  return place;
+}
+
+// Positions as the scorer has them, and the sums of items that typed titles are, likewise.
+const scored = (places, from) => places.filter((place) => from.has(place) || mixtures.has(place)).map((place) => from.get(place) ?? place);
+const sumsOf = (from) => new Map([...mixtures].map(([place, parts]) =>
+  [place, parts.filter(([item]) => from.has(item)).map(([item, share]) => [from.get(item), share])]));
 
 function keep() {
   const text = picks.map((place) => encodeURIComponent(ids[place])).join(",");
@@ -75,11 +93,10 @@ function drawList() {
     node.status.textContent = "Pick a title, and ten recommendations take this place.";
     return;
   }
-  const ordered = node.ordered.checked, known = picks.filter((place) => from.has(place)), history = known.map((place) => from.get(place));
-  const out = [...history, ...refused.filter((place) => from.has(place)).map((place) => from.get(place))];
-  const total = scores(form, arrays, history, to.length, ordered), listed = best(total, out, shown);
-  const why = reasons(form, arrays, history, listed, to.length, ordered)
-    .map((shares) => picks.map((place) => (from.has(place) ? shares[known.indexOf(place)] : 0)));
+  const ordered = node.ordered.checked, history = scored(picks, from), sums = sumsOf(from);
+  const total = scores(form, arrays, history, to.length, ordered, sums), listed = best(total, [...history, ...scored(refused, from)], shown);
+  const why = reasons(form, arrays, history, listed, to.length, ordered, sums)
+    .map((shares) => picks.map((place) => shares[history.indexOf(from.get(place) ?? place)] ?? 0));
   const top = total[listed[0]], low = Math.min(0, ...listed.map((i) => total[i]));
   const length = (i) => (top > low ? Math.max(0.04, (total[i] - low) / (top - low)) : 1);
   node.recommended.replaceChildren(...listed.map((i, k) =>
@@ -95,14 +112,17 @@ function draw() {
   dispatchEvent(new Event("picked"));
 }
 
+// Titles found and, behind them, what was typed itself where items have words of it.
 function offer(found) {
-  options = found;
-  active = found.length ? 0 : -1;
-  const nothing = node.search.value.trim() !== "" && !found.length;
+  const typed = node.search.value.trim();
+  options = writer && typed && writer.known(typed).length ? [...found, TYPED + typed] : found;
+  active = options.length ? 0 : -1;
+  const nothing = typed !== "" && !options.length;
   node.found.replaceChildren(...(nothing ? [el("li", { class: "none", role: "option", "aria-disabled": "true" }, "No title has these words")]
-    : found.map((place, k) => el("li", { id: `option${k}`, role: "option", onpointerdown: (event) => { event.preventDefault(); choose(k); } }, named(titles[place])))));
-  node.found.hidden = !found.length && !nothing;
-  node.search.setAttribute("aria-expanded", String(found.length > 0));
+    : options.map((one, k) => el("li", { id: `option${k}`, role: "option", onpointerdown: (event) => { event.preventDefault(); choose(k); } },
+      typeof one === "number" ? named(titles[one]) : ["Not listed: add \u201c", typed, "\u201d by its words"]))));
+  node.found.hidden = !options.length && !nothing;
+  node.search.setAttribute("aria-expanded", String(options.length > 0));
   mark();
 }
 
@@ -116,7 +136,7 @@ function mark() {
 }
 
 function choose(k) {
-  const place = options[k];
+  const one = options[k], place = typeof one === "string" ? placeOf.get(one) ?? typedPlace(one) : one;
   if (place === undefined) return;
   node.search.value = "";
   offer([]);
@@ -144,10 +164,13 @@ node.title.textContent = model.title;
 node.about.append(facts(model.about, document.documentElement.outerHTML.length, Boolean(model.contribute)));
 picks = fromAddress();
 drawPicks();
-// For programs that look at the page: the scores of all items for positions of items, the latest last, or without order.
+// For programs that look at the page: the scores of all items for positions of items or texts of titles that are none,
+// the latest last, or without order.
+const placed = (one) => (typeof one === "number" ? one : placeOf.get(TYPED + one) ?? typedPlace(TYPED + one));
 globalThis.scoresOf = async (history, ordered = true) => {
   await ready;
-  return Array.from(scores(scorer.form, scorer.arrays, history.map((place) => scorer.from.get(place)), scorer.to.length, ordered));
+  const { form, arrays, to, from } = scorer, places = scored(history.map(placed), from);
+  return Array.from(scores(form, arrays, places, to.length, ordered, sumsOf(from)));
 };
 const ready = decode(model.form).then((made) => {
   scorer = { ...scorer, arrays: made };

@@ -1,5 +1,6 @@
 // Scores from a history, in two forms: a sum over its items, or one vector times item vectors. Positions of items come
-// oldest first, each once. Everything is in double precision.
+// oldest first, each once. Everything is in double precision. A position that `mixtures` has, [[item, share], ...], is a
+// title that no model knows: it counts as that sum of items.
 
 export const dot = (a, from, b, start, count) => {
   let sum = 0;
@@ -32,6 +33,26 @@ export function addRow(kind, arrays, name, item, count, total) {
     const factor = count * left.values[item * left.width + r], start = r * right.width;
     for (let i = 0; i < right.width; i += 1) total[i] += factor * right.values[start + i];
   }
+}
+
+// The same for an item or for a title that is a sum of them.
+function addPick(kind, arrays, name, item, count, total, mixtures) {
+  for (const [one, share] of mixtures.get(item) ?? [[item, 1]]) addRow(kind, arrays, name, one, count * share, total);
+}
+
+// Item vectors and biases with those of typed titles behind, and the history by its places there.
+function withTyped(items, bias, history, m, mixtures) {
+  const typed = history.filter((item) => mixtures.has(item)), d = items.width;
+  if (!typed.length) return [items, bias, history, m];
+  const values = new Float64Array((m + typed.length) * d), more = new Float64Array(m + typed.length);
+  values.set(items.values);
+  more.set(bias);
+  typed.forEach((item, k) => mixtures.get(item).forEach(([one, share]) => {
+    more[m + k] += share * bias[one];
+    for (let j = 0; j < d; j += 1) values[(m + k) * d + j] += share * items.values[one * d + j];
+  }));
+  const places = history.map((item) => (mixtures.has(item) ? m + typed.indexOf(item) : item));
+  return [{ width: d, values }, more, places, m + typed.length];
 }
 
 // The solution x of left x = right for a symmetric, positive definite matrix [d, d], by Cholesky's factor.
@@ -102,15 +123,15 @@ function logisticVector(how, items, bias, history, m) {
   return user;
 }
 
-export function scores(form, arrays, history, m, ordered = true) {
+export function scores(form, arrays, history, m, ordered = true, mixtures = new Map()) {
   const total = form.bias ? Float64Array.from(arrays.bias) : new Float64Array(m);
   if (form.kind === "linear") {
     form.terms.forEach((term, place) => {
-      for (const [item, count] of counted(term, history, ordered)) addRow(term.weights, arrays, `term${place}`, item, count, total);
+      for (const [item, count] of counted(term, history, ordered)) addPick(term.weights, arrays, `term${place}`, item, count, total, mixtures);
     });
   } else if (history.length) {
-    const { items } = arrays, how = form.fold_in;
-    const user = how.kind === "ridge" ? ridgeVector(how, items, history, m) : logisticVector(how, items, total, history, m);
+    const how = form.fold_in, [items, bias, mine, all] = withTyped(arrays.items, total, history, m, mixtures);
+    const user = how.kind === "ridge" ? ridgeVector(how, items, mine, all) : logisticVector(how, items, bias, mine, all);
     for (let i = 0; i < m; i += 1) total[i] += dot(items.values, i * items.width, user, 0, items.width);
   }
   return total;
@@ -118,16 +139,16 @@ export function scores(form, arrays, history, m, ordered = true) {
 
 // How much each item of a history speaks for each of some items: [[share of history item, ...], ...]. In a sum it is what
 // the item adds to the score; between vectors, the cosine of the two.
-export function reasons(form, arrays, history, wanted, m, ordered = true) {
+export function reasons(form, arrays, history, wanted, m, ordered = true, mixtures = new Map()) {
   if (form.kind === "factors") {
-    const { items } = arrays, d = items.width;
+    const [items, , mine] = withTyped(arrays.items, new Float64Array(m), history, m, mixtures), d = items.width;
     const length = (i) => Math.sqrt(dot(items.values, i * d, items.values, i * d, d)) || 1;
-    return wanted.map((i) => history.map((j) => dot(items.values, i * d, items.values, j * d, d) / length(i) / length(j)));
+    return wanted.map((i) => mine.map((j) => dot(items.values, i * d, items.values, j * d, d) / length(i) / length(j)));
   }
   const added = history.map(() => new Float64Array(m));
   form.terms.forEach((term, place) => {
     const latest = counted(term, history, ordered), skipped = history.length - latest.length;
-    latest.forEach(([item, count], k) => addRow(term.weights, arrays, `term${place}`, item, count, added[skipped + k]));
+    latest.forEach(([item, count], k) => addPick(term.weights, arrays, `term${place}`, item, count, added[skipped + k], mixtures));
   });
   return wanted.map((i) => added.map((one) => one[i]));
 }

@@ -8,6 +8,7 @@ what it has released, so that one weight suits sums of any size, with noise and 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -55,16 +56,16 @@ class TextSettings(Settings):
         """The client's half with text, which must have a timeline called past."""
         if not self.text:
             return client
-        work, m = client.work, world.num_items
+        work, m, span = client.work, world.num_items, self._span(world)
         assert isinstance(work, Reporting)
 
         def scores(p: Params) -> Tensor:
-            places = latest(p, "past", reach(self.text_recency))
-            likeness = weighed_rows(faded(places, self.text_recency), places.rows, p["likeness"])
+            places = latest(p, "past", reach(span))
+            likeness = weighed_rows(faded(places, span), places.rows, p["likeness"])
             return client.scores(p) + self.text * p["loud"] * likeness
 
         def working(length: int) -> int:
-            return work.needed(length) + numbers_held(min(length, reach(self.text_recency)), m, m)
+            return work.needed(length) + numbers_held(min(length, reach(span)), m, m)
 
         params = {**client.params, "likeness": item_likeness(world), "loud": received(initial=Constant(1.0))}
         return replace(client, params=params, scores=scores, work=replace(work, working=working))
@@ -93,7 +94,11 @@ class TextSettings(Settings):
             return form
         kernel = nearest_by_text(term_vectors(world.items), world.num_items)
         weighed = SparseRows(kernel.offsets, kernel.columns, kernel.values * self.text * received["loud"])
-        return replace(form, terms=(*form.terms, Term(weighed, self.text_recency, public=True)))
+        return replace(form, terms=(*form.terms, Term(weighed, self._span(world), public=True)))
+
+    def _span(self, world: World) -> float:
+        """`text_recency`; infinite where the data has no order in time."""
+        return math.inf if world.order == "none" else self.text_recency
 
 
 def loudness(weights: Tensor) -> Tensor:
