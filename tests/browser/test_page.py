@@ -14,7 +14,7 @@ import torch
 
 from ownview import Experiment
 from ownview.attacks.published_weights import dense
-from ownview.data.catalog import load
+from ownview.data.datasets.catalog import load
 from ownview.evaluation.named_protocols import on_everything
 from ownview.pages.encoding import Encoded, encode
 from ownview.pages.page import page as make_page

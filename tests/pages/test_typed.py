@@ -12,13 +12,13 @@ import pytest
 import torch
 
 from ownview import Experiment
-from ownview.base.item_text import item_terms
+from ownview.base.items.item_text import item_terms
 from ownview.evaluation.named_protocols import on_everything
 from ownview.pages import scorer
 from ownview.pages.export import export, write_portable
 from ownview.pages.page import page
 from ownview.pages.typed import vocabulary
-from ownview.parts.carried import Carrier
+from ownview.parts.text.carried import Carrier
 from ownview.runs.run import Run, run
 from ownview.seam.portable import Factors, Linear, Logistic, Ridge, Term
 from ownview.testing import small_world

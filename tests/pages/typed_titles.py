@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ownview.base.item_table import ItemTable
-from ownview.base.item_text import item_terms, term_vectors
+from ownview.base.items.item_table import ItemTable
+from ownview.base.items.item_text import item_terms, term_vectors
 
 
 def carried_shares(about: ItemTable, kept: Sequence[int], terms: Sequence[str]) -> Any:

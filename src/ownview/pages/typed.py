@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from ownview.base.item_table import ItemTable
-from ownview.base.item_text import item_terms
-from ownview.parts.carried import MU
+from ownview.base.items.item_table import ItemTable
+from ownview.base.items.item_text import item_terms
+from ownview.parts.text.carried import MU
 
 _DIGITS = 6
 """Behind the point of a term's weight."""
