@@ -48,7 +48,7 @@ class Taken:
 
     @classmethod
     def of(cls, run: Run, data_dir: Path | None = None, new_items: Path | None = None) -> Taken:
-        """Read the model; with the items of a file that nobody has taken yet, where one is given.
+        """Read the model; with items that nobody has taken yet, of a file or the model's own.
 
         Raises:
             SettingError: the model has no form that a device could score with; says why.
@@ -61,7 +61,7 @@ class Taken:
                 f"{run.folder.path}: {run.experiment.label()} cannot be taken along: it {form.reason}; "
                 "take one that can, such as fedease"
             )
-        offered = None
+        offered, new_items = None, new_items or run.new_items
         if new_items is not None:
             more = at_hand.offering(new_items).split
             offered = Offered(more.data, at_hand.split.num_items)

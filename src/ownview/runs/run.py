@@ -16,6 +16,7 @@ from ownview.baselines.parts.central import Central
 from ownview.config.differences import differences
 from ownview.data.interactions import Interactions
 from ownview.data.persons import Newcomer, newcomer
+from ownview.data.untaken import KEPT
 from ownview.engine.machine import Workers
 from ownview.evaluation.groups import ActivityRange
 from ownview.privacy.budget import budget
@@ -27,7 +28,7 @@ from ownview.runs.files.data_copy import read_histories, write_histories
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.files.manifest import keep_sources
 from ownview.runs.files.sources import require_unchanged
-from ownview.runs.files.versions import reading
+from ownview.runs.files.versions import model_folder, reading
 from ownview.runs.loggers import Logger
 from ownview.runs.recommending import Recommendation, Recommender
 from ownview.runs.summaries.frames import frame_of_lists, frame_of_rounds
@@ -77,6 +78,12 @@ class Run:
         """What was noted after every round."""
         return self.folder.read_rounds()
 
+    @property
+    def new_items(self) -> Path | None:
+        """The file of the model's own items that nobody has taken yet; None where it has none."""
+        kept = model_folder(self.folder.path) / KEPT
+        return kept if kept.is_file() else None
+
     def to_frame(self) -> pl.DataFrame:
         """What was noted after every round, as a polars frame."""
         return frame_of_rounds(self.rounds)
@@ -90,9 +97,10 @@ class Run:
             user: an id, whose items in training and validation are not recommended; or what `newcomer` returned.
             k: how many.
             data_dir: where datasets are.
-            new_items: a file of items; those that nobody has taken yet are offered too, by their text.
+            new_items: a file of items; those that nobody has taken yet are offered too, by their text. The model's own
+                (`ownview update MODEL --items FILE`) where None.
         """
-        at_hand = self.loaded(data_dir, new_items)
+        at_hand = self.loaded(data_dir, new_items or self.new_items)
         return at_hand.newcomer(user, k) if isinstance(user, Newcomer) else at_hand.one(user, k)
 
     def recommend_many(
@@ -100,7 +108,7 @@ class Run:
         new_items: Path | None = None,
     ) -> pl.DataFrame:  # fmt: skip
         """The same for many users, everybody where None: columns user, rank, item, title where there are any, score."""
-        at_hand = self.loaded(data_dir, new_items)
+        at_hand = self.loaded(data_dir, new_items or self.new_items)
         return frame_of_lists(at_hand, at_hand.lists(users, k))
 
     def newcomer(self, history: str | Path | Sequence[object], data_dir: Path | None = None) -> Newcomer:

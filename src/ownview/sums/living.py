@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ownview.base.display.amounts import counted
 from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import make_folder, write_json
 from ownview.base.lock import sole_worker
 from ownview.data.interactions import Interactions
+from ownview.data.untaken import KEPT, keep_untaken, with_kept_text
 from ownview.federation.reporting import reporting
 from ownview.privacy.budget import budget
 from ownview.runs.files.folder import RunFolder
@@ -154,10 +156,26 @@ def _publish(model: Path, run: Run, store: Store, *, anew: bool = False) -> Made
     return made[0]
 
 
+def offer_items(model: Path, file: Path) -> Changed:
+    """Offer the items of a file that nobody has taken yet, in lists, pages and exports from now on.
+
+    Nobody is asked, nothing is trained and nothing is released: text carries the model's scores to them
+    (`parts.text.carried`). So it may be done with measured models too, and with such as were made under a budget.
+    """
+    begun = time.perf_counter()
+    RunFolder.open(model)
+    with sole_worker(model):
+        run = open_run(model)
+        run.loaded().offering(file)  # what is wrong is said before anything is written
+        number = keep_untaken(run.loaded().split.data, model, file)
+    what = f"{counted(number, 'item')} that nobody has taken yet are offered"
+    return Changed(version(model), what, "by their text; nobody was asked", time.perf_counter() - begun)
+
+
 def update_model(model: Path, data: Interactions, source: str, *, rounds: int | None = None,
                  url: str | None = None) -> Changed:  # fmt: skip
     """Add rows that are not there yet, and put a version with them in use; nothing changes where all are known."""
-    begun = time.perf_counter()
+    begun, data = time.perf_counter(), with_kept_text(data, model)
     with kept(model, url) as (run, store):
         if store is None:
             came, merged = _merged(_data(run), data, source)
@@ -171,6 +189,8 @@ def update_model(model: Path, data: Interactions, source: str, *, rounds: int | 
             came, how = update(store, data, source), "nothing is new"
             if came.rows:
                 how = _told(_publish(model, run, store))
+    if (model / KEPT).is_file():
+        keep_untaken(_data(open_run(model)), model)
     if store is not None and _outlived(store.agreement, data):
         how += "; its moment has passed, everybody is added up for a later one with the next change"
         with sole_worker(model):

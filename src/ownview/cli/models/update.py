@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from ownview.base.errors import SettingError
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import AsJson, print_json
 from ownview.cli.reading import read_or_ask, with_reading_options
@@ -17,9 +18,12 @@ from ownview.data.reading.readers import ReadingOptions, read
 @with_reading_options
 def command(
     model: Annotated[Path, typer.Argument(help="Folder of a model (`ownview fit`).")],
-    file: Annotated[Path, typer.Argument(help="New rows, or all rows: those that are known count once.")],
     reading: ReadingOptions,
-    items: Annotated[Path | None, typer.Option("--items", help="File with item,title and others about items.")] = None,
+    file: Annotated[Path | None, typer.Argument(help="New rows, or all rows: those that are known count once.")] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option("--items", help="File with item,title and others about items; without rows, items to offer."),
+    ] = None,
     rounds: Annotated[
         int | None, typer.Option("--rounds", help="Of a method that trains; a tenth of the model's by default.", min=1)
     ] = None,
@@ -28,15 +32,23 @@ def command(
 ) -> None:
     """Add new rows to a model in use, with new people and new items; readers see the old version until all is done.
 
-    Where the method is a sum, what is new is added and solved; others train on from where they were.
+    Where the method is a sum, what is new is added and solved; others train on from where they were. With --items and
+    no rows, items that nobody has taken yet are offered by their text: no one is asked and nothing is trained.
 
-    Every day: [bold]ownview update model orders-today.csv[/]
+    Every day: [bold]ownview update model orders-today.csv[/], [bold]ownview update model --items arrivals.csv[/]
     """
-    from ownview.sums.living import update_model  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.sums.living import offer_items, update_model  # noqa: PLC0415 - slow to import, and help does without
 
     console = None if as_json else Console(highlight=False)
-    data = read_or_ask(console, f"update {model}", file, reading, lambda options: read(file, titles=items, **options))
-    changed = update_model(model, data, str(file), rounds=rounds)
+    if file is not None:
+        data = read_or_ask(
+            console, f"update {model}", file, reading, lambda options: read(file, titles=items, **options)
+        )
+        changed = update_model(model, data, str(file), rounds=rounds)
+    elif items is not None:
+        changed = offer_items(model, items)
+    else:
+        raise SettingError("found no file; expected one of new rows, or --items FILE with items to offer")
     if console is None:
         print_json(changed.plain())
         return
