@@ -18,6 +18,7 @@ from ownview.pages import scorer
 from ownview.pages.export import export, write_portable
 from ownview.pages.page import page
 from ownview.pages.typed import vocabulary
+from ownview.pages.words import Words
 from ownview.parts.text.carried import Carrier
 from ownview.runs.run import Run, run
 from ownview.seam.portable import Factors, Linear, Logistic, Ridge, Term
@@ -55,7 +56,7 @@ def test_words_of_published_items_are_kept_and_no_others(fitted: Run) -> None:
 def test_shares_are_those_by_which_a_file_of_new_items_is_carried(fitted: Run) -> None:
     about = fitted.loaded().split.data.about
     assert about is not None
-    words = scorer.Words(vocabulary(about, range(60)) or {})
+    words = Words(vocabulary(about, range(60)) or {})
     terms = ["dragons", "robots", "dragons and", "and robots", "creator:ann lee"]
     expected = carried_shares(about, list(range(60)), terms)
     assert expected.sum() == pytest.approx(1)
@@ -70,7 +71,7 @@ def test_a_title_counts_as_the_sum_of_items_in_every_form(kind: str, fitted: Run
     m = data.num_items
     text = vocabulary(data.about, range(m))
     assert text is not None
-    carrier = Carrier(torch.from_numpy(scorer.Words(text).shares(TITLE))[:, None])
+    carrier = Carrier(torch.from_numpy(Words(text).shares(TITLE))[:, None])
     form: Linear | Factors
     if kind == "linear":
         form = Linear((Term(torch.randn(m, m, generator=draw), 2.0),), torch.randn(m, generator=draw))
@@ -85,7 +86,7 @@ def test_a_title_counts_as_the_sum_of_items_in_every_form(kind: str, fitted: Run
         bias = carrier.columns(torch.cat([form.bias, form.bias[:1]]))
         wide = Factors(rows, fold, bias)  # type: ignore[assignment]
     write_portable(tmp_path, form, data.items.tolist(), [data.title(k) for k in range(m)], {}, text)
-    found = scorer.Model(tmp_path).scores([3, 7], [TITLE])
+    found = scorer.Model(tmp_path).with_titles([TITLE]).scores([3, 7, m])[:m]
     expected = wide.scores(torch.tensor([3, 7, m]))[:m]
     np.testing.assert_allclose(found, expected.double().numpy(), rtol=1e-4, atol=1e-4)
 
@@ -98,12 +99,12 @@ def test_a_folder_takes_titles_on_the_command_line(fitted: Run, tmp_path: Path) 
         program = [sys.executable, "-I", "-B", str(folder / "scorer.py"), *words]
         return subprocess.run(program, capture_output=True, text=True, check=False)
 
-    alone, beside = asked("--title", TITLE), asked("3", "--title", TITLE)
+    alone, beside = asked(TITLE), asked("3", TITLE)
     assert len(alone.stdout.splitlines()) == len(beside.stdout.splitlines()) == 10
     assert alone.stdout != beside.stdout
-    unknown = asked("--title", "xyzzy")
+    unknown = asked("3", "xyzzy")
     assert (unknown.returncode, unknown.stdout) == (2, "")
-    assert unknown.stderr.startswith("scorer.py: no item has a word of 'xyzzy'")
+    assert unknown.stderr.startswith("scorer.py: no item has the id 'xyzzy'; expected ids of items.csv")
 
 
 def test_words_that_take_too_much_room_are_left_out_and_the_maker_is_told(

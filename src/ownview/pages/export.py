@@ -3,7 +3,8 @@
 model.safetensors  arrays, named by `pages.packing`
 items.csv          id and title of every item, by position
 text.json          words of the items, for titles that are none of them; where anything is known of the items
-model.json         form, method, settings, data, protocol, figures, privacy, versions, SHA-256 of the other three
+words.py           scores such titles
+model.json         form, method, settings, data, protocol, figures, privacy, versions, SHA-256 of what is read besides
 scorer.py          recommends with them; needs numpy
 MODEL_CARD.md      the same for people
 """
@@ -83,8 +84,7 @@ def _fill(folder: Path, published: Published, agreed: Agreement, exposed: Exposu
     facts = published.taken.facts() | {"agreement": published.told_of(agreed), "exposure": exposed.plain()}
     text = vocabulary(published.data.about, published.left.kept.tolist())
     about = write_portable(folder, published.offered, published.ids, published.titles, facts, text)
-    scorer = (importlib.resources.files("ownview.pages") / "scorer.py").read_text(encoding="utf-8")
-    (folder / "scorer.py").write_text(scorer, encoding="utf-8")
+    (folder / "scorer.py").write_text(_program("scorer.py"), encoding="utf-8")
     (folder / "MODEL_CARD.md").write_text(card(about), encoding="utf-8")
 
 
@@ -110,12 +110,17 @@ def write_portable(
         table.writerows(zip(map(as_cell, map(str, ids)), map(as_cell, titles), strict=True))
     if text is not None:
         (folder / "text.json").write_text(json.dumps(text, ensure_ascii=False), encoding="utf-8")
-    names = ("model.safetensors", "items.csv", *(("text.json",) if text is not None else ()))
+        (folder / "words.py").write_text(_program("words.py"), encoding="utf-8")
+    names = ("model.safetensors", "items.csv", *(("text.json", "words.py") if text is not None else ()))
     checked = {name: _sha256(folder / name) for name in names}
     about = {"format": FORMAT, "form": described, **facts, "sha256": checked}
     text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "model.json").write_text(f"{text}\n", encoding="utf-8")
     return about
+
+
+def _program(name: str) -> str:
+    return (importlib.resources.files("ownview.pages") / name).read_text(encoding="utf-8")
 
 
 def _sha256(path: Path) -> str:
