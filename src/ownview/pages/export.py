@@ -114,8 +114,8 @@ def write_portable(
     names = ("model.safetensors", "items.csv", *(("text.json", "words.py") if text is not None else ()))
     checked = {name: _sha256(folder / name) for name in names}
     about = {"format": FORMAT, "form": described, **facts, "sha256": checked}
-    text = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
-    (folder / "model.json").write_text(f"{text}\n", encoding="utf-8")
+    written = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
+    (folder / "model.json").write_text(f"{written}\n", encoding="utf-8")
     return about
 
 
