@@ -18,6 +18,7 @@ from ownview.baselines.parts.central import InEpochs as InEpochs
 from ownview.baselines.parts.central import Lessons as Lessons
 from ownview.baselines.parts.central import OneShot as OneShot
 from ownview.baselines.popularity import Popularity as Popularity
+from ownview.baselines.random_order import RandomOrder as RandomOrder
 from ownview.baselines.recent_popularity import RecentPopularity as RecentPopularity
 from ownview.baselines.rp3beta import RP3Beta as RP3Beta
 from ownview.baselines.sasrec import SASRec as SASRec

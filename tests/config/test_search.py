@@ -6,7 +6,7 @@ import typing
 
 import pytest
 
-from ownview import LaterSittings, Markov, Popularity, SittingStarts
+from ownview import LaterSittings, Markov, Popularity, RandomOrder, SittingStarts
 from ownview.base.errors import SettingError
 from ownview.config.search import Between, OneOf, parse_space, text_of
 from ownview.registry import BASELINES, METHODS, PLUGINS
@@ -32,7 +32,7 @@ def test_every_declared_space_is_allowed() -> None:
 
 def test_every_model_with_settings_can_be_tuned() -> None:
     for method in (*METHODS, *BASELINES):
-        if BASELINES.get(method) in (LaterSittings, Markov, Popularity, SittingStarts):
+        if BASELINES.get(method) in (LaterSittings, Markov, Popularity, RandomOrder, SittingStarts):
             with pytest.raises(SettingError, match=f"{method} has no setting left to search"):
                 searched(method, [], [], [])
         else:

@@ -26,6 +26,7 @@ from ownview.data.dates import in_utc
 from ownview.data.describe import CountCheck, Description, Quantiles, Times, describe
 from ownview.data.reading.folders import digest_of, source_files
 from ownview.data.reading.readers import ReadingOptions, read
+from ownview.data.reading.user_tables import with_users
 
 KeepIn = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder to keep it in; $OWNVIEW_DATA or the cache if not given.")
@@ -110,6 +111,9 @@ def import_dataset(
     titles: Annotated[
         Path | None, typer.Option("--items", "--titles", help="File with columns item,title, and others about items.")
     ] = None,
+    users: Annotated[
+        Path | None, typer.Option("--users", help="File with a column user and others about users; stays at home.")
+    ] = None,
     data_dir: KeepIn = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a dataset of that name.")] = False,
 ) -> None:
@@ -126,6 +130,7 @@ def import_dataset(
         reading,
         lambda options: read(file, name=name, titles=titles, allow_negative_times=negative, **options),
     )
+    data = data if users is None else with_users(data, users)
     provenance = {
         "dataset": name,
         "file": file.name,

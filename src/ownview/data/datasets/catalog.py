@@ -12,9 +12,10 @@ from typing import Any
 from ownview.base import entry_points
 from ownview.base.errors import DataError, UnknownNameError
 from ownview.base.files import is_file
-from ownview.data.datasets.storage import INTERACTIONS, ITEMS, embedded_dir, find, places, stored_names
+from ownview.data.datasets.storage import INTERACTIONS, ITEMS, USERS, embedded_dir, find, places, stored_names
 from ownview.data.interactions import Interactions
 from ownview.data.reading.readers import ReadingOptions, read
+from ownview.data.reading.user_tables import with_users
 
 __all__ = ["Entry", "PaperCounts", "catalog", "entry_of", "find", "how_to_get", "load", "min_interactions", "not_here"]
 
@@ -191,7 +192,9 @@ def _read_stored(file: Path, name: str, columns: Mapping[str, str] | None) -> In
         titles=titles if titles.is_file() else None,
         allow_negative_times=entry is not None and entry.allow_negative_times,
     )
-    return replace(data, folder=file.parent, clock=data.clock and (entry is None or entry.clock))
+    data = replace(data, folder=file.parent, clock=data.clock and (entry is None or entry.clock))
+    users = file.with_name(USERS)
+    return with_users(data, users) if users.is_file() else data
 
 
 def _exists(path: Path) -> bool:

@@ -1,8 +1,8 @@
 """Where datasets lie on this machine, and the one form they are kept in.
 
 A stored dataset is a folder NAME with `interactions.csv.gz` (header user,item,rating,timestamp), optionally
-`items.csv.gz` (item,title), `new_items.csv.gz` (item,part: new items of a published split) and `provenance.json`.
-Equal data gives equal bytes.
+`items.csv.gz` (item,title), `users.csv.gz` (user and what is known of them), `new_items.csv.gz` (item,part: new items
+of a published split) and `provenance.json`. Equal data gives equal bytes.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 INTERACTIONS = "interactions.csv.gz"
 ITEMS = "items.csv.gz"
+USERS = "users.csv.gz"
 NEW_ITEMS = "new_items.csv.gz"
 PROVENANCE = "provenance.json"
 ENVIRONMENT = "OWNVIEW_DATA"
@@ -86,14 +87,18 @@ def store(
     if (target / INTERACTIONS).exists() and not overwrite:
         raise OutputError(f"{target / INTERACTIONS}: is there already; choose another name or give --overwrite")
     record = json.dumps(dict(provenance), indent=2, sort_keys=True, ensure_ascii=False).encode() + b"\n"
-    titles = None if data.titles is None else _packed(_title_rows(data))
+    tables = {
+        ITEMS: None if data.titles is None and data.about is None else _packed(_title_rows(data)),
+        USERS: None if data.about_users is None else _packed(_user_rows(data)),
+    }
     rows = _packed(_source_rows(data))
     with writing(target):
         target.mkdir(parents=True, exist_ok=True)
-        if titles is None:
-            (target / ITEMS).unlink(missing_ok=True)
-    if titles is not None:
-        write_bytes(target / ITEMS, titles)
+        for file in (one for one, content in tables.items() if content is None):
+            (target / file).unlink(missing_ok=True)
+    for file, content in tables.items():
+        if content is not None:
+            write_bytes(target / file, content)
     write_bytes(target / PROVENANCE, record)
     write_bytes(target / INTERACTIONS, rows)
     return target / INTERACTIONS
@@ -125,6 +130,14 @@ def _title_rows(data: Interactions) -> pl.DataFrame:
 
     about = {"title": data.titles or ()} if data.about is None else data.about.columns
     return pl.DataFrame({"item": data.items.tolist(), **{name: list(values) for name, values in about.items()}})
+
+
+def _user_rows(data: Interactions) -> pl.DataFrame:
+    import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
+
+    assert data.about_users is not None
+    columns = {name: list(values) for name, values in data.about_users.columns.items()}
+    return pl.DataFrame({"user": data.users.tolist(), **columns})
 
 
 def _packed(frame: pl.DataFrame) -> bytes:

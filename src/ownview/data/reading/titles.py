@@ -39,7 +39,7 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
     a title, and rows of other items are ignored. Where a spreadsheet took the zeros in front of ids away ('00042' is
     42, or 42.0) in one of the files, items are matched without them, if no two become one.
     """
-    _require_narrow(path)
+    require_narrow(path)
     table = read_table(path, None, lambda row: True, Problems(path, tolerant=True))
     header = table.header or []
     require_columns(str(path), header)
@@ -71,7 +71,7 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
     return ItemFile({item: _label(name, creators.get(item, "")) for item, name in titles.items()}, columns, note)
 
 
-def _require_narrow(path: Path) -> None:
+def require_narrow(path: Path) -> None:
     """Refuse a first line of far too many columns before it is made a table, which takes long and much memory."""
     line = read_bytes(path).split(b"\n", 1)[0]
     columns = 1 + max(line.count(one) for one in (b",", b";", b"\t", b"|"))

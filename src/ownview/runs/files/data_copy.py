@@ -29,6 +29,7 @@ _SHAPE = {
     "items": [_ID],
     "titles": Maybe([str]),
     "about": Maybe(TableOf([str])),
+    "about_users": Maybe(TableOf([str])),
     "clock": int,
 }
 
@@ -45,6 +46,8 @@ def write_histories(folder: Path, data: Interactions) -> None:
         "about": None if data.about is None else {name: list(kept) for name, kept in data.about.columns.items()},
         "clock": int(data.clock),
     }
+    if data.about_users is not None:
+        about["about_users"] = {name: list(kept) for name, kept in data.about_users.columns.items()}
     write_tensors(folder / HISTORIES, tensors, about, {})
 
 
@@ -60,13 +63,14 @@ def read_histories(folder: Path) -> Interactions | None:
     tensors, about, _ = read_tensors(path)
     if found := misfit(about, _SHAPE) or _unsound(tensors, about):
         raise OutputError(f"{path}: is damaged: {found}; bring a sound copy back")
-    titles, columns = about["titles"], about["about"]
+    titles, columns, people = about["titles"], about["about"], about.get("about_users")
     return Interactions(
         name=about["name"],
         users=_ids(about["users"]),
         items=_ids(about["items"]),
         titles=None if titles is None else tuple(titles),
         about=None if columns is None else ItemTable({name: tuple(kept) for name, kept in columns.items()}),
+        about_users=None if people is None else ItemTable({name: tuple(kept) for name, kept in people.items()}),
         clock=bool(about["clock"]),
         offsets=tensors["offsets"].numpy(),
         item=tensors["item"].numpy(),
@@ -87,6 +91,8 @@ def _unsound(tensors: Mapping[str, Tensor], about: Mapping[str, Any]) -> str | N
     if set(ends) != {int(offsets[-1])} or int(offsets[0]) or bool(((item < 0) | (item >= count)).any()):
         return f"rows that are not of its {count} items"
     columns = [about["titles"] or about["items"], *(about["about"] or {}).values()]
+    if any(len(one) != len(about["users"]) for one in (about.get("about_users") or {}).values()):
+        return "a column about other users"
     return None if all(len(one) == count for one in columns) else "a column about other items"
 
 
