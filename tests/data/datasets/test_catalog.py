@@ -18,7 +18,7 @@ from ownview.data.datasets.storage import places, store
 
 NAMES = [
     *("goodbooks", "filmtrust", "ml-100k", "ml-1m", "hetrec2011", "lastfm-2k-tags", "lastfm-2k-artists"),
-    *("amazon-instant-video", "amazon-beauty", "douban-book", "tafeng", "qb-article"),
+    *("amazon-instant-video", "amazon-beauty", "citeulike", "douban-book", "tafeng", "qb-article"),
 ]
 
 
