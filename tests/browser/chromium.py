@@ -10,7 +10,8 @@ import shutil
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,9 @@ class Chromium:
         self.complaints: list[str] = []
         self.requests: list[str] = []
         target = self._page()
+        self._attach(target)
+
+    def _attach(self, target: str) -> None:
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for part in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{part}.enable")
@@ -71,6 +75,19 @@ class Chromium:
         os.close(self._to)
         os.close(self._from)
         self._profile.cleanup()
+
+    @contextmanager
+    def context(self) -> Iterator[None]:
+        """Another person's browser: a page with storage of its own, which is gone afterwards as if it were closed."""
+        main, self._session = self._session, None
+        name = self.call("Target.createBrowserContext")["browserContextId"]
+        self._attach(self.call("Target.createTarget", url="about:blank", browserContextId=name)["targetId"])
+        try:
+            yield
+        finally:
+            self._session = None
+            self.call("Target.disposeBrowserContext", browserContextId=name)
+            self._session = main
 
     def _page(self) -> str:
         deadline = time.monotonic() + _PATIENCE

@@ -42,14 +42,20 @@ class Federation:
     items: list[str]
     method: str = "fedease"
     fewest: int = 10
+    work: int = 0
+    options: tuple[str, ...] = ("--per-minute", "1000000")
+    """Of both servers."""
+    urls: dict[Share, str] | None = None
+    """As clients reach them; their own addresses where there is no proxy."""
+    environment: dict[str, str] = field(default_factory=dict)
     processes: dict[str, subprocess.Popen[str]] = field(default_factory=dict)
     lines: dict[str, list[str]] = field(default_factory=lambda: {"a": [], "b": []})
 
     def __post_init__(self) -> None:
         keys = {share: new_key(self.folder / f"{share}.key") for share in SHARES}
         self.ports = {share: free_port() for share in SHARES}
-        urls: dict[Share, str] = {share: f"http://127.0.0.1:{self.ports[share]}" for share in SHARES}
-        self.terms = agreed(self.method, self.items, urls, keys, fewest=self.fewest)
+        urls: dict[Share, str] = self.urls or {share: f"http://127.0.0.1:{self.ports[share]}" for share in SHARES}
+        self.terms = agreed(self.method, self.items, urls, keys, fewest=self.fewest, work=self.work)
         (self.folder / "agreement.json").write_bytes(self.terms.content)
         (self.folder / "peer.key").write_bytes(secrets.token_bytes(32))
 
@@ -71,9 +77,9 @@ class Federation:
         line = [
             sys.executable, "-m", "ownview", "sums", "serve", str(self.folder / "agreement.json"), "--share", share,
             "--folder", str(self.folder / share), "--key", str(self.folder / f"{share}.key"), "--peer-key",
-            str(self.folder / "peer.key"), "--port", str(self.ports[share]), "--per-minute", "1000000", "--origin", "*",
+            str(self.folder / "peer.key"), "--port", str(self.ports[share]), "--origin", "*", *self.options,
         ]  # fmt: skip
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **self.environment}
         process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment)
         self.processes[share] = process
         threading.Thread(target=self._read, args=(share, process), daemon=True).start()
@@ -123,8 +129,9 @@ class Federation:
         }
         line = ["node", str(HERE / "contribute.mjs"), str(PACKAGE)]
         process = subprocess.Popen(
-            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-        )
+            line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env={**os.environ, **self.environment},
+        )  # fmt: skip
         assert process.stdin is not None
         process.stdin.write(json.dumps(question))
         process.stdin.close()

@@ -189,7 +189,7 @@ class ShareServer:
         try:
             connection.request("POST", parts.path + path, body, {PEER: self._mark(path, body)})
             response = connection.getresponse()
-            content = response.read(4 * self.terms.size + NAME * _MOST_NAMES)
+            content = response.read(4 * self.terms.size * self.terms.groups + NAME * _MOST_NAMES)
         finally:
             connection.close()
         if response.status != HTTPStatus.OK:

@@ -2,7 +2,7 @@
 
 journal.sqlite    messages, contributions, and which generation of files counts
 waiting/          share b: numbers of messages that the other server has not confirmed yet
-share.N.u4        share b: the sum of the shares that were confirmed and are not opened
+share.N.u4        share b: the sum of the shares that were confirmed and are not opened, group by group
 total.N.i64       share b: what was opened so far
 weights.json      share b: name of the weights that were solved last (one_message.solving); weights.NAME.json: these
 batch.HEX.u4      share a: its sum of the batch opened last, for a server b that was killed before it had it
@@ -13,26 +13,31 @@ Server a keeps the keys of messages until their batch is opened, and overwrites 
 
 from __future__ import annotations
 
+import hmac
+import math
 import os
 import shutil
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ownview.base.errors import DataError, MessageError
 from ownview.base.files import make_folder, sync_folder, writing
 from ownview.base.rights import OWN_FILE
 from ownview.one_message.envelope import NAME, Message, Operation, stream
+from ownview.one_message.groups import alike
 from ownview.one_message.numbers import Numbers, signed
 from ownview.one_message.terms import Share, Terms
 
 _WAITING, _SUMMED, _OPENED = range(3)
+_OUT, _LEFT_OUT = 1, 2
 _TABLES = """
 CREATE TABLE messages (name BLOB PRIMARY KEY, contribution BLOB NOT NULL, operation INTEGER NOT NULL,
                        state INTEGER NOT NULL, key BLOB);
@@ -61,10 +66,11 @@ class ShareStore:
         folder: made where it is not there.
         terms: the agreement; a folder belongs to one.
         share: "a" or "b".
+        grouping: a key that both servers have and tabs have not: it decides which group a contribution is in.
     """
 
-    def __init__(self, folder: Path, terms: Terms, share: Share) -> None:
-        self.folder, self.terms, self.share = folder, terms, share
+    def __init__(self, folder: Path, terms: Terms, share: Share, grouping: bytes = b"") -> None:
+        self.folder, self.terms, self.share, self.grouping = folder, terms, share, grouping
         make_folder(folder / "waiting", private=True)
         self.guard = threading.RLock()
         new = not (folder / "journal.sqlite").exists()
@@ -102,7 +108,8 @@ class ShareStore:
             if not adds and (not found or found[0][0] != message.proof):
                 raise MessageError("no such contribution, or another secret")
             if not adds and found[0][1]:
-                raise MessageError("the contribution is taken out already")
+                out = "taken out already" if found[0][1] == _OUT else "in a group that stood out, and was left out"
+                raise MessageError(f"the contribution is {out}")
             if message.operation is Operation.CHANGE and self.terms.budget is not None:
                 raise MessageError("under a budget a contribution is taken out, not changed")
             if self.share == "b":
@@ -127,6 +134,7 @@ class ShareStore:
                 for which in (Operation.ADD, Operation.TAKE_OUT)
             )
             waiting = self._rows(f"{count} state < ?", _OPENED)[0][0]
+            out += self._rows("SELECT COUNT(*) FROM contributions WHERE out = ?", _LEFT_OUT)[0][0]
             return Status(added - out, waiting, self._rows("SELECT batches FROM facts")[0][0])
 
     def known(self, names: Sequence[bytes]) -> list[bytes]:
@@ -152,7 +160,8 @@ class ShareStore:
         with self.guard:
             total = self._share()
             for name in confirmed:
-                total += np.fromfile(self._waiting(name), dtype="<u4")
+                contribution = self._rows("SELECT contribution FROM messages WHERE name = ?", name)[0][0]
+                total[self._group(contribution)] += np.fromfile(self._waiting(name), dtype="<u4")
             with self._next_generation(total, None):
                 self._mark(confirmed, _SUMMED)
             for name in confirmed:
@@ -162,19 +171,24 @@ class ShareStore:
     def open(self, ask: Callable[[Sequence[bytes]], bytes]) -> int:
         """Open all confirmed messages where they add enough contributions; how many were opened (share b)."""
         with self.guard:
-            rows = self._rows("SELECT name, operation FROM messages WHERE state = ? ORDER BY name", _SUMMED)
+            find = "SELECT name, operation, contribution FROM messages WHERE state = ? ORDER BY name"
+            rows = self._rows(find, _SUMMED)
             names = [row[0] for row in rows]
-            adds = sum(row[1] == Operation.ADD for row in rows)
-            if adds < self.terms.fewest:
+            adds = self._adds((row[1], row[2]) for row in rows)
+            if adds.min() < self.terms.fewest:
                 return 0
-        answer = ask(names)
-        if len(answer) != 4 * self.terms.size:
-            raise MessageError(f"the other server's sum has {len(answer):,} bytes; expected {4 * self.terms.size:,}")
+        answer, expected = ask(names), 4 * self.terms.size * self.terms.groups
+        if len(answer) != expected:
+            raise MessageError(f"the other server's sum has {len(answer):,} bytes; expected {expected:,}")
         with self.guard:
-            opened = self._share() + np.frombuffer(answer, dtype="<u4") + self._noise()
-            with self._next_generation(np.zeros(self.terms.size, dtype=np.uint32), self.total() + signed(opened)):
+            shape = (self.terms.groups, self.terms.size)
+            opened = signed(self._share() + np.frombuffer(answer, dtype="<u4").reshape(shape) + self._noise())
+            kept = alike(opened, adds)
+            with self._next_generation(np.zeros(shape, dtype=np.uint32), self.total() + opened[kept].sum(0)):
                 self._mark(names, _OPENED)
                 self.journal.execute("UPDATE facts SET batches = batches + 1")
+                left = [(row[2],) for row in rows if not kept[self._group(row[2])]]
+                self.journal.executemany(f"UPDATE contributions SET out = {_LEFT_OUT} WHERE name = ?", left)
             return len(names)
 
     def batch(self, names: Sequence[bytes]) -> Path:
@@ -190,18 +204,18 @@ class ShareStore:
                 return path
             if len(names) > self.terms.most or sorted({*names}) != list(names):
                 raise MessageError("is no batch: names are not different and ascending, or too many")
-            keys, adds = [], 0
+            rows, find = [], "SELECT operation, contribution, key FROM messages WHERE name = ? AND state = ?"
             for one in names:
-                found = self._rows("SELECT key, operation FROM messages WHERE name = ? AND state = ?", one, _WAITING)
+                found = self._rows(find, one, _WAITING)
                 if not found:
                     raise MessageError("is no batch: one of its messages is not here, or was opened before")
-                keys.append(found[0][0])
-                adds += found[0][1] == Operation.ADD
+                rows.append(found[0])
+            adds = self._adds(row[:2] for row in rows).min()
             if adds < self.terms.fewest:
                 raise MessageError(f"adds {adds:,} contributions; expected {self.terms.fewest:,} at least")
-            total = np.zeros(self.terms.size, dtype=np.uint32)
-            for key in keys:
-                total += stream(key, self.terms.size)
+            total = np.zeros((self.terms.groups, self.terms.size), dtype=np.uint32)
+            for _, contribution, key in rows:
+                total[self._group(contribution)] += stream(key, self.terms.size)
             total += self._noise()
             _write(path, total.astype("<u4").tobytes())
             with self._transaction():
@@ -215,16 +229,26 @@ class ShareStore:
         path = self.folder / f"total.{self._generation()}.i64"
         return np.fromfile(path, dtype="<i8") if path.is_file() else np.zeros(self.terms.size, dtype=np.int64)
 
+    def _group(self, contribution: bytes) -> int:
+        """By a keyed hash of its name: no tab can choose it, and what changes a contribution is in the same one."""
+        hashed = hmac.digest(self.grouping, contribution, "sha256")
+        return int.from_bytes(hashed[:8], "little") % self.terms.groups
+
+    def _adds(self, rows: Iterable[tuple[int, bytes]]) -> npt.NDArray[np.int64]:
+        """[groups] how many contributions messages add, by operation and contribution."""
+        groups = [self._group(contribution) for operation, contribution in rows if operation == Operation.ADD]
+        return np.bincount(groups, minlength=self.terms.groups)
+
     def _noise(self) -> Numbers:
-        """[n] for the whole budget: the other server's noise is not relied on."""
-        size, budget = self.terms.size, self.terms.budget
-        return np.zeros(size, dtype=np.uint32) if budget is None else budget.drawn(size)
+        """[groups, n] for the whole budget: the other server's noise is not relied on; a person is in one group."""
+        shape, budget = (self.terms.groups, self.terms.size), self.terms.budget
+        return np.zeros(shape, dtype=np.uint32) if budget is None else budget.drawn(math.prod(shape)).reshape(shape)
 
     def _share(self) -> Numbers:
-        path = self.folder / f"share.{self._generation()}.u4"
+        path, shape = self.folder / f"share.{self._generation()}.u4", (self.terms.groups, self.terms.size)
         if not path.is_file():
-            return np.zeros(self.terms.size, dtype=np.uint32)
-        return np.fromfile(path, dtype="<u4").astype(np.uint32, copy=False)
+            return np.zeros(shape, dtype=np.uint32)
+        return np.fromfile(path, dtype="<u4").astype(np.uint32, copy=False).reshape(shape)
 
     @contextmanager
     def _next_generation(self, share: Numbers, total: Any) -> Iterator[None]:
@@ -270,7 +294,7 @@ class ShareStore:
 
     def _require_room(self) -> None:
         waiting = self._rows("SELECT COUNT(*) FROM messages WHERE state = ?", _WAITING)[0][0]
-        size = 4 * self.terms.size
+        size = 4 * self.terms.size * self.terms.groups
         if (waiting + 1) * size > MOST_WAITING_BYTES or shutil.disk_usage(self.folder).free < 4 * size:
             raise MessageError("there is no room at the moment; try again later")
 

@@ -29,6 +29,8 @@ MOST_NUMBERS = 50_005_000
 """Of a contribution: FedEASE's of 10,000 items, 200 MB."""
 FEWEST = 100
 MOST_WORK = 30
+FEWEST_GROUPS, MOST_GROUPS = 5, 64
+"""Of fewer groups none can be told to stand out."""
 _LONGEST = 16 << 20
 _KEY_BYTES = 32
 _SETTINGS: dict[str, dict[str, Any]] = {
@@ -53,7 +55,8 @@ class Terms:
         next: FedNext's tables; None for other methods.
         budget: of a contribution; None where sums are opened as they are.
         work: zero bits that a message's proof of work has; 0 for none.
-        fewest: contributions that are opened together at least.
+        groups: that contributions are put into by chance, and opened by; one that stands out is left out.
+        fewest: contributions that are opened together at least, in each group.
         urls: of the two servers.
         keys: their X25519 public keys, 32 bytes each.
     """
@@ -67,6 +70,7 @@ class Terms:
     next: dict[str, Any] | None
     budget: ShareBudget | None
     work: int
+    groups: int
     fewest: int
     urls: dict[Share, str]
     keys: dict[Share, bytes]
@@ -116,7 +120,7 @@ class Terms:
             made = cls(
                 content, told["method"], tuple(told["items"]), dict(told.get("settings", {})),
                 tuple(told.get("table", ())), told.get("beyond", 0), told.get("next"), budget, told.get("work", 0),
-                told["fewest"], urls, keys,
+                told.get("groups", 1), told["fewest"], urls, keys,
             )  # fmt: skip
             made._require()
         except (AssertionError, KeyError, TypeError, ValueError) as error:
@@ -134,7 +138,8 @@ class Terms:
         if self.next is not None:
             _require_next(self.next, len(self.items))
         assert self.size <= MOST_NUMBERS, f"{self.size} numbers; expected {MOST_NUMBERS} at most"
-        assert _whole([self.fewest, self.work], 2**30), "fewest, work"
+        assert _whole([self.fewest, self.work, self.groups], 2**30), "fewest, work, groups"
+        assert self.groups == 1 or FEWEST_GROUPS <= self.groups <= MOST_GROUPS, "groups"
         assert self.fewest >= 1, "fewest"
         assert self.work <= MOST_WORK, "work"
         if self.budget is not None:
@@ -174,7 +179,7 @@ def _require_next(tables: dict[str, Any], m: int) -> None:
 
 def agreed(
     method: str, items: list[str], urls: dict[Share, str], keys: dict[Share, bytes], *, fewest: int = FEWEST,
-    budget: ShareBudget | None = None, work: int = 0, vectors: Any = None, **settings: Any,
+    budget: ShareBudget | None = None, work: int = 0, groups: int = 1, vectors: Any = None, **settings: Any,
 ) -> Terms:  # fmt: skip
     """A new agreement.
 
@@ -186,6 +191,7 @@ def agreed(
         fewest: contributions that are opened together at least.
         budget: of a contribution; None: sums are opened as they are.
         work: zero bits of a message's proof of work.
+        groups: that are opened one by one.
         vectors: [m, k] of the items: FedNext by rank.
         settings: of the method, as far as they decide what a client sends.
     """
@@ -203,8 +209,8 @@ def agreed(
         told["next"] = next_tables(**chosen, vectors=vectors)
     if budget is not None:
         told["budget"] = budget.plain()
-    if work:
-        told["work"] = work
+    told |= {"work": work} if work else {}
+    told |= {"groups": groups} if groups > 1 else {}
     told["servers"] = {
         share: {"url": urls[share], "key": base64.b64encode(keys[share]).decode("ascii")} for share in SHARES
     }

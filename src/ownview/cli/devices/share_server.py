@@ -54,9 +54,10 @@ def command(
         raise SettingError(f"{private_key}: is not the key that {agreement} names for server {side}")
     if terms.budget is not None:
         terms.budget.require_covered(terms.size)
-    store = ShareStore(folder, terms, side)
+    shared = read_secret(peer_key)
+    store = ShareStore(folder, terms, side, shared)
     senders = Senders(per_minute, behind_proxy=behind_proxy)
-    server = ShareServer(terms, side, store, mine, read_secret(peer_key), senders, _say)
+    server = ShareServer(terms, side, store, mine, shared, senders, _say)
     run_server(server, host, port, tuple(origin or ()), _say)
 
 

@@ -44,6 +44,9 @@ def agree(
     ] = None,
     delta: Annotated[float, typer.Option("--delta", help="Of the budget.")] = 1e-5,
     work: Annotated[int, typer.Option("--work", help="Zero bits of a proof of work; 0: none.", min=0, max=30)] = 0,
+    groups: Annotated[
+        int, typer.Option("--groups", help="Groups that are opened one by one, one that stands out is left out.", min=1)
+    ] = 1,
 ) -> None:
     """Write the agreement of a federation of browsers."""
     require_new(out)
@@ -55,7 +58,9 @@ def agree(
         raise DataError(f"{items}: cannot be read ({error}); expected a CSV file with a column item") from error
     keys = {share: base64.b64decode(one[1]) for share, one in zip(SHARES, (a, b), strict=True)}
     urls: dict[Share, str] = {"a": a[0], "b": b[0]}
-    made = agreed(method, ids, urls, keys, fewest=fewest, budget=budget, work=work, **_settings(method, sets or []))
+    made = agreed(
+        method, ids, urls, keys, fewest=fewest, budget=budget, work=work, groups=groups, **_settings(method, sets or [])
+    )
     write_bytes(out, made.content)
     typer.echo(f"{out}: {made.method}, {len(ids):,} items, {made.size:,} numbers; agreement {made.name.hex()[:16]}")
 

@@ -21,7 +21,7 @@ const ask = (call, ...given) => new Promise((resolve, reject) => {
 
 const titleOf = (id) => (placeOf.has(id) ? titles[placeOf.get(id)] : id);
 const few = (count, one, many) => `${count.toLocaleString("en-GB")} ${count === 1 ? one : many}`;
-const panel = Object.fromEntries(["picture", "facts", "said", "buttons", "sent"].map((name) => [name, el("div", { class: name, ...(name === "said" && { role: "status" }) })]));
+const panel = Object.fromEntries(["own", "facts", "said", "buttons", "sent"].map((name) => [name, el("div", { class: name, ...(name === "said" && { role: "status" }) })]));
 const button = (name, what, does) => el("button", { type: "button", class: name, onclick: () => tried(does) }, what);
 
 // What cannot be done is said where people look, and nowhere else.
@@ -99,7 +99,7 @@ async function drawPanel() {
   const mine = drawing += 1, history = picks.map((place) => ids[place]);
   const [drawn, receipts] = await Promise.all([ask("picture", history), ask("receipts")]);
   if (mine !== drawing) return;
-  panel.picture.replaceChildren(...(drawn.items.length ? square(drawn) : []));
+  panel.own.replaceChildren(...(drawn.items.length ? square(drawn) : []));
   panel.facts.replaceChildren(el("dl", {}, rowsOf().flatMap(([name, what]) => [el("dt", {}, name), el("dd", {}, what)])));
   drawSent(receipts);
   drawButtons(receipts);
@@ -124,7 +124,7 @@ document.querySelector(".lead strong").textContent = "nothing you pick leaves yo
 document.querySelector(".picking").append(el("details", { id: "contribute", open: may, ontoggle: () => { if (agreed) drawPanel(); } },
   el("summary", {}, "Make these recommendations better for others"),
   el("p", {}, "You can send what your picks say about which titles go together, once. Off until you allow it."),
-  panel.picture, panel.facts, panel.said, panel.buttons, panel.sent,
+  panel.own, panel.facts, panel.said, panel.buttons, panel.sent,
   el("p", {}, el("label", { for: "import" }, "Take titles from a file of Goodreads, Letterboxd, Netflix or Trakt, or a table: "), file),
   el("p", {}, el("label", { class: "small" }, kept, " Keep my picks in this browser"))));
 
