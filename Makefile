@@ -17,7 +17,7 @@ demo: .venv/.core  ## the main job: the flaw of published figures, what wins hon
 	$(BIN)/ownview recommend runs/demo-honest/fedease-honest-seed0 --user 58 -k 5
 	$(BIN)/ownview page runs/demo-honest/fedease-honest-seed0 -o runs/books.html --title "Books you may like" --force
 
-deploy-demo: .venv/.deploy  ## masked FedEASE: a server and three devices as processes of their own, one comes late, one is killed and back; loopback alone
+deploy-demo: .venv/.deploy  ## masked FedEASE: a server and three devices as processes of their own, one comes late, one is killed and back, a page in the end; loopback alone
 	$(BIN)/python examples/deploy.py runs/deploy-demo
 
 browser-demo: .venv/.test  ## two servers and fifty readers in Node, one sealed message each; loopback alone

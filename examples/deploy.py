@@ -4,8 +4,8 @@
 
 Every device is a process with its own users and their ratings; nothing but loopback is used. The server sees sums of
 pairs of books over all users of a round, and no single user's (masks); a user sends once, so that one who is late adds
-to the same sums. Two devices begin, the third comes later; one is killed and started again. docs/deploy.md does the
-same by hand, and then on three machines.
+to the same sums. Two devices begin, the third comes later; one is killed and started again. In the end the server's
+folder gives a page for people. docs/deploy.md does the same by hand, and then on three machines.
 """
 
 from __future__ import annotations
@@ -141,6 +141,8 @@ def main(folder: Path) -> None:
     subprocess.run(ownview("client", "recommend", homes["west"], "--user", reader, "-k", "5"), check=True)
     subprocess.run(ownview("deploy", "status", homes["west"]), check=True)
     assert len(status(folder)["done"]) == ROUNDS
+    say("the server makes a page of what it has: sums, and no reader's books")
+    subprocess.run(ownview("page", folder, "-o", folder / "page.html"), check=True)
     say("done")
 
 

@@ -32,9 +32,6 @@ _LEAST = 1e-3
 _CLEARLY = 0.05
 """By so much a guess must be more precise than the control."""
 
-_SHARED = 2
-"""People from whom on a pair is published."""
-
 _SOME = 0.01
 """Of all pairs of one person, which must be found."""
 
@@ -186,26 +183,39 @@ def _another(owners: list[int], place: int, people: People) -> int:
 
 
 def _pairs(solved: SolvedSums, people: People) -> AttackFinding:
-    """Sums above rounding and at most 1: where pairs count less the further apart, several people may come to that."""
-    upper = np.triu(solved.sums, 1)
-    claimed = (upper > _noise(solved.sums)) & (upper < 1 + 20 * _LEAST)
-    together = people.together.toarray()
-    truth = np.triu(together == 1, 1)
-    both, pairs = int((claimed & truth).sum()), int(truth.sum())
-    # Pairs of two or more users are published; guesses are among the others.
-    others = int(np.triu(together < _SHARED, 1).sum())
+    """Sums above rounding and at most 1: where pairs count less the further apart, several people may come to that.
+
+    Beside it, two guesses among the same pairs, those whose sum is not above 1, by readers who have no sums: any of
+    them, and as many of them as are claimed, those first whose two items most people had. Popular items share a person
+    anyway; what the sums give away is what they tell beyond that.
+    """
+    above = np.triu(np.ones(solved.sums.shape, dtype=bool), 1)
+    low = above & (solved.sums < 1 + 20 * _LEAST)
+    claimed = low & (solved.sums > _noise(solved.sums))
+    truth = above & (people.together.toarray() == 1)
+    number, both = int(claimed.sum()), int((claimed & truth).sum())
     values = {
-        "precision": both / max(int(claimed.sum()), 1), "recall": both / max(pairs, 1), "claimed": int(claimed.sum()),
-        "shuffled precision": pairs / max(others, 1),
+        "precision": both / max(number, 1), "recall": both / max(int(truth.sum()), 1), "claimed": number,
+        "shuffled precision": float(truth[low].mean()) if low.any() else 0.0,
+        "precision by counts": _by_counts(low, truth, solved.counts, number),
     }  # fmt: skip
-    by_chance = min(values["shuffled precision"], 0.5)
+    by_chance = min(max(values["shuffled precision"], values["precision by counts"]), 0.5)
     succeeds = values["precision"] > by_chance + _CLEARLY and values["recall"] > _SOME
     sentence = (
-        f"of {int(claimed.sum()):,} pairs of items that look like one person's, {both:,} are (precision "
-        f"{values['precision']:.3f}, recall {values['recall']:.3f}; of pairs that no two had "
-        f"{values['shuffled precision']:.3f})"
+        f"of {number:,} pairs of items that look like one person's, {both:,} are (precision {values['precision']:.3f}, "
+        f"recall {values['recall']:.3f}; {values['shuffled precision']:.3f} of any pairs that may be one person's, "
+        f"{values['precision by counts']:.3f} of as many by how popular their items are)"
     )
     return AttackFinding(PAIRS, _SEES, True, succeeds, sentence, values)
+
+
+def _by_counts(low: Any, truth: Any, counts: Floats, number: int) -> float:
+    """Precision of the `number` of pairs among `low` whose items have the largest product of counts."""
+    if not number:
+        return 0.0
+    one, other = np.nonzero(low)
+    likely = np.argpartition(-(counts[one] * counts[other]), number - 1)[:number]
+    return float(truth[one[likely], other[likely]].mean())
 
 
 def _noise(sums: Any) -> float:

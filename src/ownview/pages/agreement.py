@@ -26,27 +26,28 @@ class Agreement(NamedTuple):
     """A portable form beside the model it comes from.
 
     overlap: mean share of the model's top ten that the form has in its own
-    users:   whose histories were asked
+    users:   whose histories were asked; or items, each of which was a whole history
     hits:    HR@10 on test of the model and of the form, for those of them that have a right answer; None without any
+    of_items: whether histories of one item were asked, for want of others
     """
 
     overlap: float
     users: int
     hits: tuple[float, float] | None
+    of_items: bool = False
 
     def sentence(self) -> str:
         """For people."""
-        return (
-            f"{100 * self.overlap:.1f} % of its ten recommendations are those of the full model, on average over the "
-            f"histories of {self.users:,} people"
-        )
+        asked = f"{self.users:,} histories of one item" if self.of_items else f"the histories of {self.users:,} people"
+        share = f"{100 * self.overlap:.1f} % of its ten recommendations"
+        return f"{share} are those of the full model, on average over {asked}"
 
     def plain(self) -> dict[str, Any]:
         """For JSON."""
         hits = (
             {} if self.hits is None else {"test_hit_rate_at_10": dict(zip(("model", "here"), self.hits, strict=True))}
         )
-        return {"top_ten_overlap": self.overlap, "users": self.users, **hits}
+        return {"top_ten_overlap": self.overlap, "items" if self.of_items else "users": self.users, **hits}
 
 
 class HistoryScorer:
@@ -98,6 +99,20 @@ def agreement(form: Linear | Factors, kept: IntArray, trainer: Trainer, ranker: 
     return Agreement(
         float(np.mean(shares)), len(users), (_hits(both[0], answers), _hits(both[1], answers)) if any(answers) else None
     )
+
+
+def agreement_by_item(form: Linear | Factors, kept: IntArray, whole: Linear | Factors) -> Agreement:
+    """The same where no histories are at hand: a sample of the items that are kept, each as a whole history."""
+    items = np.sort(np.random.default_rng(derive(0, "agreement")).permutation(len(kept))[:SAMPLE])
+    shares = []
+    for item in items.tolist():
+        mine = form.scores(torch.tensor([item])).expand(len(kept)).clone()
+        full = whole.scores(torch.from_numpy(kept[[item]])).clone()
+        mine[item] = full[kept[item]] = -torch.inf
+        most = min(_K, len(kept) - 1)
+        theirs = {*full.topk(most).indices.tolist()}
+        shares.append(len(theirs & {*kept[mine.topk(most).indices.numpy()].tolist()}) / max(len(theirs), 1))
+    return Agreement(float(np.mean(shares)), len(items), None, of_items=True)
 
 
 def _hits(lists: list[set[int]], answers: list[set[int]]) -> float:

@@ -74,7 +74,7 @@ def _figures(about: Mapping[str, Any]) -> list[str]:
             if name != "users":
                 low, high = one["interval_95"]
                 told.append(f"| {name} | {one['value']:.4f} | {low:.4f} | {high:.4f} |")
-    told += ["", f"The model in this folder beside the run's own: {agreement['sentence']}."]
+    told += ["", f"The model in this folder beside the whole one: {agreement['sentence']}."]
     if hits := agreement.get("test_hit_rate_at_10"):
         told.append(
             f"Over the same people HR@10 on test is {hits['here']:.4f} here and {hits['model']:.4f} in the run."
@@ -87,7 +87,11 @@ def _privacy(about: Mapping[str, Any]) -> list[str]:
     told = ["## Privacy", ""]
     if not privacy["federated"]:
         return [*told, "Not federated: everybody's interactions were in one place when the model was made."]
-    told += [f"Federated, {SIMULATED}. With real devices one person would be one client, and send in a round:", ""]
+    told += (
+        [f"Federated, {SIMULATED}. With real devices one person would be one client, and send in a round:", ""]
+        if privacy["simulated"]
+        else ["Federated: devices of their own took part. One person is one client, and sent in a round:", ""]
+    )
     told += [f"- {_text(one)}" for one in privacy["leaves_a_device"]]
     told += ["", "A server needs sums over clients alone; one client's message says more than a sum."]
     noise = privacy["noise"]
@@ -95,9 +99,14 @@ def _privacy(about: Mapping[str, Any]) -> list[str]:
     said = (
         "No noise was added: the model may say something of single people, most of all from items that few had."
         if masked or noise == "none"
-        else f"Noise on what a client would send: `{noise}`."
+        else f"Noise on what a client sends: `{noise}`."
     )
-    said = f"Uploads would be masked, and a server would see sums alone (`{noise}`). {said}" if masked else said
+    hidden = (
+        "Uploads would be masked, and a server would see"
+        if privacy["simulated"]
+        else "Uploads were masked: the server saw"
+    )
+    said = f"{hidden} sums alone (`{noise}`). {said}" if masked else said
     return [*told, "", said, "Recommending with this folder sends nothing anywhere."]
 
 

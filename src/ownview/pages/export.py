@@ -26,11 +26,11 @@ from ownview.base.files import require_new, write_folder
 from ownview.pages.agreement import Agreement
 from ownview.pages.card import card
 from ownview.pages.leaving_out import MIN_PEOPLE
+from ownview.pages.opening import opened
 from ownview.pages.packing import pack
 from ownview.pages.published import Exposure, Published
-from ownview.pages.taken import Taken
 from ownview.pages.typed import vocabulary
-from ownview.runs.run import Run, open_run
+from ownview.runs.run import Run
 from ownview.seam.portable import Factors, Linear
 
 FORMAT = 1
@@ -58,10 +58,10 @@ def export(
     run: Run | str | Path, out: str | Path, *, min_people: int = MIN_PEOPLE, data_dir: Path | None = None,
     new_items: Path | None = None,
 ) -> Exported:  # fmt: skip
-    """Write a finished run's model into a new folder, whole or not at all.
+    """Write a finished model into a new folder, whole or not at all.
 
     Args:
-        run: a run or its folder.
+        run: a run, its folder, or the server's folder of a deployment.
         out: the folder; it must not exist.
         min_people: items that fewer people had are left out; 1 leaves nothing out.
         data_dir: where datasets are.
@@ -72,7 +72,7 @@ def export(
     """
     path = Path(out)
     require_new(path)
-    taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir, new_items)
+    taken = opened(run, data_dir, new_items)
     published = Published(taken, min_people)
     agreed, exposed = published.agreement(published.form), published.exposure(published.form)
     taken.charge()
@@ -82,7 +82,7 @@ def export(
 
 def _fill(folder: Path, published: Published, agreed: Agreement, exposed: Exposure) -> None:
     facts = published.taken.facts() | {"agreement": published.told_of(agreed), "exposure": exposed.plain()}
-    text = vocabulary(published.data.about, published.left.kept.tolist())
+    text = vocabulary(published.taken.about, published.left.kept.tolist())
     about = write_portable(folder, published.offered, published.ids, published.titles, facts, text)
     (folder / "scorer.py").write_text(_program("scorer.py"), encoding="utf-8")
     (folder / "MODEL_CARD.md").write_text(card(about), encoding="utf-8")

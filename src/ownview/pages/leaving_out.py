@@ -9,7 +9,7 @@ pairs is spread evenly over all pairs that fewer than two had, and the rest is s
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from scipy import sparse
 from torch import Tensor
 
 from ownview.attacks.guesses import Inapplicable
-from ownview.attacks.published_weights import People, dense, in_people
+from ownview.attacks.published_weights import dense, in_people
 from ownview.attacks.solved_sums import MOST_ITEMS, Floats, up_to_a_factor
 from ownview.base.errors import SettingError
 from ownview.data.interactions import IntArray
@@ -28,6 +28,18 @@ MIN_PEOPLE = 5
 
 _IN_COMMON = 2
 """People who must have had both items of a pair."""
+
+
+class Counted(Protocol):
+    """How many people had what."""
+
+    @property
+    def count(self) -> IntArray:
+        """[m] each item."""
+
+    @property
+    def together(self) -> Any:
+        """[m, m] compressed rows: both of two items; each item itself on the diagonal."""
 
 
 class LeftOut(NamedTuple):
@@ -52,12 +64,12 @@ class LeftOut(NamedTuple):
         return told + (f", and {self.pairs:,} pairs of items that one person alone had" if self.pairs else "")
 
 
-def left_out(form: Linear | Factors, people: People, min_people: int) -> LeftOut:
+def left_out(form: Linear | Factors, people: Counted, min_people: int) -> LeftOut:
     """The form without items of fewer people, and without pairs that one person alone had.
 
     Args:
         form: of all items.
-        people: who had what.
+        people: how many had what.
         min_people: 1 leaves nothing out.
 
     Raises:

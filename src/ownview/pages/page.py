@@ -15,10 +15,10 @@ from ownview.pages.contributing import Contributing
 from ownview.pages.encoding import encode
 from ownview.pages.leaving_out import MIN_PEOPLE
 from ownview.pages.links import links_of
+from ownview.pages.opening import opened
 from ownview.pages.published import Exposure, Published
-from ownview.pages.taken import Taken
 from ownview.pages.typed import vocabulary
-from ownview.runs.run import Run, open_run
+from ownview.runs.run import Run
 
 MEGABYTES = 5.0
 """Of the whole file by default."""
@@ -84,10 +84,10 @@ def page(
     new_items: Path | None = None,
     contribute: str | None = None,
 ) -> Page:
-    """Write the page of a finished run's model, whole or not at all.
+    """Write the page of a finished model, whole or not at all.
 
     Args:
-        run: a run or its folder.
+        run: a run, its folder, or the server's folder of a deployment.
         out: the file.
         title: of the page; `HEADING` without one: a file's name says nothing to people.
         megabytes: the file has at most; where the model's weights do not fit the strongest are taken.
@@ -109,12 +109,11 @@ def page(
     if not 0 < megabytes <= 1000:
         raise SettingError(f"setting megabytes={megabytes:g}: expected a number above 0 and at most 1000")
     joining = None if contribute is None else Contributing.at(contribute)
-    taken = Taken.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir, new_items)
+    taken = opened(run, data_dir, new_items)
     made = _made(Published(taken, min_people), title, round(megabytes * 1e6), joining)
     taken.charge()
     write_text(path, made.text)
-    titled = taken.data.titles is not None
-    told = made.agreement, made.exposure, taken.form.left_out, titled, made.lost
+    told = made.agreement, made.exposure, taken.form.left_out, taken.titled, made.lost
     return Page(path, path.stat().st_size, made.kept, *told)
 
 
@@ -129,8 +128,8 @@ class _Made(NamedTuple):
 def _made(published: Published, title: str, limit: int, joining: Contributing | None) -> _Made:
     facts = published.taken.facts()
     seen = published.known
-    links = links_of(published.data.about, [published.positions[one] for one in seen], limit)
-    text = vocabulary(published.data.about, published.left.kept.tolist())
+    links = links_of(published.taken.about, [published.positions[one] for one in seen], limit)
+    text = vocabulary(published.taken.about, published.left.kept.tolist())
     lost = links.notes
     if len(as_script({"text": text})) > TEXT_SHARE * limit:
         text, lost = None, (*lost, "the items' words take too much room: titles that are not listed cannot be typed in")

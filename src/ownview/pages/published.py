@@ -12,17 +12,16 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
-from ownview.attacks.published_weights import People, dense, weights_attacked
+from ownview.attacks.published_weights import dense
 from ownview.attacks.scoring import AttackFinding
-from ownview.data.interactions import IntArray, Interactions
+from ownview.data.interactions import IntArray
 from ownview.pages.agreement import Agreement
 from ownview.pages.budgeted import agreement_covered
+from ownview.pages.deployed import Deployed
 from ownview.pages.leaving_out import MIN_PEOPLE, LeftOut, left_out
 from ownview.pages.offered import first
 from ownview.pages.taken import Taken
-from ownview.privacy.budget import budget
 from ownview.seam.portable import Factors, Linear
 
 
@@ -35,7 +34,7 @@ class Exposure:
         min_people: that an item must have; None under a budget.
         items_left_out: because fewer had them.
         pairs_left_out: because one person alone had both.
-        findings: of attacks on the weights as they were written; none under a budget.
+        findings: of attacks on the weights as they were written; none under a budget, or without histories.
     """
 
     rule: str
@@ -51,6 +50,8 @@ class Exposure:
     def _end(self) -> list[str]:
         if self.min_people is None:
             return []
+        if not self.findings:
+            return ["no attack was tried on these weights: the server has no histories to compare guesses with"]
         of_people = [one for one in self.findings if one.succeeds and "people" in one.values]
         if of_people:
             return ["histories of single people can be read off the weights"]
@@ -72,38 +73,23 @@ class Exposure:
 
 @dataclass(frozen=True, eq=False)
 class Published:
-    """What of a finished run's model is published.
+    """What of a model is published.
 
     Args:
-        taken: the run and its model.
+        taken: the model, of a run or of a deployment.
         min_people: that an item must have; 1 leaves nothing out.
     """
 
-    taken: Taken
+    taken: Taken | Deployed
     min_people: int = MIN_PEOPLE
-
-    @cached_property
-    def budgeted(self) -> bool:
-        """Whether the model was made under an accounted budget."""
-        federated = self.taken.trainer.federation is not None
-        return federated and budget(self.taken.run.experiment.federation.privacy) is not None
-
-    @cached_property
-    def _histories(self) -> Any:
-        train = self.taken.setup.split.train
-        ones = np.ones(len(train.values), dtype=np.int8)
-        shape = (len(train), self.taken.data.num_items)
-        made = sparse.csr_matrix((ones, train.values.numpy(), train.offsets.numpy()), shape=shape)
-        made.sum_duplicates()
-        return made.astype(bool)
 
     @cached_property
     def left(self) -> LeftOut:
         """The model without what too few people had."""
         form = self.taken.form
-        if self.budgeted:
-            return LeftOut(form, np.arange(self.taken.data.num_items), 0, 0)
-        return left_out(form, People(self._histories), self.min_people)
+        if self.taken.budgeted or self.min_people == 1:
+            return LeftOut(form, np.arange(self.taken.num_items), 0, 0)
+        return left_out(form, self.taken.people, self.min_people)
 
     @property
     def form(self) -> Linear | Factors:
@@ -117,21 +103,15 @@ class Published:
         return self.form if offered is None else offered.beside(self.form, self.left.kept)
 
     @property
-    def data(self) -> Interactions:
-        """Of the run, and behind its items those that nobody has taken yet."""
-        offered = self.taken.offered
-        return self.taken.data if offered is None else offered.data
-
-    @property
     def positions(self) -> list[int]:
-        """[k] in `data` of the items that are left, and of those that nobody has taken yet."""
+        """[k] among all items of those that are left, and of those that nobody has taken yet."""
         offered = self.taken.offered
         return [*self.left.kept.tolist(), *([] if offered is None else offered.new)]
 
     @property
     def ids(self) -> list[Any]:
         """[k] of the items that are left, and of those that nobody has taken yet."""
-        return list(self.data.items[self.positions].tolist())
+        return [self.taken.ids[item] for item in self.positions]
 
     @property
     def titles(self) -> list[str]:
@@ -141,13 +121,13 @@ class Published:
     @cached_property
     def known(self) -> IntArray:
         """[k] positions, the best known item first: by people, or under a budget by the model's own weights alone."""
-        weight = strength(self.form) if self.budgeted else self.taken.popularity[self.left.kept]
+        weight = strength(self.form) if self.taken.budgeted else self.taken.popularity[self.left.kept]
         known = np.argsort(-weight, kind="stable")
         return np.concatenate([known, np.arange(len(known), len(self.positions))])
 
     def told_of(self, agreed: Agreement) -> dict[str, Any]:
         """What is written of the agreement; under a budget nothing that was measured."""
-        if self.budgeted:
+        if self.taken.budgeted:
             return agreement_covered()
         return {**agreed.plain(), "sentence": agreed.sentence()}
 
@@ -157,14 +137,13 @@ class Published:
 
     def exposure(self, form: Linear | Factors) -> Exposure:
         """What the form gives away, exactly as it is written."""
-        if self.budgeted:
+        if self.taken.budgeted:
             rule = (
                 "items of few people are in it: the budget covers them, and to leave them out by exact counts would "
                 "not be covered"
             )
             return Exposure(rule, None, 0, 0, ())
-        people = People(self._histories[:, self.left.kept])
-        findings = tuple(weights_attacked(first(form, len(self.left.kept)), people))
+        findings = self.taken.attacked(first(form, len(self.left.kept)), self.left.kept)
         rule = self.left.sentence(self.min_people)
         return Exposure(rule, self.min_people, self.left.items, self.left.pairs, findings)
 

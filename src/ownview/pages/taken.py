@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
+from ownview.attacks.published_weights import People, weights_attacked
+from ownview.attacks.scoring import AttackFinding
 from ownview.base.errors import SettingError
+from ownview.base.item_table import ItemTable
 from ownview.base.version import __version__
 from ownview.data.datasets.catalog import catalog
 from ownview.data.interactions import IntArray, Interactions
@@ -19,12 +24,11 @@ from ownview.pages.agreement import Agreement, agreement
 from ownview.pages.budgeted import budget_of, charge, covered, require_publishable
 from ownview.pages.offered import Offered
 from ownview.registry import Model
-from ownview.round.federation import Federation
 from ownview.runs.run import Run
 from ownview.runs.summaries.summary import SIMULATED
 from ownview.runs.training.setup import ExperimentSetup
 from ownview.runs.training.trainer import Trainer
-from ownview.seam.client import Reporting
+from ownview.seam.client import Client, Reporting
 from ownview.seam.portable import Factors, Linear, Refusal
 
 
@@ -80,18 +84,54 @@ class Taken:
         """Users and items that took part."""
         return self.setup.split.data
 
+    @property
+    def num_items(self) -> int:
+        """Of the model."""
+        return self.data.num_items
+
+    @property
+    def _named(self) -> Interactions:
+        return self.data if self.offered is None else self.offered.data
+
+    @property
+    def ids(self) -> list[Any]:
+        """[m] of the items, and of those that nobody has taken yet."""
+        return list(self._named.items.tolist())
+
     @cached_property
     def titles(self) -> list[str]:
         """[m] what people call the items; ids behind titles that several items have. New items are marked as new."""
-        data = self.data if self.offered is None else self.offered.data
-        plain = [data.title(item) for item in range(data.num_items)]
-        times: dict[str, int] = {}
-        for title in plain:
-            times[title] = times.get(title, 0) + 1
-        ids = data.items.tolist()
-        named = [title if times[title] == 1 else f"{title} ({one})" for title, one in zip(plain, ids, strict=True)]
-        taken = self.data.num_items
-        return [title if place < taken else f"{title} (new)" for place, title in enumerate(named)]
+        named = told_apart([self._named.title(item) for item in range(self._named.num_items)], self.ids)
+        return [title if place < self.num_items else f"{title} (new)" for place, title in enumerate(named)]
+
+    @property
+    def titled(self) -> bool:
+        """Whether items have titles, and not their ids alone."""
+        return self.data.titles is not None
+
+    @property
+    def about(self) -> ItemTable | None:
+        """What is known of the items, and of those that nobody has taken yet."""
+        return self._named.about
+
+    @cached_property
+    def budgeted(self) -> bool:
+        """Whether the model was made under an accounted budget."""
+        return self.trainer.federation is not None and budget_of(self.run) is not None
+
+    @cached_property
+    def people(self) -> People:
+        """Who had what in training."""
+        train = self.setup.split.train
+        ones = np.ones(len(train.values), dtype=np.int8)
+        shape = (len(train), self.num_items)
+        made = sparse.csr_matrix((ones, train.values.numpy(), train.offsets.numpy()), shape=shape)
+        made.sum_duplicates()
+        return People(made.astype(bool))
+
+    def attacked(self, form: Linear | Factors, kept: IntArray) -> tuple[AttackFinding, ...]:
+        """What attacks read off a form of some items, compared with who had what."""
+        return tuple(weights_attacked(form, People(self.people.histories[:, kept])))
 
     @property
     def popularity(self) -> IntArray:
@@ -155,7 +195,7 @@ class Taken:
                 "leaves_a_device": ["everything: the data of all people was in one place"],
                 "sentence": "the model was learnt from everybody's data in one place",
             }
-        sent = leaves_a_device(federation)
+        sent = leaves_a_device(federation.client)
         return {
             "federated": True,
             "simulated": True,
@@ -165,9 +205,14 @@ class Taken:
         }
 
 
-def leaves_a_device(federation: Federation) -> list[str]:
-    """What a client of the federation sends, in words."""
-    client = federation.client
+def told_apart(titles: Sequence[str], ids: Sequence[Any]) -> list[str]:
+    """[m] titles, with the id behind those that several items have."""
+    times = Counter(titles)
+    return [title if times[title] == 1 else f"{title} ({one})" for title, one in zip(titles, ids, strict=True)]
+
+
+def leaves_a_device(client: Client) -> list[str]:
+    """What a client sends, in words."""
     if isinstance(client.work, Reporting):
         return [one.what for one in client.work.sends.values()]
     sent = {"change": "what training changed in", "whole": "the whole of"}

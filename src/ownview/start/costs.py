@@ -46,11 +46,14 @@ _TRAINED_NUMBERS = 32
 _SAMPLES = 5
 """A positive and its negatives."""
 
-_STEPS = 120.0
+_STEPS = 200.0
 """Elementwise operations on each number of a sample in a step of training: forward, backward, optimiser."""
 
-_CLIENT = 5e-5
+_CLIENT = 1.1e-4
 """Seconds of a client and round beside its samples."""
+
+_OWN_TABLE = 8.0
+"""Elementwise operations on every number of a table that a client scores with by itself: made, mixed, multiplied."""
 
 _WORDS = 12.0
 """Elementwise operations on every number of a masked upload: laid out, rounded where there is something, added up."""
@@ -156,7 +159,7 @@ def cost_of(method: str, settings: Mapping[str, Value], rounds: int, measured: i
             trained = rounds * n * _CLIENT + numbers * _STEPS / speed.elements
             more = (rounds // measured - 1) * ranking(split, speed)
             # Every client scores with a table of its own, so that no product serves several.
-            scored = (rounds // measured + 1) * n * m * 2 * _TRAINED_NUMBERS / speed.elements
+            scored = (rounds // measured + 1) * n * m * _OWN_TABLE * _TRAINED_NUMBERS / speed.elements
             seconds, memory = trained + more + scored, 8.0 * r * _SAMPLES * _TRAINED_NUMBERS
     return Cost(begins + ranked + seconds, memory)
 

@@ -14,7 +14,7 @@ from ownview.cli.trusting import Trust
 
 
 def command(
-    run: Annotated[Path, typer.Argument(help="Folder of a finished run.")],
+    run: Annotated[Path, typer.Argument(help="Folder of a finished run, or of a deployment's server.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The new folder.")],
     min_people: MinPeople = 5,
     new_items: NewItems = None,

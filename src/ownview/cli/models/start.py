@@ -42,6 +42,9 @@ _PLACES = 10
 _READING, _BYTES = 3.0, 5e6
 """Seconds until a small file is read and planned for, and bytes of a large one a second."""
 
+_ROWS = 1e4
+"""Rows a second by which a model goes on with a file that has grown."""
+
 
 @with_reading_options
 def command(
@@ -123,7 +126,9 @@ def _go_on(console: Console, folder: StartFolder, data: Interactions, k: int) ->
     """The file has grown: what is new goes into the model; what was measured is not measured again."""
     from ownview.start.growing import go_on  # noqa: PLC0415
 
-    found = go_on(folder, data, k)
+    with working("updating", {folder.file.name: _READING + len(data) / _ROWS}) as work:
+        work.begin(folder.file.name)
+        found = go_on(folder, data, k)
     console.print(f"{folder.file.name} has grown: {found.changed.what}", soft_wrap=True, markup=False)
     console.print(f"  model {found.changed.version}: {found.changed.how}", soft_wrap=True, markup=False)
     console.print(f"  {folder.lists}: lists of {counted(found.users, 'user')}", soft_wrap=True, markup=False)
@@ -233,7 +238,8 @@ def _forecast(steps: Steps) -> str:
     """What is expected of the comparison before it begins."""
     seconds = sum(one.seconds for one in steps.selection.methods)
     return (
-        f"about {clock_words(seconds)} by this machine's speed now; at most {steps.minutes:g} min for all (--minutes)"
+        f"about {clock_words(seconds)} where this machine does nothing else; at most {steps.minutes:g} min for all "
+        "(--minutes)"
     )
 
 
