@@ -185,7 +185,7 @@ def test_under_a_budget_exact_counts_decide_nothing(tmp_path: Path) -> None:
     asked = {"method": "fedease", "data": str(world), "federation": {"privacy": "central:epsilon=8"}}
     private = run(fit_of(Experiment.from_dict(asked), None), out=tmp_path / "run")
     published = Published(Taken.of(private))
-    assert published.budgeted
+    assert published.taken.budgeted
     assert len(published.ids) == published.taken.data.num_items
     exposure = published.exposure(published.form)
     assert exposure.findings == ()

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from ownview.attacks.scoring import AttackFinding
 from ownview.base.errors import SettingError
-from ownview.base.item_table import ItemTable
+from ownview.base.items.item_table import ItemTable
 from ownview.base.version import __version__
 from ownview.data.interactions import IntArray
 from ownview.deploy.agreement import Agreement as Agreed
@@ -28,7 +28,7 @@ from ownview.federation.server import AggregationServer
 from ownview.pages.agreement import Agreement, agreement_by_item
 from ownview.pages.offered import Offered
 from ownview.pages.taken import leaves_a_device, told_apart
-from ownview.parts.positive_definite import ease_weights
+from ownview.parts.pairs.positive_definite import ease_weights
 from ownview.privacy.budget import budget
 from ownview.privacy.masks import masked_sums
 from ownview.seam.portable import Factors, Linear, Refusal, Term, overruled

@@ -15,7 +15,7 @@ from scipy import sparse
 from ownview.attacks.published_weights import People, weights_attacked
 from ownview.attacks.scoring import AttackFinding
 from ownview.base.errors import SettingError
-from ownview.base.item_table import ItemTable
+from ownview.base.items.item_table import ItemTable
 from ownview.base.version import __version__
 from ownview.data.datasets.catalog import catalog
 from ownview.data.interactions import IntArray, Interactions
