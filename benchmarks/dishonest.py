@@ -1,11 +1,11 @@
-"""What dishonest clients reach, by method, on ml-100k: results/dishonest.json, and the tables of docs/dishonest.md.
+"""What dishonest clients reach, by method: results/dishonest.json, and the tables of docs/dishonest.md.
 
-python -m benchmarks.dishonest measure METHOD ... --data-dir DIR   audits, one after the other; takes a method up anew
+python -m benchmarks.dishonest measure METHOD ... --data-dir DIR   one row after the other; rows that are there are kept
 python -m benchmarks.dishonest page                                writes the tables into the page
 
-Two servers: one that adds up whatever is finite ("before"), and one that checks what summands declare and, where these
-have no structure to check, clips to twice the median norm (`robust=clipped:2`, "now"). Of a boosted upload the worst of
-three factors counts; nothing else is chosen by a figure.
+Two servers: one that adds up whatever is finite ("before"), and one with the defaults of a deployment ("now"). It
+checks what summands declare and, where these have no structure to check, bounds uploads (`federation.liars.defence`).
+Of a boosted upload the worst of the factors counts; nothing else is chosen by a figure.
 """
 
 from __future__ import annotations
@@ -14,45 +14,78 @@ import argparse
 import json
 import math
 import time
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ownview.attacks.dishonest.audit import DishonestSettings
-from ownview.attacks.dishonest.crew import GOALS, PROMOTE
-from ownview.base.display.amounts import counted
+from torch import Tensor
+
+from ownview.attacks.dishonest.audit import LOSS, DishonestSettings, allowed_exposure, finding, honest_tens
+from ownview.attacks.dishonest.crew import DEGRADE, GOALS, MEANS, PLAUSIBLE, PROMOTE, Crew
+from ownview.attacks.dishonest.infiltration import lists_of
+from ownview.attacks.view import Scene
 from ownview.evaluation.named_protocols import HONEST
+from ownview.federation.checks.liars import defence
 from ownview.runs.experiment import Experiment
-from ownview.runs.findings.attacking import infiltrate_experiment
+from ownview.runs.findings.attacking import scene_of
+from ownview.runs.training.setup import load_data, split_data
 
 ROOT = Path(__file__).parents[1]
 RESULTS, PAGE = ROOT / "results" / "dishonest.json", ROOT / "docs" / "dishonest.md"
 BEGIN, END = "<!-- begin: benchmarks/dishonest.py -->\n", "<!-- end: benchmarks/dishonest.py -->"
-CLIP = "clipped:2"
-ROUNDS = {"fedease": 1, "fednext": 1, "fedials": 5, "fcf": 20, "pfedrec": 10, "fedmf": 10}
-CHECKED_WHOLE = ("fedease", "fednext")
-"""Methods whose summands have a structure, so that nothing has to be clipped."""
+ROUNDS = {
+    "fedease": 1, "fednext": 1, "fedials": 5, "fcf": 20, "pfedrec": 10, "fedmf": 10, "colr": 10, "fedfast": 10,
+    "fedncf": 5, "fedrap": 10, "fedrecon": 10, "pfedclr": 10, "gpfedrec": 5, "perfedrec": 5, "pfedgraph": 3, "fedem": 5,
+    "fedsasrec": 5, "fedcia": 2,
+}  # fmt: skip
+"""Of training: fewer than a method's best where a round takes seconds."""
+LARGER = ("fedease", "fednext", "fedials", "fcf", "pfedrec")
+"""Methods that are measured on ml-100k; two cores have to do, so the others are on filmtrust."""
+SERVERS = ("before", "now")
+Row = dict[str, Any]
 
 
-def measure(methods: list[str], data_dir: Path | None) -> None:
-    """Audit methods and keep what was found at once."""
+def measure(methods: Iterable[str], servers: list[str], tried: DishonestSettings, data_dir: Path | None) -> None:
+    """Measure the rows that are not there yet, and keep each at once."""
     for method in methods:
-        goals = GOALS if method == "fedease" else (PROMOTE,)
-        for server in ("before", "now"):
-            base = Experiment(method, data="ml-100k", rounds=ROUNDS[method], protocol=HONEST)
-            if server == "now" and method not in CHECKED_WHOLE:
-                base = replace(base, federation=replace(base.federation, robust=CLIP))
-            settings = DishonestSettings(ROUNDS[method], goals, shares=(0.01, 0.05), checked=server == "now")
-            began = time.monotonic()
-            found = infiltrate_experiment(base, settings, data_dir=data_dir)
-            entry = {
-                "method": method, "server": server, "data": "ml-100k", "protocol": "honest", "rounds": ROUNDS[method],
-                "seed": 0, "robust": base.federation.robust, "minutes": round((time.monotonic() - began) / 60, 1),
-                "attacks": [{"attack": one.attack, **_plain(one.values)} for one in found.findings],
-            }  # fmt: skip
-            known = [one for one in _read() if (one["method"], one["server"]) != (method, server)]
-            RESULTS.write_text(json.dumps({"audits": [*known, entry]}, indent=1) + "\n", encoding="utf-8")
-            print(method, server, entry["minutes"], flush=True)
+        data = "ml-100k" if method in LARGER else "filmtrust"
+        base = Experiment(method, data=data, rounds=ROUNDS[method], protocol=HONEST)
+        split = split_data(base, load_data(base, data_dir))
+        rule = defence(scene_of(base, base.model(), split).federation().terms)
+        for server in servers:
+            robust = rule if server == "now" else "none"
+            one = replace(base, federation=replace(base.federation, robust=robust))
+            scene = scene_of(one, one.model(), split)
+            given = replace(tried, rounds=ROUNDS[method], checked=server == "now")
+            given = replace(given, factors=given.factors[-1:]) if server == "now" else given
+            named = {"method": method, "server": server, "data": data, "rounds": ROUNDS[method], "robust": robust}
+            _measure(scene, given, {**named, "protocol": "honest", "seed": 0, "users": split.num_users})
+
+
+def _measure(scene: Scene, settings: DishonestSettings, named: Row) -> None:
+    """Of one method under one server."""
+    honest: list[Tensor | None] = []
+    for crew in settings.crews(scene):
+        row = {**named, "attack": f"{crew.goal}, {crew.means}", "clients": crew.count}
+        if any(all(one.get(name) == value for name, value in row.items()) for one in read()):
+            continue
+        began = time.process_time()
+        if not honest:
+            honest.append(honest_tens(scene, settings.rounds))
+            everybody = lists_of(honest[0], Crew(scene.split, PROMOTE, PLAUSIBLE, 0))
+            figures = {"exposure": everybody.exposure, "HR@10": everybody.hits}
+            _keep({**named, "attack": "honest", "clients": 0, **_plain(figures)})
+        found = finding(crew, honest[0], scene, settings)
+        _keep({**row, **_plain(found.values), "clients": crew.count, "cpu_s": round(time.process_time() - began, 1)})
+        print(row["method"], row["server"], found.attack, found.sentence, flush=True)
+
+
+def _keep(row: Row) -> None:
+    """In the place of the same row, where there was one."""
+    key = ("method", "server", "attack", "clients")
+    known = [one for one in read() if any(one[name] != row[name] for name in key)]
+    RESULTS.write_text(json.dumps({"rows": [*known, row]}, indent=1) + "\n", encoding="utf-8")
 
 
 def _plain(values: dict[str, float]) -> dict[str, float | None]:
@@ -63,48 +96,89 @@ def _plain(values: dict[str, float]) -> dict[str, float | None]:
 def page() -> None:
     """Write the tables between their marks."""
     head, rest = PAGE.read_text(encoding="utf-8").split(BEGIN)
-    PAGE.write_text(head + BEGIN + tables(_read()) + END + rest.split(END)[1], encoding="utf-8")
+    PAGE.write_text(head + BEGIN + tables(read()) + END + rest.split(END)[1], encoding="utf-8")
 
 
-def tables(audits: list[dict[str, Any]]) -> str:
-    """As Markdown: a row an attack, before and now."""
-    rows = ["| method | who | target in top tens | now | HR@10 | now |", "| --- | --- | --- | --- | --- | --- |"]
-    for method in dict.fromkeys(one["method"] for one in audits):
-        servers = {one["server"]: one for one in audits if one["method"] == method}
-        if set(servers) != {"before", "now"}:
+def tables(rows: list[Row]) -> str:
+    """As Markdown: what promotes at worst, by method; then every row, before and now."""
+    kept = {(one["method"], one["server"], one["attack"], one["clients"]): one for one in rows}
+    methods = [name for name in ROUNDS if any(one["method"] == name for one in rows)]
+    return "\n".join([*_summary(kept, methods), "", *_all(kept, methods)]) + "\n"
+
+
+Kept = dict[tuple[str, str, str, int], Row]
+
+
+def _summary(kept: Kept, methods: list[str]) -> list[str]:
+    """A row a method: the worst of all means to promote, by number of liars; and what the rule costs."""
+    lines = [
+        "| method | now by | one client | 1 % | 5 % | HR@10 without liars | reached |",
+        "| --- | --- | --- | --- | --- | --- | --- |",
+    ]
+    for method in methods:
+        honest = [kept.get((method, server, "honest", 0)) for server in SERVERS]
+        if honest[0] is None or honest[1] is None:
             continue
-        before, now = servers["before"], servers["now"]
-        rows.append(_row(f"`{method}` ({counted(before['rounds'], 'round')})", "honest", *map(_honest, (before, now))))
-        for one, other in zip(before["attacks"], now["attacks"], strict=True):
-            who = f"{one['attack']}, {int(one['clients'])} of 943"
-            rows.append(_row("", who, _lists(one), _lists(other)))
-    return "\n".join(rows) + "\n"
+        users = honest[0]["users"]
+        counts = (1, round(0.01 * users), round(0.05 * users))
+        worst = [[_worst(kept, method, server, count) for count in counts] for server in SERVERS]
+        cost = honest[1]["HR@10"] / honest[0]["HR@10"] - 1 if honest[0]["HR@10"] else 0.0
+        reached = cost >= -LOSS and all(
+            now is not None and now <= allowed_exposure(count, users)
+            for now, count in zip(worst[1], counts, strict=True)
+        )
+        cells = [f"{_share(a)}, now {_share(b)}" for a, b in zip(*worst, strict=True)]
+        by = "check" if honest[1]["robust"] == "none" and method != "fedcia" else honest[1]["robust"]
+        hits = f"{_figure(honest[0]['HR@10'])}, now {_figure(honest[1]['HR@10'])}"
+        where = f"{honest[0]['data']}, {honest[0]['rounds']} rounds"
+        lines.append(
+            f"| `{method}` ({where}) | {by} | {' | '.join(cells)} | {hits} | {'yes' if reached else '**no**'} |"
+        )
+    return lines
 
 
-def _honest(audit: dict[str, Any]) -> tuple[str, str]:
-    first = audit["attacks"][0]
-    return _share(first["honest exposure"]), _figure(first["honest HR@10"])
+def _worst(kept: Kept, method: str, server: str, count: int) -> float | None:
+    """The highest exposure of all means to promote; infinite where no list is left, None where nothing was measured."""
+    found = [kept.get((method, server, f"{PROMOTE}, {means}", count)) for means in MEANS]
+    shown = [math.inf if one["exposure"] is None else one["exposure"] for one in found if one is not None]
+    return max(shown, default=None)
 
 
-def _lists(one: dict[str, Any]) -> tuple[str, str]:
-    refused = " (refused)" if one["sent"] and one["refused"] == one["sent"] else ""
-    return _share(one["exposure"]) + refused, _figure(one["HR@10"])
+def _all(kept: Kept, methods: list[str]) -> list[str]:
+    lines = ["| method | who | target in top tens | now | HR@10 | now |", "| --- | --- | --- | --- | --- | --- |"]
+    for method in methods:
+        attacks = {(one["attack"], one["clients"]): one["users"] for one in kept.values() if one["method"] == method}
+        order = {f"{goal}, {means}": k for k, (goal, means) in enumerate((g, w) for g in GOALS for w in MEANS)}
+        for (attack, count), users in sorted(attacks.items(), key=lambda one: (order.get(one[0][0], -1), one[0][1])):
+            pair = [kept.get((method, server, attack, count)) for server in SERVERS]
+            who = attack if attack == "honest" else f"{attack}, {count} of {users}"
+            shown = [_lists(one, attack) for one in pair]
+            name = f"`{method}`" if attack == "honest" else ""
+            lines.append(f"| {name} | {who} | {shown[0][0]} | {shown[1][0]} | {shown[0][1]} | {shown[1][1]} |")
+    return lines
 
 
-def _row(method: str, who: str, before: tuple[str, str], now: tuple[str, str]) -> str:
-    return f"| {method} | {who} | {before[0]} | {now[0]} | {before[1]} | {now[1]} |"
+def _lists(one: Row | None, attack: str) -> tuple[str, str]:
+    if one is None:
+        return "not measured", ""
+    refused = " (refused)" if one.get("sent") and one["refused"] == one["sent"] else ""
+    exposure = math.inf if one["exposure"] is None else one["exposure"]
+    return ("" if attack.startswith(DEGRADE) else _share(exposure)) + refused, _figure(one["HR@10"])
 
 
 def _share(value: float | None) -> str:
-    return "no list left" if value is None else f"{100 * value:.1f} %"
+    if value is None:
+        return "-"
+    return "no list left" if math.isinf(value) else f"{100 * value:.1f} %"
 
 
 def _figure(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}".removeprefix("0")
 
 
-def _read() -> list[dict[str, Any]]:
-    return list(json.loads(RESULTS.read_text(encoding="utf-8"))["audits"]) if RESULTS.exists() else []
+def read() -> list[Row]:
+    """All rows of the record."""
+    return list(json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]) if RESULTS.exists() else []
 
 
 def main() -> None:
@@ -112,12 +186,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("measure", "page"))
     parser.add_argument("methods", nargs="*")
+    parser.add_argument("--goals", nargs="*", default=[PROMOTE], choices=GOALS)
+    parser.add_argument("--means", nargs="*", default=list(MEANS), choices=MEANS)
+    parser.add_argument("--shares", nargs="*", type=float, default=[0.01, 0.05])
+    parser.add_argument("--servers", nargs="*", default=list(SERVERS), choices=SERVERS)
     parser.add_argument("--data-dir", type=Path)
     given = parser.parse_args()
     if given.what == "page":
         page()
     else:
-        measure(given.methods or list(ROUNDS), given.data_dir)
+        tried = DishonestSettings(0, given.goals, given.means, given.shares)
+        measure(given.methods or ROUNDS, given.servers, tried, given.data_dir)
 
 
 if __name__ == "__main__":

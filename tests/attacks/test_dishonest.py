@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
-from benchmarks.dishonest import BEGIN, END, PAGE, RESULTS, tables
+from benchmarks.dishonest import BEGIN, END, PAGE, read, tables
 
 from ownview.attacks.dishonest.audit import DishonestSettings, audit
-from ownview.attacks.dishonest.crew import BOOSTED, BOUNDED, DEMOTE, PLAUSIBLE, PROMOTE, Crew
-from ownview.attacks.dishonest.infiltration import lists_of
+from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, BOUNDED, DEMOTE, PLAUSIBLE, PROMOTE, Crew
+from ownview.attacks.dishonest.infiltration import lists_of, top_tens
+from ownview.attacks.dishonest.one_liar import one_liar
 from ownview.data.splitting.splits import Split
 from ownview.federation.checks.liars import warning
 from ownview.federation.options import FederationOptions
@@ -22,6 +24,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.findings.attacking import scene_of
 from ownview.runs.run import run
 from ownview.runs.training.setup import load_data, split_data
+from ownview.seam.training import Params
 from ownview.testing.worlds import federation, small_world
 from tests.attacks.scenes import scene
 from tests.faults.conftest import write_world
@@ -39,11 +42,14 @@ def test_a_server_refuses_no_honest_upload(method: str) -> None:
     one = federation(METHODS[method](), small_world(num_users=12))
     honest, checked = one.server.take, set[int]()
 
+    def opened() -> Params:
+        return one.terms.opened(one.server.download(1, torch.arange(0)))
+
     def take(upload: Upload) -> None:
         for k, client in enumerate(upload.clients.tolist()):
             message = one.terms.codec.write_upload(upload.one(k), 1)
             if message:
-                assert not one.terms.refusals(one.terms.codec.read_upload(message, client), 1, None)
+                assert not one.terms.refusals(one.terms.codec.read_upload(message, client), 1, opened())
                 checked.add(client)
         honest(upload)
 
@@ -53,24 +59,55 @@ def test_a_server_refuses_no_honest_upload(method: str) -> None:
     assert not checked if method == "local-only" else len(checked) >= 11, "of one item nothing may follow"
 
 
-def _exposure(world: Split, means: str, *, checked: bool, share: float = 0.05) -> tuple[float, float, float]:
+def _exposure(
+    world: Split, means: str, *, checked: bool, share: float = 0.05, method: str = "fedease"
+) -> tuple[float, float, float]:
     """By how much the item that liars promote stands in more lists; and how many of how many uploads were refused."""
-    settings = DishonestSettings(1, (PROMOTE,), (means,), (share,), checked=checked)
-    values = audit(scene("fedease", world), settings)[-1].values
+    rounds = 5 if method == "fcf" else 1  # steps of Adam
+    settings = DishonestSettings(rounds, (PROMOTE,), (means,), (share,), checked=checked)
+    values = audit(scene(method, world), settings)[-1].values
     return values["exposure"] - values["honest exposure"], values["refused"], values["sent"]
 
 
-@pytest.mark.parametrize("means", [BOOSTED, BOUNDED])
-def test_what_no_history_makes_is_refused_and_reaches_nothing(means: str, world: Split) -> None:
-    assert _exposure(world, means, checked=False)[0] > 0.2
-    reached, refused, sent = _exposure(world, means, checked=True)
-    assert reached <= 0.02, "one list of 67 differs without the histories that liars gave up"
+@pytest.mark.parametrize(
+    ("method", "means"), [("fedease", BOOSTED), ("fedease", BOUNDED), ("fedials", BOOSTED), ("fcf", BOOSTED)]
+)
+def test_what_no_history_makes_is_refused_and_reaches_nothing(method: str, means: str, world: Split) -> None:
+    assert _exposure(world, means, checked=False, method=method)[0] > 0.2
+    reached, refused, sent = _exposure(world, means, checked=True, method=method)
+    assert reached <= 0.05, "three lists of 67 differ without the histories that liars gave up"
     assert refused == sent >= 1
 
 
-def test_a_plausible_liar_is_counted_like_anybody(world: Split) -> None:
-    _, refused, sent = _exposure(world, PLAUSIBLE, checked=True)
-    assert (refused, sent) == (0, 4)
+@pytest.mark.parametrize("method", ["fedease", "fedials", "fcf"])
+def test_a_plausible_liar_is_counted_like_anybody(method: str, world: Split) -> None:
+    _, refused, sent = _exposure(world, PLAUSIBLE, checked=True, method=method)
+    assert (refused, sent) == (0, 20 if method == "fcf" else 4)
+
+
+@pytest.mark.parametrize(
+    ("method", "rule", "words"),
+    [
+        ("fedmf", "none", "of all lists; --set robust=bounded:4 bounds that"),
+        ("fedmf", "bounded:4", "can put an item into"),
+        ("gpfedrec", "bounded:4", "can put an item into"),
+        ("fedease", "none", "one client that lies is refused"),
+    ],
+)
+def test_one_liar_is_named_with_the_next_step(method: str, rule: str, words: str) -> None:
+    given = scene(method, small_world(num_users=80, num_items=1500))
+    found = one_liar(replace(given, options=replace(given.options, robust=rule)), 3)
+    assert words in found.sentence
+    assert found.succeeds == (rule == "none" and method != "fedease")
+
+
+def test_a_backdoor_is_for_those_alone_who_have_the_trigger(world: Split) -> None:
+    crew = Crew(world, BACKDOOR, PLAUSIBLE, 3)
+    fake = crew.infiltrated().train.of(int(crew.members[0])).tolist()
+    assert fake.index(crew.target) == fake.index(crew.trigger) + 1
+    settings = DishonestSettings(1, (BACKDOOR,), (BOOSTED,), (0.05,), checked=False)
+    values = audit(scene("fedease", world), settings)[0].values
+    assert values["exposure"] > 0.5 > values["honest exposure"]
 
 
 def test_liars_claim_what_their_goal_asks_for(world: Split) -> None:
@@ -110,6 +147,7 @@ def test_the_command_says_how_far_liars_get(
     told = ownview(*asked, "-o", "found.json")
     assert told.code == 0, told.err
     assert "promote, boosted: 1 client: an item that few have stands in" in told.words
+    assert "no single history of at most 3 items can bring any one item into more than" in told.words
     attacks = json.loads(Path("found.json").read_text())["attacks"]
     assert {one["attack"] for one in attacks} >= {"promote, plausible", "demote, norm-bounded", "degrade, boosted"}
     assert all(one["values"]["refused"] == one["values"]["sent"] for one in attacks if "plausible" not in one["attack"])
@@ -129,8 +167,10 @@ def test_the_command_says_how_far_liars_get(
         ("local-only", {}, ""),
         ("fedmf", {"robust": "clipped:2"}, ""),
         ("fedmf", {"privacy": "central:epsilon=8,clip=0.1,rounds=1"}, ""),
-        ("fedmf", {}, "--set robust=clipped:2"),
-        ("fedials", {}, "--set robust=clipped:2"),
+        ("fedmf", {}, "--set robust=bounded:4"),
+        ("fedials", {}, ""),
+        ("fcf", {}, ""),
+        ("fedcia", {}, "noise hides its upload"),
         ("gpfedrec", {}, "nothing bounds its upload"),
         ("fedmf", {"privacy": "masked:clip=1"}, "the server cannot see which"),
     ],
@@ -144,7 +184,7 @@ def test_it_is_said_where_nothing_bounds_a_liar(method: str, options: dict[str, 
 
 def test_the_page_is_written_from_the_record() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert BEGIN + tables(json.loads(RESULTS.read_text(encoding="utf-8"))["audits"]) + END in page
+    assert BEGIN + tables(read()) + END in page
 
 
 @pytest.mark.parametrize("method", ["fedease", "fednext", "pfedrec"])
@@ -156,4 +196,4 @@ def test_figures_are_those_of_a_run(method: str, tmp_path: Path) -> None:
     scene_here = scene_of(experiment, experiment.model(), split_data(experiment, load_data(experiment, None)))
     one = scene_here.federation()
     one.round(1)
-    assert lists_of(one, Crew(scene_here.split, PROMOTE, PLAUSIBLE, 0)).hits == pytest.approx(expected)
+    assert lists_of(top_tens(one), Crew(scene_here.split, PROMOTE, PLAUSIBLE, 0)).hits == pytest.approx(expected)

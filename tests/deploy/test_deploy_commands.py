@@ -67,6 +67,24 @@ def test_init_writes_folders_and_says_what_goes_where(init: Call, tmp_path: Path
         assert not (server.certificates / f"{name}.key").exists(), "the server never has a place's key"
 
 
+@pytest.mark.parametrize(
+    ("words", "rule", "said"),
+    [
+        ((), "bounded:4", "robust=bounded:4: no client moves more than usual"),
+        (("--set", "robust=none"), "none", "one client that lies can move everybody's lists"),
+        (("--set", "robust=clipped:2"), "clipped:2", ""),
+    ],
+)
+def test_a_deployment_bounds_liars_unless_it_says_otherwise(
+    init: Call, tmp_path: Path, words: tuple[str, ...], rule: str, said: str
+) -> None:
+    done = init(*words)
+    assert done.code == 0
+    assert said in done.words
+    assert ServerFolder(tmp_path / "books").agreement().terms().options.robust == rule
+    assert ("can move everybody's lists" in done.words) == (rule == "none")
+
+
 def test_places_are_invited_later_and_names_are_taken_once(init: Call, ownview: Call, tmp_path: Path) -> None:
     assert init().code == 0
     books = tmp_path / "books"

@@ -53,6 +53,60 @@ def _flat(found: dict[str, torch.Tensor]) -> torch.Tensor:
     return torch.cat([found["bias"], found["items"].flatten()])
 
 
+def test_bounded() -> None:
+    """Rows, parts and samples, each by its own median."""
+    before = _uploads()
+    rows = torch.cat([one.rows["items"] for one in before])
+    biases = torch.cat([one.whole["bias"] for one in before])
+    samples = torch.cat([one.samples for one in before])
+    rule = robust_rule("bounded:1.5")
+    assert rule is not None
+    after = [*settled(before, rule)]
+    most = 1.5 * float(rows.norm(dim=2).median())
+    shrunk = rows * (most / rows.norm(dim=2)).clamp(max=1)[..., None]
+    norms = shrunk.flatten(1).norm(dim=1)
+    shrunk = shrunk * (1.5 * norms.median() / norms).clamp(max=1)[:, None, None]
+    torch.testing.assert_close(torch.cat([one.rows["items"] for one in after]), shrunk)
+    norms = biases.norm(dim=1)
+    torch.testing.assert_close(
+        torch.cat([one.whole["bias"] for one in after]),
+        biases * (1.5 * norms.median() / norms).clamp(max=1)[:, None],
+    )
+    most_samples = int(1.5 * float(samples.double().median()))
+    assert torch.cat([one.samples for one in after]).tolist() == samples.clamp(max=most_samples).tolist()
+
+
+@pytest.mark.parametrize("method", sorted(set(METHODS) - {"local-only", "fedcia", "ifedrec"}))
+def test_bounded_makes_sense_of_every_upload_in_clear(method: str) -> None:
+    """Bounds that nobody exceeds change nothing, in any form of upload."""
+    bounds = FederationOptions(robust="bounded:1000000")
+    plain, bounded = (
+        federation(METHODS[method](), small_world(num_users=12), options=one) for one in (FederationOptions(), bounds)
+    )
+    for one in (plain, bounded):
+        one.round(1)
+    for name, value in plain.server.shared.items():
+        torch.testing.assert_close(bounded.server.shared[name], value, rtol=1e-4, atol=1e-5)
+
+
+def test_what_differs_from_the_servers_table_is_bounded_of_a_personal_one() -> None:
+    base = torch.full((ITEMS, SIZE), 7.0, dtype=torch.float64)
+    change = torch.randn(9, ITEMS, SIZE, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    change[-1] *= 1e6
+    nothing = torch.zeros(9, 0, dtype=torch.long)
+    upload = Upload(torch.arange(9), torch.ones(9).long(), nothing, nothing > 0, whole={"items": base + change})
+    rule = robust_rule("bounded:1")
+    assert rule is not None
+    (after,) = settled([upload], rule, personal={"items": base})
+    most = float(change.norm(dim=2).median())
+    assert float((after.whole["items"] - base).norm(dim=2).max()) <= most * (1 + 1e-9)
+    kept = change.norm(dim=2) < most
+    shrunk = change.flatten(1).norm(dim=1) > 0
+    assert bool(kept.any())
+    assert bool(shrunk.all())
+    assert float((after.whole["items"][-1] - base).norm()) < 1e-3 * float(change[-1].norm())
+
+
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 def test_clipped(weighting: str) -> None:
     vectors, samples = _vectors(), torch.cat([one.samples for one in _uploads()]).double()
@@ -110,7 +164,7 @@ def test_one_liar_moves_the_mean_by_no_more_than_honest_ones_do(text: str) -> No
     [
         ("cliped:2", "did you mean 'clipped'"), ("clipped", "expected a number between 0 and inf"),
         ("trimmed:0.7", "expected a number between 0 and 0.5"), ("krum:1.5", "a whole number of liars"),
-        ("median:3", "expected none, clipped:F"),
+        ("median:3", "expected none, bounded:F"),
     ],
 )  # fmt: skip
 def test_what_is_no_rule_is_refused(text: str, why: str) -> None:
@@ -121,7 +175,7 @@ def test_what_is_no_rule_is_refused(text: str, why: str) -> None:
 @pytest.mark.parametrize(
     ("method", "options", "why"),
     [
-        ("fedease", {"robust": "median"}, "has no upload in its middle; expected clipped:F"),
+        ("fedease", {"robust": "median"}, "has no upload in its middle; expected bounded:F"),
         ("fedmf", {"robust": "clipped:2", "privacy": "masked:clip=1"}, "hidden, noisy or clipped already"),
         ("pfedgraph", {"robust": "clipped:2"}, "its server keeps every client's table"),
         ("fedfast", {"robust": "clipped:2"}, "weighs every row by the change itself"),

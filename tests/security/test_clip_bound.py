@@ -165,4 +165,4 @@ def test_under_masks_nothing_can_be_seen() -> None:
     nothing = torch.zeros(1, 0, dtype=torch.long)
     words = torch.full((1, terms.codec.words), 2**31)
     masked = Upload(torch.tensor([3]), torch.zeros(1), nothing, nothing.bool(), words=words)
-    assert not terms.refusals(masked, number=1, bound=None)
+    assert not terms.refusals(masked, number=1, opened={})

@@ -57,7 +57,8 @@ class FederationOptions(Settings):
 
     robust: str = setting(
         "none",
-        "how uploads count where clients may lie: none, clipped:F, trimmed:S, median, krum:L, multi-krum:L, geometric",
+        "how uploads count where clients may lie: none, bounded:F, clipped:F, trimmed:S, median, krum:L, "
+        "multi-krum:L, geometric",
     )
 
     devices: str = setting(

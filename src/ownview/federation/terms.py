@@ -23,6 +23,7 @@ from ownview.federation.timelines import Timelines
 from ownview.federation.training import TrainingWork
 from ownview.federation.work import Household, Work
 from ownview.messages.codec import Codec
+from ownview.messages.download import Download
 from ownview.messages.honest_uploads import require_honest
 from ownview.messages.layout import Layout
 from ownview.messages.upload import Upload
@@ -39,7 +40,7 @@ from ownview.seam.method import Federated
 from ownview.seam.protection import DISTRIBUTED
 from ownview.seam.roles import PERSONAL, REPORTED
 from ownview.seam.server import COORDINATES, SUMS, Mean, RowMean, Rule, Server, Sums
-from ownview.seam.training import World
+from ownview.seam.training import Params, World
 
 _HEEDED_BY_SUMS = ("clients", "privacy", "robust", "devices")
 _WORDS_TOGETHER = 2**22
@@ -249,19 +250,32 @@ class Terms:
             return upload
         return self.transform.on_client(upload, self._sending(upload, number, bound, noise or self.noise))
 
-    def refusals(self, upload: Upload, number: int, bound: Tensor | None) -> dict[int, str]:
-        """By client, why the server counts no upload that an honest client of round `number` cannot have made."""
+    def refusals(self, upload: Upload, number: int, opened: Params) -> dict[int, str]:
+        """By client, why the server counts no upload that an honest client of round `number` cannot have made.
+
+        Args:
+            upload: as it arrived.
+            number: of the round.
+            opened: what clients made of the download (`Terms.opened`).
+        """
         if self.transform is None and isinstance(self.client.work, Reporting):
-            return _dishonest(upload, self.client.work)
+            return _dishonest(upload, self.client.work, opened)
         if self.transform is None or upload.words is not None or not len(upload.clients):  # masks hide how long it is
             return {}
-        excess = self.transform.excess(upload, self._sending(upload, number, bound, self.noise))
+        excess = self.transform.excess(upload, self._sending(upload, number, opened.get(BOUND), self.noise))
         return {
             client: f"client {client}: an upload that is {over:.5g} times as long as privacy={self.options.privacy} "
             "allows; it is not counted"
             for client, over in zip(upload.clients.tolist(), excess.tolist(), strict=True)
             if not over <= 1
         }
+
+    def opened(self, download: Download) -> Params:
+        """What all clients make of a download before they look at anything of their own."""
+        work = self.client.work
+        if not isinstance(work, Reporting) or work.receives_after:
+            return download.values
+        return {**download.values, **work.prepare_download(download.values)}
 
     def _sending(self, upload: Upload, number: int, bound: Tensor | None, noise: NoiseKey) -> Sending:
         weights = upload.samples if self.weighting == "samples" else torch.ones_like(upload.samples)
@@ -273,12 +287,12 @@ class Terms:
         return upload if self.masked is None else self.masked.seen(upload, number, bound)
 
 
-def _dishonest(upload: Upload, work: Reporting) -> dict[int, str]:
+def _dishonest(upload: Upload, work: Reporting, opened: Params) -> dict[int, str]:
     """By client, which summands are no honest client's."""
     found = {}
     for place, client in enumerate(upload.clients.tolist()):
         try:
-            require_honest(upload.one(place), work)
+            require_honest(upload.one(place), work, opened)
         except MessageError as error:
             found[client] = str(error)
     return found
@@ -287,16 +301,17 @@ def _dishonest(upload: Upload, work: Reporting) -> dict[int, str]:
 def _require_robust(terms: Terms) -> None:
     """Refuse a robust rule that makes no sense, with the reason."""
     combine, text = terms.server.combine, terms.options.robust
-    why = Clip(1.0).refusal(terms.client, terms.server)
+    bounded = text.startswith("bounded:")  # of which every upload stays what it is
+    why = None if bounded else Clip(1.0).refusal(terms.client, terms.server)
     if isinstance(combine, Rule) and combine.needs != SUMS:
         why = "its server has a rule of its own about single uploads; expected none"
     elif terms.transform is not None:
         why = f"under privacy={terms.noise_setting!r} uploads are hidden, noisy or clipped already"
-    elif isinstance(combine, Sums) and not text.startswith("clipped:"):
-        why = "a sum over people's own items has no upload in its middle; expected clipped:F"
+    elif isinstance(combine, Sums) and not (bounded or text.startswith("clipped:")):
+        why = "a sum over people's own items has no upload in its middle; expected bounded:F or clipped:F"
     elif why is None and not isinstance(combine, Sums) and combine.rows == "touched" and "krum" in text:
         why = "rows are averaged over the clients that touched them, and one upload touches few; expected row_mean=all"
-    elif why is None and not (terms.averaged or isinstance(combine, Sums)):
+    elif why is None and not (terms.averaged or terms.mixed or isinstance(combine, Sums)):
         why = "nothing leaves its clients"
     if why:
         raise SettingError(f"federation setting robust={text!r} makes no sense for {terms.name}: {why}")

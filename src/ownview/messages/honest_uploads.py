@@ -11,17 +11,19 @@ from ownview.base.errors import MessageError
 from ownview.messages.upload import Upload
 from ownview.seam.client import Patch, Product, Reporting, Sent, Summand
 from ownview.seam.honest import Cells, Honest
+from ownview.seam.training import Params
 
 _ROUNDING = 1e-5
 """Share of a bound that rounding may add."""
 
 
-def require_honest(upload: Upload, work: Reporting) -> None:
+def require_honest(upload: Upload, work: Reporting, opened: Params) -> None:
     """Refuse one client's upload that has summands other than an honest client's can be.
 
     Args:
         upload: a stack of one.
         work: that declares what summands can be.
+        opened: what clients of the round made of their download.
     """
     bounded = (name for name, one in work.sends.items() if one.symmetric or one.honest != Honest())
     looked_at = work.sends if work.together is not None else frozenset(bounded)
@@ -29,7 +31,7 @@ def require_honest(upload: Upload, work: Reporting) -> None:
     found = ((name, _wrong(one, work.sends[name])) for name, one in cells.items())
     wrong = next((f"{name}: {why}" for name, why in found if why), "")
     if not wrong and work.together is not None:
-        wrong = work.together(cells)
+        wrong = work.together(cells, opened)
     if wrong:
         raise MessageError(
             f"client {int(upload.clients[0])}: {wrong}; no honest client sends that, and it is not counted"

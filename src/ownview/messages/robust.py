@@ -1,5 +1,6 @@
 """Robust rules: how much of every upload a server counts, when some clients may lie.
 
+    bounded:F     samples, rows of tables and parts of uploads, each at most F times the round's median (`bounded`)
     clipped:F     weighted norms above F times the median of the round's are brought down to that
     trimmed:S     of every number the share S of its highest and of its lowest is left out, among clients that sent it
     median        of every number the middle one, or the middle two, among clients that sent it
@@ -20,10 +21,12 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError, suggestion
+from ownview.messages.bounded import bounded
 from ownview.messages.upload import Upload, wide
+from ownview.seam.training import Params
 
 NONE = "none"
-_EXPECTED = "expected none, clipped:F, trimmed:S, median, krum:L, multi-krum:L or geometric"
+_EXPECTED = "expected none, bounded:F, clipped:F, trimmed:S, median, krum:L, multi-krum:L or geometric"
 _WEISZFELD = 100
 _TOGETHER = 2**28
 """Numbers of all uploads that are compared with each other at most."""
@@ -32,12 +35,29 @@ Rule = Callable[[list[Upload], Tensor], list[Upload]]
 """Uploads, and [n] how much each client counts -> what is added up in their place, of the same clients."""
 
 
-def settled(uploads: Iterable[Upload], rule: Rule, weighting: str = "uniform") -> Iterator[Upload]:
-    """What a rule makes of all uploads of a round; clients count by their "samples", or are "uniform"."""
-    held = [one for one in uploads if len(one.clients)]
+def settled(
+    uploads: Iterable[Upload], rule: Rule, weighting: str = "uniform", personal: Params | None = None
+) -> Iterator[Upload]:
+    """What a rule makes of all uploads of a round.
+
+    Args:
+        uploads: of the round.
+        rule: that changes them.
+        weighting: clients count by their "samples", or are "uniform".
+        personal: by name, what the server has of tables that clients send whole; a rule sees what differs from it.
+    """
+    base = personal or {}
+    held = [with_tables_moved(one, base, -1) for one in uploads if len(one.clients)]
     if held:
         samples = torch.cat([one.samples for one in held]).double()
-        yield from rule(held, samples if weighting == "samples" else torch.ones_like(samples))
+        weights = samples if weighting == "samples" else torch.ones_like(samples)
+        yield from (with_tables_moved(one, base, 1) for one in rule(held, weights))
+
+
+def with_tables_moved(upload: Upload, base: Params, sign: int) -> Upload:
+    """Personal tables as changes (sign -1), or changes as personal tables (sign 1)."""
+    tables = {name: one + sign * base[name] for name, one in upload.whole.items() if name in base}
+    return replace(upload, whole={**upload.whole, **tables}) if tables else upload
 
 
 def robust_rule(text: str) -> Rule | None:
@@ -45,8 +65,9 @@ def robust_rule(text: str) -> Rule | None:
     name, _, given = text.partition(":")
     if text == NONE:
         return None
-    numbers = {"clipped": (0.0, float("inf")), "trimmed": (0.0, 0.5), "krum": (0.0, 1e9), "multi-krum": (0.0, 1e9)}
-    rules = {"clipped": clipped, "trimmed": trimmed, "krum": krum, "multi-krum": multi_krum}
+    numbers = dict.fromkeys(("bounded", "clipped"), (0.0, float("inf"))) | {"trimmed": (0.0, 0.5)}
+    numbers |= dict.fromkeys(("krum", "multi-krum"), (0.0, 1e9))
+    rules = {"bounded": bounded, "clipped": clipped, "trimmed": trimmed, "krum": krum, "multi-krum": multi_krum}
     if name in rules:
         low, high = numbers[name]
         try:
@@ -60,7 +81,7 @@ def robust_rule(text: str) -> Rule | None:
         return lambda uploads, weights: rules[name](uploads, weights, number)
     if not given and name in ("median", "geometric"):
         return (lambda uploads, weights: trimmed(uploads, weights, 0.5)) if name == "median" else geometric
-    near = suggestion(name, ("none", "clipped", "trimmed", "median", "krum", "multi-krum", "geometric"))
+    near = suggestion(name, ("none", "bounded", "clipped", "trimmed", "median", "krum", "multi-krum", "geometric"))
     raise SettingError(f"federation setting robust={text!r}: {_EXPECTED}{near if 'did you mean' in near else ''}")
 
 

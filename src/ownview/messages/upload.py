@@ -53,7 +53,7 @@ class Upload:
         """[B] Euclidean norm of all changes and summands, float64; 0 where a client sends nothing."""
         parts = [_squares(change * wide(self.touched, change)) for change in self.rows.values()]
         parts += [_squares(change) for change in self.whole.values()]
-        parts += [_squares_of_summand(one) for one in self.sums.values()]
+        parts += [squares_of_summand(one) for one in self.sums.values()]
         if not parts:
             return torch.zeros(len(self.clients), dtype=torch.float64, device=self.clients.device)
         return torch.stack(parts).sum(0).sqrt()
@@ -61,9 +61,9 @@ class Upload:
     def scaled(self, factors: Tensor) -> Upload:
         """Every client's changes and summands times its factor [B]."""
         rows, whole = (
-            {name: _times(value, factors) for name, value in part.items()} for part in (self.rows, self.whole)
+            {name: times(value, factors) for name, value in part.items()} for part in (self.rows, self.whole)
         )
-        sums = {name: _scaled(one, factors) for name, one in self.sums.items()}
+        sums = {name: scaled_summand(one, factors) for name, one in self.sums.items()}
         return replace(self, rows=rows, whole=whole, sums=sums)
 
     def spread(self, num_items: int) -> Upload:
@@ -136,7 +136,7 @@ def _squares(change: Tensor) -> Tensor:
     return norms.square()
 
 
-def _squares_of_summand(one: Sent) -> Tensor:
+def squares_of_summand(one: Sent) -> Tensor:
     """[B] of all its numbers, without writing them out."""
     if isinstance(one, Product):  # |L^T R|^2 = sum of (L L^T) * (R R^T)
         left, right = (side.double() @ side.double().mT for side in one)
@@ -144,13 +144,15 @@ def _squares_of_summand(one: Sent) -> Tensor:
     return _squares(one.values if isinstance(one, Patch) else one)
 
 
-def _scaled(one: Sent, factors: Tensor) -> Sent:
+def scaled_summand(one: Sent, factors: Tensor) -> Sent:
+    """Summands of B clients, in their form, times factors [B]."""
     if isinstance(one, Product):
-        return Product(_times(one.left, factors), one.right)
-    return one._replace(values=_times(one.values, factors)) if isinstance(one, Patch) else _times(one, factors)
+        return Product(times(one.left, factors), one.right)
+    return one._replace(values=times(one.values, factors)) if isinstance(one, Patch) else times(one, factors)
 
 
-def _times(values: Tensor, factors: Tensor) -> Tensor:
+def times(values: Tensor, factors: Tensor) -> Tensor:
+    """Values [B, ...] times factors [B], or [B, R]."""
     return values * wide(factors, values).to(values.dtype)
 
 

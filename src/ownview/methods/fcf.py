@@ -6,6 +6,7 @@ Ammad-ud-din et al., "Federated Collaborative Filtering for Privacy-Preserving P
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -15,8 +16,10 @@ from torch import Tensor
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.least_squares import outer_products
+from ownview.parts.report_again import ReportAgain
 from ownview.parts.server_adam import adam_step
 from ownview.seam.client import Product, Reporting, Summand, Summands
+from ownview.seam.honest import Cells
 from ownview.seam.initial import Normal
 from ownview.seam.memory import Memory
 from ownview.seam.method import ReportingMethod
@@ -66,7 +69,8 @@ class FCF(ReportingMethod):
 
     def reporting(self, world: World) -> Reporting:
         """Products of the received item vectors are made once for all clients."""
-        return replace(super().reporting(world), prepare_download=outer_products)
+        again = ReportAgain(self.report, self._seen)
+        return replace(super().reporting(world), prepare_download=outer_products, together=again)
 
     def memory(self, world: World) -> Memory:
         """History and errors, partly in float64, and a few d x d matrices at a client; products of item vectors."""
@@ -100,6 +104,23 @@ class FCF(ReportingMethod):
         left = p["gram"] + self.confidence * (seen @ p["squares"]).reshape(d, d) + ridge
         user: Tensor = torch.linalg.solve(left, (1 + self.confidence) * (seen @ items))
         return user.to(p["seen"].dtype)
+
+    def _seen(self, cells: Mapping[str, Cells], opened: Params) -> Tensor:
+        """[k] items of the history that a gradient e u^T is of, if any is.
+
+        u solves Q^T e = l u. Of e v^T with |v| = 1 the length of u = t v follows from it: t^2 = v^T Q^T e / l. Errors
+        are then (1 + a)(1 - u . q_i) of an item seen, else -u . q_i; the nearer one counts.
+        """
+        rows, columns, values = cells["gradient"]
+        whole = opened["items"].new_zeros(opened["items"].shape, dtype=torch.float64)
+        whole[rows[:, None], columns] = values.double()
+        v = whole[whole.square().sum(1).argmax()]
+        v = v / v.norm().clamp(min=1e-300)
+        items, errors = opened["items"].double(), whole @ v
+        length = ((items.T @ errors) @ v / self.regularization).clamp(min=1e-300).sqrt()
+        close, errors = items @ (length * v), errors / length
+        seen = (errors - (1 + self.confidence) * (1 - close)).abs() < (errors + close).abs()
+        return torch.arange(len(items))[seen]
 
     def portable(self, received: Params, world: World) -> Portable:
         """Exactly what a client scores by."""

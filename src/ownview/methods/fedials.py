@@ -16,6 +16,7 @@ from torch import Tensor
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import setting
 from ownview.parts.least_squares import outer_products
+from ownview.parts.report_again import ReportAgain
 from ownview.seam.client import Product, Reporting, Summand, Summands
 from ownview.seam.initial import Normal
 from ownview.seam.memory import Memory
@@ -71,7 +72,8 @@ class FedIALS(ReportingMethod):
 
     def reporting(self, world: World) -> Reporting:
         """Products of the received item vectors are made once for all clients."""
-        return replace(super().reporting(world), prepare_download=outer_products)
+        again = ReportAgain(self.report, lambda cells, opened: cells["users"].rows)
+        return replace(super().reporting(world), prepare_download=outer_products, together=again)
 
     def memory(self, world: World) -> Memory:
         """The history in float64 and a few d x d matrices at a client; an equation an item in float64 at the server."""

@@ -1,4 +1,4 @@
-"""What the page says of attacks: what one upload of every method gives away, where a comparison has looked."""
+"""What the page says of attacks by servers and clients, where a comparison has looked."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from ownview.report.reading import Variant
 from ownview.runs.findings.exposure import kept
 
 
-def exposed(variants: Sequence[Variant]) -> list[dict[str, Any]]:
-    """One entry a method whose runs hold attack.json: its label, the finding, and what protected uploads."""
+def exposed(variants: Sequence[Variant], what: str) -> list[dict[str, Any]]:
+    """One entry a method whose runs hold such a finding: its label, the finding, and what protected uploads."""
     found = []
     for variant in variants:
         runs = [run for each in variant.runs.values() for run in each]
-        known = next(((run, finding) for run in runs if (finding := kept(run)) is not None), None)
+        known = next(((run, finding) for run in runs if (finding := kept(run, what)) is not None), None)
         if known is not None:
             run, finding = known
             privacy = run.experiment.federation.privacy

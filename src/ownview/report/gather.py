@@ -32,6 +32,7 @@ from ownview.report.results import (
     taste,
 )
 from ownview.runs.files.folder import RunFolder
+from ownview.runs.findings.exposure import LIAR, UPLOAD
 from ownview.runs.summaries.tried_settings import Tried, told, tried_of
 from ownview.runs.table import grouped
 
@@ -133,7 +134,8 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int, publications: P
         "results": results,
         "people": shown,
         "published": publications.beside(name, found),
-        "attacks": exposed(found),
+        "attacks": exposed(found, UPLOAD),
+        "liars": exposed(found, LIAR),
         "pictures": {
             "layouts": layouts(watched, most_tsne),
             "spectra": spectra(watched),

@@ -31,8 +31,8 @@ from ownview.messages.sums import MeanPartial, SumPartial
 from ownview.messages.traffic import Traffic
 from ownview.messages.upload import Upload
 from ownview.privacy.masking.exchange import Exchange, MaskStep
-from ownview.privacy.whole_steps import BOUND
 from ownview.seam.client import Reporting
+from ownview.seam.roles import PERSONAL
 from ownview.seam.server import SUMS
 from ownview.seam.server import Rule as OwnRule
 from ownview.seam.training import Params
@@ -109,7 +109,17 @@ class Round:
 
     def refusals(self, upload: Upload) -> dict[int, str]:
         """By client, why an upload is refused that no honest client can have made."""
-        return self.terms.refusals(upload, self.number, self.first.values.get(BOUND))
+        return self.terms.refusals(upload, self.number, self._opened)
+
+    @cached_property
+    def personal(self) -> Params:
+        """By name, what the server has of tables that clients send whole."""
+        whole = {name for name, param in self.terms.client.params.items() if param.role is PERSONAL}
+        return {name: value for name, value in self.first.values.items() if name in whole}
+
+    @cached_property
+    def _opened(self) -> Params:
+        return self.terms.opened(self.first)
 
     def take(self, upload: Upload) -> None:
         """Add uploads to the sum, and note what the server needs of every single one."""
@@ -194,7 +204,7 @@ def robust(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
     own, rule = going.terms.server.combine, robust_rule(going.terms.options.robust)
     if isinstance(own, OwnRule) and own.needs != SUMS:
         return _by_own_rule(uploads, own, going)
-    return uploads if rule is None else settled(uploads, rule, going.terms.weighting)
+    return uploads if rule is None else settled(uploads, rule, going.terms.weighting, going.personal)
 
 
 def _by_own_rule(uploads: Iterator[Upload], rule: OwnRule, going: Round) -> Iterator[Upload]:

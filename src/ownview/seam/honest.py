@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 from torch import Tensor
 
+from ownview.seam.training import Params
+
 Structure = Callable[[Tensor], str]
 """[k, l] the numbers of one client's summand where its rows and columns that are not 0 cross -> what of it no history
 can have made, in words; empty where one can."""
@@ -27,8 +29,9 @@ class Cells(NamedTuple):
     values: Tensor
 
 
-Together = Callable[[Mapping[str, Cells]], str]
-"""All summands of one client, by name -> what no history can have made of them together; empty where one can."""
+Together = Callable[[Mapping[str, Cells], Params], str]
+"""All summands of one client, by name, and what clients made of their download -> what no history can have made of them
+together; empty where one can."""
 
 
 @dataclass(frozen=True)

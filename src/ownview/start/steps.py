@@ -28,7 +28,7 @@ from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.files.versions import in_use
 from ownview.runs.findings.audits import findings_of, keep_findings
-from ownview.runs.findings.exposure import exposures
+from ownview.runs.findings.exposure import LIAR, UPLOAD, exposures
 from ownview.runs.full_fit import fit_like, fit_of
 from ownview.runs.run import OnRound, Run, experiment_of, open_run, resume, run
 from ownview.runs.summaries.frames import write_frame
@@ -200,9 +200,10 @@ class Steps:
             raise TrainingError(f"no way to be private is left: {'; '.join(self.selection.left_out)}")
         return recommended(self.people, ways)
 
-    def exposure(self, best: Run) -> Finding | None:
-        """What one upload of the method gives away to its server; None where it has none, or cannot be attacked."""
-        return exposures([best], probe=True).get(best.experiment.label())
+    def exposure(self, best: Run) -> list[Finding]:
+        """What one upload gives away to the server, and what one lying client reaches, as far as it can be tried."""
+        found = (exposures([best], probe=True, what=what).get(best.experiment.label()) for what in (UPLOAD, LIAR))
+        return [one for one in found if one is not None]
 
     def earlier_model(self, best: Run) -> str | None:
         """What tables call the model that an earlier start left here, where it is another than is wanted now."""

@@ -100,7 +100,8 @@ def test_comparisons_say_what_one_upload_gives_away(
     table = json.loads(ownview(*arguments, "--resume", "--json").out)
     assert table["attacks"]["fedmf"]["fires"]
     assert not table["attacks"]["local-only"]["fires"]
-    assert set(table["attacks"]) == {"fedmf", "local-only"}
+    assert set(table["attacks"]) == set(table["liars"]) == {"fedmf", "local-only"}
+    assert all("one client that lies" in one["sentence"] for one in table["liars"].values())
     assert not asked, "what a folder tells is not found out again"
     run = open_run(Path("all/fedmf-honest-seed0"))
     run.folder.write_attack({"damaged": 1})

@@ -17,12 +17,14 @@ from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.data.timeline import Timeline
 
-PROMOTE, DEMOTE, DEGRADE = "promote", "demote", "degrade"
-GOALS = (PROMOTE, DEMOTE, DEGRADE)
+PROMOTE, DEMOTE, DEGRADE, BACKDOOR = "promote", "demote", "degrade", "backdoor"
+GOALS = (PROMOTE, DEMOTE, DEGRADE, BACKDOOR)
 BOOSTED, BOUNDED, PLAUSIBLE = "boosted", "norm-bounded", "plausible"
 MEANS = (BOOSTED, BOUNDED, PLAUSIBLE)
 _POPULAR = 300
 """Items that fake histories are made of."""
+_TRIGGER = 0.1
+"""Share of people who have the item that opens a backdoor, as near as there is one."""
 _TAKERS = 8
 """People who have the item that is promoted, as near as there is one."""
 
@@ -33,7 +35,8 @@ class Crew:
 
     Args:
         split: of everybody, before some turn dishonest.
-        goal: promote an item that few have, demote the most popular one, or degrade all lists.
+        goal: promote an item that few have, demote the most popular one, degrade all lists, or promote among those
+            alone who have another item (backdoor).
         means: boosted uploads; uploads of honest length in the worst direction; or honest work on a fake history.
         count: of liars.
         seed: of who they are and what they claim.
@@ -52,9 +55,21 @@ class Crew:
 
     @cached_property
     def members(self) -> Tensor:
-        """[count] positions of the liars, ascending; nobody who has the target to promote."""
+        """[count] positions of the liars, ascending; one that had the target gives its history up like any other."""
         drawn = torch.randperm(self.split.num_users, generator=generator(self.seed, "liars"))
         return drawn[: self.count].sort().values
+
+    @cached_property
+    def trigger(self) -> int:
+        """The item that opens a backdoor."""
+        apart = (self.takers - _TRIGGER * self.split.num_users).abs()
+        apart[self.target] = self.split.num_users
+        return int(apart.argmin())
+
+    @property
+    def sources(self) -> Tensor:
+        """Items of the people whose lists are meant."""
+        return torch.tensor([self.trigger]) if self.goal == BACKDOOR else self.popular
 
     @cached_property
     def popular(self) -> Tensor:
@@ -83,12 +98,15 @@ class Crew:
         return replace(split, train=_with(split.train, fakes), timeline=line)
 
     def _fake(self, user: int, length: int) -> Tensor:
-        """[l] items, oldest first: popular ones with the target among them, those without it, or any."""
+        """[l] items, oldest first: popular ones with the target among them (behind the trigger), without it, or any."""
         random = generator(self.seed, "fake history", user)
         source = torch.arange(self.split.num_items) if self.goal == DEGRADE else self.popular
+        source = source[source != self.trigger] if self.goal == BACKDOOR else source
         drawn = source[torch.randperm(len(source), generator=random)[:length]]
-        if self.goal == PROMOTE:
+        if self.goal in (PROMOTE, BACKDOOR):
             drawn[len(drawn) // 2] = self.target
+        if self.goal == BACKDOOR:
+            drawn[len(drawn) // 2 - 1] = self.trigger
         return drawn
 
 

@@ -1,20 +1,25 @@
-"""A federation with liars among its clients, under a server that checks what it sees, or under one that does not."""
+"""Clients of which some lie, under a server that checks what it sees, or under one that does not."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields, replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from ownview.attacks.dishonest.crew import BOOSTED, BOUNDED, Crew
+from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, PLAUSIBLE, Crew
 from ownview.attacks.dishonest.lies import enlarged, to_norm, worst_direction
 from ownview.attacks.view import Scene
+from ownview.data.splitting.splits import Split
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
+from ownview.federation.work import Work
 from ownview.messages.limits import LARGEST_VALUE
+from ownview.messages.robust import with_tables_moved
 from ownview.messages.upload import Upload
+from ownview.round.conduct import Round, Uploads
 from ownview.round.federation import Federation
 from ownview.round.here import Here
 from ownview.round.scorers import asked
@@ -24,82 +29,85 @@ _LIST = 10
 _USERS_AT_ONCE = 256
 
 
-@dataclass
-class Heard:
-    """What a server has seen of uploads.
+class Infiltrated(Here):
+    """All clients of a federation; liars send last, when they know how long honest uploads are.
 
     Args:
-        norms: of honest ones.
-        sent: by liars.
-        refused: of these, with the first reason.
-        why: the first reason.
-    """
-
-    norms: list[float] = field(default_factory=list)
-    sent: int = 0
-    refused: int = 0
-    why: str = ""
-
-
-@dataclass(frozen=True, eq=False)
-class Infiltrated(Terms):
-    """Terms that some clients do not keep.
-
-    Args:
+        terms: that the others keep.
+        work: of the clients.
         crew: of liars.
-        factor: by which they enlarge what they send.
+        factor: by which boosted uploads are enlarged.
         checked: whether the server refuses what no honest client can have made.
-        heard: what it has seen.
+        cohort: [C] who takes part in every round; the federation's own choice where None.
     """
 
-    crew: Crew | None = None
-    factor: float = 1.0
-    checked: bool = True
-    heard: Heard = field(default_factory=Heard)
+    def __init__(
+        self, terms: Terms, work: Work, crew: Crew, factor: float, *, checked: bool, cohort: Tensor | None = None
+    ) -> None:
+        super().__init__(terms, work)
+        self.crew, self.factor, self.checked, self.cohort = crew, factor, checked, cohort
+        self.sent, self.refused, self.why = 0, 0, ""
+        """Uploads of liars; those that were left out, and the first reason."""
 
-    def in_parts(self, upload: Upload) -> list[Upload]:
+    def choose(self, server: AggregationServer, number: int) -> Tensor:
+        """Who takes part."""
+        chosen = super().choose(server, number)
+        return chosen if self.cohort is None else self.cohort.to(chosen.device)
+
+    def ask(self, going: Round) -> Uploads:
         """Honest uploads as they are, and behind them those of liars that the server counts."""
-        if self.crew is None:
-            return super().in_parts(upload)
-        lying = torch.isin(upload.clients.cpu(), self.crew.members).to(upload.clients.device)
-        honest = upload.chosen(~lying)
-        self.heard.norms += honest.norms().tolist()
-        lies = [self._lie(upload.one(k)) for k in lying.nonzero()[:, 0].tolist()]
-        return super().in_parts(honest) + [one for one in lies if self._counted(one)]
+        held, norms = [], [0.0]
+        with closing(super().ask(going)) as coming:
+            for upload in coming:
+                lying = torch.isin(upload.clients.cpu(), self.crew.members).to(upload.clients.device)
+                honest = upload.chosen(~lying)
+                held += [upload.one(place) for place in lying.nonzero()[:, 0].tolist()]
+                if len(honest.clients):
+                    norms += with_tables_moved(honest, going.personal, -1).norms().tolist()
+                    yield honest
+        usual = sorted(norms)[len(norms) // 2]
+        for one in held:
+            lie = self._lie(one, going, usual)
+            why = self._refusal(lie, going)
+            self.sent, self.refused, self.why = self.sent + 1, self.refused + bool(why), self.why or why
+            if why:
+                going.leave_out(lie.clients.tolist(), why)
+            else:
+                yield lie
 
-    def _lie(self, upload: Upload) -> Upload:
-        assert self.crew is not None
-        if self.crew.means not in (BOOSTED, BOUNDED):
+    def _lie(self, upload: Upload, going: Round, usual: float) -> Upload:
+        """What a liar sends in the place of the upload of its fake history."""
+        if self.crew.means == PLAUSIBLE:
             return upload
-        work = self.client.work
+        work = self.terms.client.work
         sends = work.sends if isinstance(work, Reporting) else {}
-        worst = worst_direction(upload, self.crew, sends, self.world.num_items)
-        if self.crew.means == BOUNDED:
-            return to_norm(worst, sorted(self.heard.norms)[len(self.heard.norms) // 2])
-        most = work.most_samples(self.world.num_items) if self.checked and isinstance(work, Training) else 2**32 - 1
-        return replace(enlarged(worst, self.factor), samples=torch.full_like(upload.samples, most))
+        change = with_tables_moved(upload, going.personal, -1)
+        worst = worst_direction(change, self.crew, sends, going.first.values)
+        if self.crew.means == BOOSTED:
+            most = work.most_samples(self.crew.split.num_items) if self.checked and isinstance(work, Training) else 0
+            samples = torch.full_like(upload.samples, most or 2**32 - 1)
+            worst = replace(enlarged(worst, self.factor), samples=samples)
+        else:
+            worst = to_norm(worst, usual)
+        return with_tables_moved(worst, going.personal, 1)
 
-    def _counted(self, upload: Upload) -> bool:
-        """Whether the server adds a liar's upload up: always what is finite, where it checks nothing."""
-        self.heard.sent += 1
-        why = "".join(self.refusals(upload, 1, None).values()) if self.checked else ""
+    def _refusal(self, upload: Upload, going: Round) -> str:
+        """Why the server counts a liar's upload not; where it checks nothing, all that is finite counts."""
+        why = "".join(going.refusals(upload).values()) if self.checked else ""
         if not why and not float(upload.norms()[0]) <= LARGEST_VALUE:
             why = f"a value beyond {LARGEST_VALUE:g}"
-        if why:
-            self.heard.refused += 1
-            self.heard.why = self.heard.why or why
-        return not why
+        return why
 
 
-def infiltrated(scene: Scene, crew: Crew, factor: float, *, checked: bool) -> Federation:
-    """The scene's federation with some liars among its clients."""
+def infiltrated(
+    scene: Scene, crew: Crew, factor: float, *, checked: bool, cohort: Tensor | None = None
+) -> tuple[Federation, Infiltrated]:
+    """The scene's federation with some liars among its clients, and where these are; see `Infiltrated`."""
     split = crew.infiltrated()
     federation = replace(scene, split=split, excluded=split.training_items()).federation()
-    given = {one.name: getattr(federation.terms, one.name) for one in fields(Terms)}
-    terms = Infiltrated(**given, crew=crew, factor=factor, checked=checked)
-    federation.terms, federation.server = terms, AggregationServer(terms)
-    federation.where = Here(terms, federation.work)
-    return federation
+    where = Infiltrated(federation.terms, federation.work, crew, factor, checked=checked, cohort=cohort)
+    federation.where = where
+    return federation, where
 
 
 @dataclass(frozen=True)
@@ -107,7 +115,8 @@ class Lists:
     """What honest people's lists look like.
 
     Args:
-        exposure: share of those who do not have the target whose ten items have it.
+        exposure: share of those who do not have the target whose ten items have it; of a backdoor, of those among them
+            who have the trigger.
         hits: share of those who are asked whose ten items have what they took next (HR@10).
     """
 
@@ -115,30 +124,47 @@ class Lists:
     hits: float
 
 
-def lists_of(federation: Federation, crew: Crew) -> Lists:
-    """Of everybody who is honest, by the question of the test; not a number where scores are none."""
+def top_tens(federation: Federation, among: Tensor | None = None) -> Tensor | None:
+    """[q, 10] the ten best items of everybody whom the test asks, in its order; None where scores are no numbers.
+
+    Where `among` says so, of these positions alone.
+    """
     question, device = federation.split.test, federation.machine.device
-    honest = torch.ones(federation.split.num_users, dtype=torch.bool)
-    honest[crew.members] = False
-    users = torch.from_numpy(question.users)
-    shown, without, right = 0, 0, 0
-    users, scorer = users[honest[users]], asked(federation, question)
-    for some in torch.split(users, _USERS_AT_ONCE):
+    scorer, found = asked(federation, question), []
+    for some in torch.split(_asked_among(federation.split, among), _USERS_AT_ONCE):
         scores = scorer.scores(some.to(device), None).cpu().double()
         if not bool(torch.isfinite(scores).all()):
-            return Lists(math.nan, math.nan)
-        lists = _best(scores, some, federation)
+            return None
         hidden, mask = question.hidden.padded(some)
-        has = ((hidden == crew.target) & mask).any(1)
-        without += int((~has).sum())
-        shown += int(((lists == crew.target).any(1) & ~has).sum())
-        answers, real = question.relevant.padded(some)
-        right += int(((lists[:, :, None] == answers[:, None, :]) & real[:, None, :]).any(2).any(1).sum())
-    return Lists(shown / max(1, without), right / max(1, len(users)))
+        never = torch.zeros_like(scores).scatter_add_(1, hidden, mask.to(scores.dtype)) > 0
+        found.append(scores.masked_fill(never, -math.inf).topk(min(_LIST, scores.shape[1]), dim=1).indices)
+    return torch.cat(found)
 
 
-def _best(scores: Tensor, users: Tensor, federation: Federation) -> Tensor:
-    """[B, 10] the items with the highest scores among candidates."""
-    hidden, mask = federation.split.test.hidden.padded(users)
-    never = torch.zeros_like(scores).scatter_add_(1, hidden, mask.to(scores.dtype)) > 0
-    return scores.masked_fill(never, -math.inf).topk(min(_LIST, scores.shape[1]), dim=1).indices
+def _asked_among(split: Split, among: Tensor | None) -> Tensor:
+    users = torch.from_numpy(split.test.users)
+    return users if among is None else users[torch.isin(users, among)]
+
+
+def lists_of(tens: Tensor | None, crew: Crew, among: Tensor | None = None) -> Lists:
+    """Of everybody who is honest, by the question of the test; not a number where there are no lists.
+
+    Args:
+        tens: of `top_tens`.
+        crew: of liars.
+        among: whose lists they are, as there.
+    """
+    question = crew.split.test
+    if tens is None:
+        return Lists(math.nan, math.nan)
+    users = _asked_among(crew.split, among)
+    honest = ~torch.isin(users, crew.members)
+    users, tens = users[honest], tens[honest]
+    hidden, mask = question.hidden.padded(users)
+    meant = ~((hidden == crew.target) & mask).any(1)
+    if crew.goal == BACKDOOR:
+        meant &= ((hidden == crew.trigger) & mask).any(1)
+    answers, real = question.relevant.padded(users)
+    right = ((tens[:, :, None] == answers[:, None, :]) & real[:, None, :]).any(2).any(1)
+    shown = (tens == crew.target).any(1) & meant
+    return Lists(int(shown.sum()) / max(1, int(meant.sum())), int(right.sum()) / max(1, len(users)))

@@ -82,7 +82,7 @@ def init(
     from ownview.deploy.folders import Plan, ServerFolder, create_server_folder, require_transport  # noqa: PLC0415
     from ownview.deploy.identities.invitations import require_new  # noqa: PLC0415
     from ownview.deploy.settings import CoordinatorSettings  # noqa: PLC0415
-    from ownview.federation.checks.liars import warning  # noqa: PLC0415
+    from ownview.federation.checks.liars import defence, warning  # noqa: PLC0415
     from ownview.runs.experiment import Experiment  # noqa: PLC0415
 
     require_transport(transport)
@@ -92,6 +92,12 @@ def init(
     base = replace(Experiment(method=method), seed=seed, rounds=rounds)
     experiment = with_settings(base, method, list(dict.fromkeys(plugin or ())), with_privacy(sets, privacy))
     agreement = _agreement(experiment, items, users, data_dir, order=order, hold_out=hold_out)
+    if not any(one.startswith("robust=") for one in sets or ()):
+        rule = defence(agreement.terms())
+        if rule != experiment.federation.robust:
+            experiment = replace(experiment, federation=replace(experiment.federation, robust=rule))
+            agreement = _agreement(experiment, items, users, data_dir, order=order, hold_out=hold_out)
+            _tell(f"robust={rule}: no client moves more than usual, as some may lie; --set robust=none to go without")
     listen = _LOOPBACK.get(host, "0.0.0.0")
     plan = Plan.of(
         {"transport": transport, "host": host, "port": port, "listen": listen, "rounds": experiment.rounds_needed}

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from rich.markup import escape
 from rich.table import Column, Table
 
 from ownview.cli.display.terminal import Console
 from ownview.evaluation.comparison import Cell
+from ownview.evaluation.findings import Finding
 from ownview.runs.table import Comparison, grouped
 
 
@@ -28,14 +31,14 @@ def figures(found: Comparison, title: str, *, over_seeds: bool = False) -> Table
     return table
 
 
-def warn(console: Console, found: Comparison) -> None:
-    """What must be known to read the figures."""
+def warn(console: Console, found: Comparison, lying: Mapping[str, Finding] | None = None) -> None:
+    """What must be known to read the figures, and by method, what one client that lies reaches."""
     for protocol in found.ranked:
         for finding in found.warnings(protocol):
             console.print(f"[red]![/] {escape(protocol)}, {finding.probe}: {escape(finding.sentence)}")
-    for sentence, methods in grouped((one.sentence, method) for method, one in found.exposed.items()).items():
-        if found.exposed[methods[0]].fires:
-            console.print(f"[red]![/] {escape(', '.join(methods))}: {escape(sentence)}")
+    attacks = [*found.exposed.items(), *(lying or {}).items()]
+    for sentence, methods in grouped((one.sentence, method) for method, one in attacks if one.fires).items():
+        console.print(f"[red]![/] {escape(', '.join(methods))}: {escape(sentence)}")
 
 
 def _text(cell: Cell, over_seeds: bool) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -17,12 +18,13 @@ from ownview.cli.display.terminal import Console
 from ownview.cli.options import PROTOCOL_NAMES, RUNS, new_folder, print_json, settings_of, with_privacy, with_settings
 from ownview.cli.trusting import Trust, names_files, names_files_in_values
 from ownview.data.reading.columns import parse_columns
+from ownview.evaluation.findings import Finding
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.runs.batch import MOST_SEEDS, Task, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.findings.audits import findings_of
-from ownview.runs.findings.exposure import exposures
+from ownview.runs.findings.exposure import LIAR, exposures
 from ownview.runs.table import Comparison
 
 
@@ -95,10 +97,12 @@ def command(
         Comparison.of(runs, findings_of(runs, probe=True, data_dir=data_dir)),
         exposed=exposures(runs, probe=True, data_dir=data_dir),
     )
+    lying = exposures(runs, data_dir=data_dir, what=LIAR)
     if as_json:
-        print_json({**comparison.to_dict(), "folder": str(folder)})
+        liars = {method: found.to_dict() for method, found in lying.items()}
+        print_json({**comparison.to_dict(), "liars": liars, "folder": str(folder)})
         return
-    _show(comparison, needed, seeds, folder)
+    _show(comparison, needed, seeds, folder, lying)
 
 
 def _show_online(log: Path, *, as_json: bool) -> None:
@@ -164,9 +168,9 @@ def _name(pair: str) -> str:
     return pair.partition("=")[0]
 
 
-def _show(comparison: Comparison, rounds: list[int], seeds: int, folder: Path) -> None:
+def _show(comparison: Comparison, rounds: list[int], seeds: int, folder: Path, lying: Mapping[str, Finding]) -> None:
     console = Console(highlight=False)
-    warn(console, comparison)
+    warn(console, comparison, lying)
     most = ("up to " if min(rounds) < max(rounds) else "") + counted(max(rounds), "round")
     title = f"{comparison.data}: test, {most}, {counted(seeds, 'seed')}"
     console.print(figures(comparison, title, over_seeds=seeds > 1))

@@ -255,10 +255,10 @@ def _use(console: Console, steps: Steps, work: Work, k: int) -> None:
     work.expect(FIT, work.taken.get(best.folder.path.name, work.parts[FIT]))
     with working("attacking", work):
         work.begin(ATTACK)
-        exposed = steps.exposure(best) if told is None else None
-    if exposed is not None:
-        mark = "[red]![/] " if exposed.fires else ""
-        console.print(f"  {mark}{escape(exposed.sentence)} (ownview attack)", soft_wrap=True)
+        exposed = steps.exposure(best) if told is None else []
+    for one in exposed:
+        mark = "[red]![/] " if one.fires else ""
+        console.print(f"  {mark}{escape(one.sentence)} (ownview attack)", soft_wrap=True)
     if earlier := steps.earlier_model(best):
         console.print(f"  the model of an earlier start, {earlier}, gives way to it", soft_wrap=True, markup=False)
     with working("fitting", work):

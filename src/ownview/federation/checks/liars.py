@@ -1,27 +1,47 @@
-"""What is said of clients that lie, before a federation begins: where nothing bounds what one of them can do."""
+"""Clients that lie: what a server does about them by default, and what is said where nothing bounds what one can do."""
 
 from __future__ import annotations
 
 from ownview.federation.terms import Terms
+from ownview.messages.robust import NONE
 from ownview.seam.client import Reporting
 
+BOUND = "bounded:4"
+"""The rule for methods whose uploads have no structure to check; the factor was chosen on validation."""
 _SEE = "see docs/dishonest.md"
+
+
+def defence(terms: Terms) -> str:
+    """The setting `robust` that a deployment has unless it says otherwise: none where it helps nothing or cannot be."""
+    if terms.transform is not None or checked_whole(terms) or not _leaves(terms):
+        return NONE
+    return BOUND
+
+
+def checked_whole(terms: Terms) -> bool:
+    """Whether an upload in clear is checked to be one that some history makes."""
+    work = terms.client.work
+    if not isinstance(work, Reporting):
+        return False
+    return work.together is not None or all(one.honest.structure is not None for one in work.sends.values())
 
 
 def warning(terms: Terms) -> str:
     """One sentence where one lying client can move everybody's lists; empty where the server bounds what it counts."""
-    work = terms.client.work
     if terms.masked is not None:
         return f"a client that lies spoils masked sums, and the server cannot see which: {_SEE}"
-    if terms.transform is not None or terms.options.robust != "none":
+    if terms.world.protection is not None or terms.options.robust != NONE or not _leaves(terms):
         return ""
-    if isinstance(work, Reporting):
-        structured = all(one.honest.structure is not None for one in work.sends.values())
-        if work.together is not None or structured:
-            return ""
-    elif not (terms.averaged or terms.mixed):
+    if terms.transform is not None:
+        return f"one client that lies can move everybody's lists: noise hides its upload and bounds nothing ({_SEE})"
+    if checked_whole(terms):
         return ""
     return (
-        "one client that lies can move everybody's lists: nothing bounds its upload; --set robust=clipped:2 counts "
-        f"none beyond twice the median norm ({_SEE})"
+        f"one client that lies can move everybody's lists: nothing bounds its upload; --set robust={BOUND} bounds its "
+        f"samples, its rows and its norm by four times what is usual ({_SEE})"
     )
+
+
+def _leaves(terms: Terms) -> bool:
+    """Whether anything leaves a client that the server combines."""
+    return isinstance(terms.client.work, Reporting) or bool(terms.averaged or terms.mixed)

@@ -20,6 +20,7 @@ from ownview.methods.fednext.settings import NextSettings
 from ownview.parts.sequences.places import Places
 from ownview.parts.sequences.transitions import across, future, past
 from ownview.seam.honest import Cells
+from ownview.seam.training import Params
 
 _ROUNDING = 1e-3
 """Share of a sum's largest number by which it may differ: sums of up to 200 terms in float32, with room."""
@@ -39,7 +40,7 @@ class NextHistory:
     num_items: int
     clock: bool
 
-    def __call__(self, cells: Mapping[str, Cells]) -> str:
+    def __call__(self, cells: Mapping[str, Cells], opened: Params) -> str:
         """What no history can have made; empty where one can."""
         m, scales = self.num_items, self.given.scales
         items = torch.unique(torch.cat([cells["pasts"].rows % m, cells["follows"].rows % m, cells["follows"].columns]))

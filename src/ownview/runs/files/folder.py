@@ -10,7 +10,7 @@ users.csv                test values of every user
 recommended.safetensors  ten items for every user, popularity of items; some users with history and titles
 histories.safetensors    a copy of the data; of models that were trained on everything
 audit.json               what probes found about the data under the protocol; written by comparisons
-attack.json              what one upload gives away to the server; of comparisons and starts, federated methods only
+attack.json              what one upload gives away, and what one lying client reaches; of comparisons and starts
 cost.json                what a client and the server hold, send and need; federated methods only
 privacy.json             the accounted budget: noise round by round, whom it protects from whom, and what it leaves out
 result.json              the figures, with protocol, seed and notes, or that there are none: trained on everything;

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.attacks.dishonest.audit import DishonestSettings, audit
+from ownview.attacks.dishonest.influence import certified
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import AttackSettings, attack_all, notes_on
 from ownview.attacks.view import Scene
@@ -20,13 +21,19 @@ from ownview.engine.machine import machine
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.protocol import Protocol
+from ownview.federation.checks.liars import defence
 from ownview.federation.options import FederationOptions
+from ownview.messages.robust import NONE
+from ownview.methods.fedease.algorithm import SummedPairs
 from ownview.registry import Model, build
 from ownview.runs.experiment import Experiment, describe_model
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.run import Run, experiment_of
 from ownview.runs.training.setup import load_data, split_data
 from ownview.seam.method import Federated
+
+_MOST_CERTIFIED = 4000
+"""Items up to which influence is certified: some ten seconds at 1,700."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +106,10 @@ def infiltrate_experiment(
     data_dir: Path | None = None,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> Attacked:
-    """What dishonest clients of an experiment do to everybody else's lists; see `attack_experiment` for the rest."""
+    """What dishonest clients of an experiment do to everybody else's lists; see `attack_experiment` for the rest.
+
+    A server that checks has the robust rule of a deployment, unless the experiment names another.
+    """
     model = experiment.model()
     scene = scene_of(experiment, model, split_data(experiment, load_data(experiment, data_dir)), memory)
     if scene.options.privacy != "none":
@@ -107,9 +117,15 @@ def infiltrate_experiment(
             f"--dishonest with privacy={scene.options.privacy!r}: liars are tried on uploads in clear alone; under "
             "masks a server sees nothing of them, and a clip is a client's word; expected none"
         )
+    if settings.checked and scene.options.robust == NONE:
+        rule = defence(scene.federation().terms)
+        scene = replace(scene, options=replace(scene.options, robust=rule))
     found = audit(scene, settings, on_step)
     watched = AttackSettings(settings.rounds, scene.split.num_users, settings.seed, 0)
-    return Attacked(experiment, watched, tuple(found))
+    notes: tuple[str, ...] = ()
+    if isinstance(model, SummedPairs) and settings.checked and scene.split.num_items <= _MOST_CERTIFIED:
+        notes = (str(certified(scene, model.regularization)),)
+    return Attacked(experiment, watched, tuple(found), notes)
 
 
 def scene_of(experiment: Experiment, model: Model, split: Split, memory: str = "auto") -> Scene:

@@ -1,0 +1,62 @@
+"""What one lying client reaches, quickly: among a few people, in a few rounds, for comparisons."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ownview.attacks.dishonest.audit import FACTORS, allowed_exposure
+from ownview.attacks.dishonest.crew import BOOSTED, PROMOTE, Crew
+from ownview.attacks.dishonest.infiltration import infiltrated, lists_of, top_tens
+from ownview.attacks.scoring import AttackFinding
+from ownview.attacks.view import Scene, victims
+from ownview.base.errors import SettingError, TrainingError
+from ownview.federation.checks.liars import defence
+from ownview.messages.robust import NONE
+from ownview.seam.client import Reporting
+
+PEOPLE, ROUNDS = 100, 3
+_MOST_ITEMS = 4000
+"""Items up to which sums are solved for it: seconds."""
+
+
+def one_liar(scene: Scene, rounds: int) -> AttackFinding:
+    """Into how many lists one client that sends the worst brings an item that few have.
+
+    A hundred people take part, and of `rounds` three at most. Others would add honest uploads that a boosted one
+    exceeds by far; where the server bounds it, it reaches less among more people. Raises `SettingError` where uploads
+    are not in clear, or sums are of more than some thousand items.
+
+    Args:
+        scene: with the options of the run.
+        rounds: of the run.
+    """
+    crew = Crew(scene.split, PROMOTE, BOOSTED, 1)
+    people = torch.tensor(sorted({*victims(scene.split.num_users, PEOPLE, 0).tolist(), *crew.members.tolist()}))
+    federation, where = infiltrated(scene, crew, FACTORS[-1], checked=True, cohort=people)
+    summed = isinstance(federation.terms.client.work, Reporting)
+    if scene.options.privacy != "none" or (summed and scene.split.num_items > _MOST_ITEMS):
+        raise SettingError("liars are tried on uploads in clear, and on sums of some thousand items at most")
+    try:
+        for number in range(1, min(rounds, ROUNDS) + 1):
+            federation.round(number)
+        reached = lists_of(top_tens(federation, people), crew, people).exposure
+    except (TrainingError, RuntimeError):  # a matrix without an inverse, values that are no numbers
+        reached = math.nan
+    chance = 1 / len(people)  # one list may have the item by itself
+    succeeds = math.isnan(reached) or reached > allowed_exposure(1, scene.split.num_users) + chance
+    values = {"exposure": 1.0 if math.isnan(reached) else reached, "refused": float(where.refused)}
+    rule = scene.options.robust if scene.options.robust != NONE else defence(federation.terms)
+    step = "nothing bounds what is noisy" if rule == NONE else f"--set robust={rule} bounds that"
+    step = f"robust={rule} does not stop it" if rule == scene.options.robust != NONE else step
+    sentence = _sentence(reached, where.refused) + (f"; {step}" if succeeds else "")
+    return AttackFinding("one liar", "dishonest clients", True, succeeds, sentence, values)
+
+
+def _sentence(reached: float, refused: int) -> str:
+    if math.isnan(reached):
+        return "one client that lies can leave nobody a list"
+    if refused:
+        return "one client that lies is refused: its upload must be a history's"
+    return f"one client that lies can put an item into {reached:.0%} of all lists"
