@@ -201,11 +201,13 @@ def _pairs(solved: SolvedSums, people: People) -> AttackFinding:
     }  # fmt: skip
     by_chance = min(max(values["shuffled precision"], values["precision by counts"]), 0.5)
     succeeds = values["precision"] > by_chance + _CLEARLY and values["recall"] > _SOME
-    sentence = (
-        f"of {number:,} pairs of items that look like one person's, {both:,} are (precision {values['precision']:.3f}, "
-        f"recall {values['recall']:.3f}; {values['shuffled precision']:.3f} of any pairs that may be one person's, "
-        f"{values['precision by counts']:.3f} of as many by how popular their items are)"
-    )
+    sentence = "no pair of items looks like one person's"
+    if number:
+        sentence = (
+            f"of {number:,} pairs of items that look like one person's, {both:,} are (precision "
+            f"{values['precision']:.3f}, recall {values['recall']:.3f}; {values['shuffled precision']:.3f} of any pairs "
+            f"that may be one person's, {values['precision by counts']:.3f} of as many by how popular their items are)"
+        )
     return AttackFinding(PAIRS, _SEES, True, succeeds, sentence, values)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,19 +15,34 @@ def lines_wanted() -> bool:
     return os.environ.get("OWNVIEW_PROGRESS", "") != "off"
 
 
+_told: list[float] = []
+"""When lines of progress were written."""
+
+
+def tell(line: str) -> None:
+    """A line of progress on stderr."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+    _told[:] = [time.monotonic()]
+
+
+def until_due(every: float, first: float | None = None) -> float:
+    """Seconds until the next line must come: `every` so many, whatever work they were about; `first` before any was."""
+    if not _told:
+        return every if first is None else first
+    return max(_told[-1] + every - time.monotonic(), min(every, 0.1))
+
+
 @contextmanager
 def loading(program: str, *, first: float = 2.0, every: float = 8.0) -> Iterator[None]:
     """A line on stderr while imports take longer than `first` seconds, and one more every so many."""
     over = threading.Event()
 
-    def tell() -> None:
-        wait = first
-        while not over.wait(wait):
-            sys.stderr.write(f"{program}: loading\n")
-            sys.stderr.flush()
-            wait = every
+    def show() -> None:
+        while not over.wait(until_due(every, first)):
+            tell(f"{program}: loading")
 
-    teller = threading.Thread(target=tell, daemon=True)
+    teller = threading.Thread(target=show, daemon=True)
     if lines_wanted():
         teller.start()
     try:

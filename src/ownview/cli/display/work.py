@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from ownview.cli.display.patience import lines_wanted
+from ownview.base.display.shown import shown
+from ownview.cli.display.patience import lines_wanted, tell, until_due
 from ownview.cli.display.progress import bars, clock_words
-from ownview.cli.display.terminal import Console
 
 _EVERY = 8.0
 """Seconds from one line to the next, where there is no terminal: a thread may wake a little late."""
@@ -84,13 +84,12 @@ def working(title: str, parts: Work | Mapping[str, float], *, every: float = _EV
         task = None if bar is None else bar.add_task(title, total=100, words="")
 
         def show() -> None:
-            while not over.wait(every if bar is None else 1.0):
+            while not over.wait(until_due(every) if bar is None else 1.0):
                 if bar is not None and task is not None:
                     spent, left = sum(work.taken.values()), work.seconds_left()
                     bar.update(task, completed=round(100 * spent / max(spent + left, 1e-9)), words=work.line())
                 elif lines_wanted():
-                    console = Console(stderr=True, highlight=False)
-                    console.print(f"{title}: {work.line()}", soft_wrap=True, markup=False)
+                    tell(shown(f"{title}: {work.line()}"))
 
         shower = threading.Thread(target=show, daemon=True)
         shower.start()
