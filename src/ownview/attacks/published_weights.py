@@ -206,7 +206,8 @@ def _pairs(solved: SolvedSums, people: People) -> AttackFinding:
         sentence = (
             f"of {number:,} pairs of items that look like one person's, {both:,} are (precision "
             f"{values['precision']:.3f}, recall {values['recall']:.3f}; {values['shuffled precision']:.3f} of any "
-            f"pairs that may be one person's, {values['precision by counts']:.3f} of as many by how popular their items are)"
+            f"pairs that may be one person's, {values['precision by counts']:.3f} of as many by how popular their "
+            "items are)"
         )
     return AttackFinding(PAIRS, _SEES, True, succeeds, sentence, values)
 
