@@ -38,6 +38,10 @@ COMMANDS = {
         "experiments.score",
         "Measure recommendation lists of any program under a protocol, as a run; or write what it may train on.",
     ),
+    "paper": Command(
+        "experiments.paper",
+        "Print finished runs for a paper: a table, one row against each, a figure, or BibTeX of the methods used.",
+    ),
     "verify": Command(
         "experiments.verify",
         "Verify a run: files, versions, source, data and figures; with --again, whether it comes out again.",

@@ -1,0 +1,1 @@
+"""What a paper prints: tables, figures, references."""
