@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, cast
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError, suggestion
 from ownview.base.randomness import generator
+from ownview.federation.checks import faults
 from ownview.federation.checks.declared import kind_of, require_declared, require_settings
 from ownview.federation.checks.tried import tried
 from ownview.seam.client import Client, Reporting, Training
@@ -39,6 +39,9 @@ def require_sound(method: Federated, world: World) -> tuple[Client, Server]:
         _require_before_epoch(phase, name, client.params)
     _require_preparation(client.before_predicting, name, client.params)
     _require_server(client, server, name)
+    faults.require_received_in_time(
+        client, name, _drawn(client.params), Batch(*(one[0] for one in _drawn_batch(False)))
+    )
     return client, server
 
 
@@ -77,28 +80,8 @@ def names_moved(client: Client) -> frozenset[str]:
 
 
 def names_read(client: Client) -> frozenset[str]:
-    """The names of the values that `scores` looks at, which is pure and has no branches on values.
-
-    A method that does with its values what only a dictionary can is taken to look at all of them.
-    """
-    values = _drawn(client.params)
-    noted = _Noted(values)
-    try:
-        client.scores(cast("Params", noted))
-    except (TypeError, AttributeError):
-        return frozenset(values)
-    return frozenset(noted.read)
-
-
-class _Noted(UserDict[str, Tensor]):
-    """Values that note which of them are looked at. No `dict`: unpacking one would go unnoticed."""
-
-    def __init__(self, values: Params) -> None:
-        self.data, self.read = values, set[str]()
-
-    def __getitem__(self, name: str) -> Tensor:
-        self.read.add(name)
-        return self.data[name]
+    """The names of the values that `scores` looks at."""
+    return faults.names_read(client.scores, _drawn(client.params))
 
 
 def _drawn(params: Mapping[str, Param]) -> Params:
@@ -150,6 +133,11 @@ def _require_loss(client: Client, name: str) -> None:
             )
         if not losses.requires_grad:
             raise SettingError(f"method {name}: the loss depends on no value of the client's; nothing would be learnt")
+        again = tried(what, _losses(client, name), values, batch, Context(1, phase, numbers))
+        faults.require_one_value(f"method {name}: the loss of a batch", losses, again)
+    with torch.no_grad():
+        alone = Batch(*(part[0] for part in batch))
+        tried(what, faults.require_masked, client, name, _drawn(client.params), alone, numbers)
 
 
 def _losses(client: Client, name: str) -> Callable[[Params, Batch, Context], Tensor]:
