@@ -19,7 +19,7 @@ from ownview.evaluation.findings import Finding
 from ownview.evaluation.probes import MOST_USERS, audit
 from ownview.evaluation.protocol import Protocol
 from ownview.federation.options import FederationOptions
-from ownview.pages.page import Page, page
+from ownview.pages.page import ENOUGH_ALIKE, MEGABYTES, Page, page
 from ownview.privacy.budget import budget as budget_asked
 from ownview.registry import build
 from ownview.report.gather import gather, render
@@ -251,9 +251,13 @@ class Steps:
         write_text(self.folder.report, render(gather(folders, title=self.data.name, verdict=verdict.sentences)))
 
     def page(self, model: Run) -> Page | str:
-        """The page for people, or why this model has none."""
+        """The page for people, or why this model has none; one of twice the size where too many weights are missing."""
         try:
-            return page(model, self.folder.page, force=True)
+            made = page(model, self.folder.page, force=True)
+            budgeted = made.exposure.min_people is None  # nothing is measured against histories there
+            if made.kept < 1 and made.agreement.overlap < ENOUGH_ALIKE and not budgeted:
+                made = page(model, self.folder.page, megabytes=2 * MEGABYTES, force=True)
+            return made
         except SettingError as error:
             return str(error)
 

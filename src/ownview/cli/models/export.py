@@ -9,8 +9,12 @@ import typer
 
 from ownview.base.display.amounts import readable
 from ownview.cli.display.terminal import Console
+from ownview.cli.display.work import working
 from ownview.cli.options import DataDir, MinPeople, NewItems
 from ownview.cli.trusting import Trust
+
+_EXPECTED = 10.0
+"""Seconds that it takes for some thousands of items."""
 
 
 def command(
@@ -24,7 +28,9 @@ def command(
     """Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card."""
     from ownview.pages.export import export  # noqa: PLC0415 - slow to import, and help does without
 
-    done = export(run, out, min_people=min_people, data_dir=data_dir, new_items=new_items)
+    with working("packing", {str(out): _EXPECTED}) as work:
+        work.begin(str(out))
+        done = export(run, out, min_people=min_people, data_dir=data_dir, new_items=new_items)
     console = Console(highlight=False)
     console.print(f"{done.path}: {readable(done.bytes)}", soft_wrap=True, markup=False)
     console.print(done.agreement.sentence(), soft_wrap=True, markup=False)

@@ -9,8 +9,12 @@ import typer
 
 from ownview.base.display.amounts import readable
 from ownview.cli.display.terminal import Console
+from ownview.cli.display.work import working
 from ownview.cli.options import DataDir, MinPeople, NewItems
 from ownview.cli.trusting import Trust
+
+_EXPECTED = 10.0
+"""Seconds that it takes for some thousands of items."""
 
 
 def command(
@@ -35,17 +39,19 @@ def command(
     """Make one offline HTML page in which people pick titles and get recommendations, computed in the page itself."""
     from ownview.pages.page import page  # noqa: PLC0415 - slow to import, and help does without
 
-    done = page(
-        run,
-        out,
-        title=title,
-        megabytes=megabytes,
-        force=force,
-        min_people=min_people,
-        data_dir=data_dir,
-        new_items=new_items,
-        contribute=contribute,
-    )
+    with working("packing", {str(out): _EXPECTED}) as work:
+        work.begin(str(out))
+        done = page(
+            run,
+            out,
+            title=title,
+            megabytes=megabytes,
+            force=force,
+            min_people=min_people,
+            data_dir=data_dir,
+            new_items=new_items,
+            contribute=contribute,
+        )
     console = Console(highlight=False)
     left = "" if done.kept == 1 else f", the strongest {100 * done.kept:.0f} % of its weights"
     console.print(f"{done.path}: {readable(done.bytes)}{left}; open it in a browser", soft_wrap=True, markup=False)
