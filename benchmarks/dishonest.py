@@ -1,6 +1,7 @@
 """What dishonest clients reach, by method: results/dishonest.json, and the tables of docs/dishonest.md.
 
 python -m benchmarks.dishonest measure METHOD ... --data-dir DIR   one row after the other; rows that are there are kept
+    --rows N: at most so many, so that each command is short; lists of honest runs are kept in build/dishonest
 python -m benchmarks.dishonest page                                writes the tables into the page
 
 Two servers: one that adds up whatever is finite ("before"), and one with the defaults of a deployment ("now"). It
@@ -19,6 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ownview.attacks.dishonest.audit import LOSS, DishonestSettings, allowed_exposure, finding, honest_tens
@@ -40,14 +42,16 @@ ROUNDS = {
     "fedsasrec": 5, "fedcia": 2,
 }  # fmt: skip
 """Of training: fewer than a method's best where a round takes seconds."""
-LARGER = ("fedease", "fednext", "fedials", "fcf", "pfedrec")
+LARGER = ("fedease", "fednext", "fedials", "fcf")
 """Methods that are measured on ml-100k; two cores have to do, so the others are on filmtrust."""
 SERVERS = ("before", "now")
 Row = dict[str, Any]
 
 
-def measure(methods: Iterable[str], servers: list[str], tried: DishonestSettings, data_dir: Path | None) -> None:
-    """Measure the rows that are not there yet, and keep each at once."""
+def measure(
+    methods: Iterable[str], servers: list[str], tried: DishonestSettings, data_dir: Path | None, rows: int
+) -> None:
+    """Measure the rows that are not there yet, and keep each at once; `rows` at most."""
     for method in methods:
         data = "ml-100k" if method in LARGER else "filmtrust"
         base = Experiment(method, data=data, rounds=ROUNDS[method], protocol=HONEST)
@@ -60,25 +64,39 @@ def measure(methods: Iterable[str], servers: list[str], tried: DishonestSettings
             given = replace(tried, rounds=ROUNDS[method], checked=server == "now")
             given = replace(given, factors=given.factors[-1:]) if server == "now" else given
             named = {"method": method, "server": server, "data": data, "rounds": ROUNDS[method], "robust": robust}
-            _measure(scene, given, {**named, "protocol": "honest", "seed": 0, "users": split.num_users})
+            rows = _measure(scene, given, {**named, "protocol": "honest", "seed": 0, "users": split.num_users}, rows)
 
 
-def _measure(scene: Scene, settings: DishonestSettings, named: Row) -> None:
-    """Of one method under one server."""
-    honest: list[Tensor | None] = []
+def _measure(scene: Scene, settings: DishonestSettings, named: Row, rows: int) -> int:
+    """Of one method under one server; how many rows are left to be made."""
     for crew in settings.crews(scene):
         row = {**named, "attack": f"{crew.goal}, {crew.means}", "clients": crew.count}
         if any(all(one.get(name) == value for name, value in row.items()) for one in read()):
             continue
-        began = time.process_time()
-        if not honest:
-            honest.append(honest_tens(scene, settings.rounds))
-            everybody = lists_of(honest[0], Crew(scene.split, PROMOTE, PLAUSIBLE, 0))
-            figures = {"exposure": everybody.exposure, "HR@10": everybody.hits}
-            _keep({**named, "attack": "honest", "clients": 0, **_plain(figures)})
-        found = finding(crew, honest[0], scene, settings)
+        honest, rows = _honest(scene, settings, named, rows)
+        if rows <= 0:
+            break
+        rows, began = rows - 1, time.process_time()
+        found = finding(crew, honest, scene, settings)
         _keep({**row, **_plain(found.values), "clients": crew.count, "cpu_s": round(time.process_time() - began, 1)})
         print(row["method"], row["server"], found.attack, found.sentence, flush=True)
+    return rows
+
+
+def _honest(scene: Scene, settings: DishonestSettings, named: Row, rows: int) -> tuple[Tensor | None, int]:
+    """Everybody's lists where all are honest, those of the last time where there was one; and rows that are left."""
+    about = "-".join(str(named[name]) for name in ("method", "server", "data", "rounds", "robust"))
+    file = ROOT / "build" / "dishonest" / f"{about.replace(':', '')}.pt"
+    if file.exists():
+        kept: Tensor | None = torch.load(file, weights_only=True)
+        return kept, rows
+    honest = honest_tens(scene, settings.rounds)
+    everybody = lists_of(honest, Crew(scene.split, PROMOTE, PLAUSIBLE, 0))
+    figures = {"exposure": everybody.exposure, "HR@10": everybody.hits}
+    _keep({**named, "attack": "honest", "clients": 0, **_plain(figures)})
+    file.parent.mkdir(parents=True, exist_ok=True)
+    torch.save(honest, file)
+    return honest, rows - 1
 
 
 def _keep(row: Row) -> None:
@@ -190,13 +208,14 @@ def main() -> None:
     parser.add_argument("--means", nargs="*", default=list(MEANS), choices=MEANS)
     parser.add_argument("--shares", nargs="*", type=float, default=[0.01, 0.05])
     parser.add_argument("--servers", nargs="*", default=list(SERVERS), choices=SERVERS)
+    parser.add_argument("--rows", type=int, default=10**6)
     parser.add_argument("--data-dir", type=Path)
     given = parser.parse_args()
     if given.what == "page":
         page()
     else:
         tried = DishonestSettings(0, given.goals, given.means, given.shares)
-        measure(given.methods or ROUNDS, given.servers, tried, given.data_dir)
+        measure(given.methods or ROUNDS, given.servers, tried, given.data_dir, given.rows)
 
 
 if __name__ == "__main__":

@@ -165,7 +165,7 @@ def test_the_command_says_how_far_liars_get(
         ("fedease", {}, ""),
         ("fednext", {}, ""),
         ("local-only", {}, ""),
-        ("fedmf", {"robust": "clipped:2"}, ""),
+        ("fedmf", {"robust": "clipped:2"}, "one in twenty that lie together can still move lists"),
         ("fedmf", {"privacy": "central:epsilon=8,clip=0.1,rounds=1"}, ""),
         ("fedmf", {}, "--set robust=bounded:4"),
         ("fedials", {}, ""),

@@ -12,7 +12,9 @@ from ownview.attacks.dishonest.infiltration import infiltrated, lists_of, top_te
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.view import Scene, victims
 from ownview.base.errors import SettingError, TrainingError
-from ownview.federation.checks.liars import defence
+from ownview.federation.checks.liars import checked_whole, defence
+from ownview.federation.facts import world_of
+from ownview.federation.terms import Terms
 from ownview.messages.robust import NONE
 from ownview.seam.client import Reporting
 
@@ -25,19 +27,25 @@ def one_liar(scene: Scene, rounds: int) -> AttackFinding:
     """Into how many lists one client that sends the worst brings an item that few have.
 
     A hundred people take part, and of `rounds` three at most. Others would add honest uploads that a boosted one
-    exceeds by far; where the server bounds it, it reaches less among more people. Raises `SettingError` where uploads
-    are not in clear, or sums are of more than some thousand items.
+    exceeds by far; where the server bounds it, it reaches less among more people. Nothing has to be tried where uploads
+    are checked to be a history's. Raises `SettingError` where uploads are not in clear, or sums are of more than some
+    thousand items.
 
     Args:
         scene: with the options of the run.
         rounds: of the run.
     """
+    if scene.options.privacy != "none":
+        raise SettingError("liars are tried on uploads in clear")
+    terms = Terms.of(scene.method, world_of(scene.split), scene.options, scene.seed, scene.machine)
+    if checked_whole(terms):
+        sentence = "one client that lies is refused: its upload must be a history's"
+        return AttackFinding("one liar", "dishonest clients", True, False, sentence, {"exposure": 0.0})
+    if isinstance(terms.client.work, Reporting) and scene.split.num_items > _MOST_ITEMS:
+        raise SettingError(f"liars are tried on sums of {_MOST_ITEMS} items at most")
     crew = Crew(scene.split, PROMOTE, BOOSTED, 1)
     people = torch.tensor(sorted({*victims(scene.split.num_users, PEOPLE, 0).tolist(), *crew.members.tolist()}))
-    federation, where = infiltrated(scene, crew, FACTORS[-1], checked=True, cohort=people)
-    summed = isinstance(federation.terms.client.work, Reporting)
-    if scene.options.privacy != "none" or (summed and scene.split.num_items > _MOST_ITEMS):
-        raise SettingError("liars are tried on uploads in clear, and on sums of some thousand items at most")
+    federation, _ = infiltrated(scene, crew, FACTORS[-1], checked=True, cohort=people)
     try:
         for number in range(1, min(rounds, ROUNDS) + 1):
             federation.round(number)
@@ -46,17 +54,15 @@ def one_liar(scene: Scene, rounds: int) -> AttackFinding:
         reached = math.nan
     chance = 1 / len(people)  # one list may have the item by itself
     succeeds = math.isnan(reached) or reached > allowed_exposure(1, scene.split.num_users) + chance
-    values = {"exposure": 1.0 if math.isnan(reached) else reached, "refused": float(where.refused)}
-    rule = scene.options.robust if scene.options.robust != NONE else defence(federation.terms)
+    values = {"exposure": 1.0 if math.isnan(reached) else reached}
+    rule = scene.options.robust if scene.options.robust != NONE else defence(terms)
     step = "nothing bounds what is noisy" if rule == NONE else f"--set robust={rule} bounds that"
     step = f"robust={rule} does not stop it" if rule == scene.options.robust != NONE else step
-    sentence = _sentence(reached, where.refused) + (f"; {step}" if succeeds else "")
+    sentence = _sentence(reached) + (f"; {step}" if succeeds else "")
     return AttackFinding("one liar", "dishonest clients", True, succeeds, sentence, values)
 
 
-def _sentence(reached: float, refused: int) -> str:
+def _sentence(reached: float) -> str:
     if math.isnan(reached):
         return "one client that lies can leave nobody a list"
-    if refused:
-        return "one client that lies is refused: its upload must be a history's"
     return f"one client that lies can put an item into {reached:.0%} of all lists"

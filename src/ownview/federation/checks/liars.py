@@ -27,11 +27,13 @@ def checked_whole(terms: Terms) -> bool:
 
 
 def warning(terms: Terms) -> str:
-    """One sentence where one lying client can move everybody's lists; empty where the server bounds what it counts."""
+    """One sentence on what lying clients can do; empty where the server counts histories alone, or under a budget."""
     if terms.masked is not None:
         return f"a client that lies spoils masked sums, and the server cannot see which: {_SEE}"
-    if terms.world.protection is not None or terms.options.robust != NONE or not _leaves(terms):
+    if terms.world.protection is not None or not _leaves(terms):
         return ""
+    if terms.options.robust != NONE:
+        return f"clients are bounded one by one: one in twenty that lie together can still move lists ({_SEE})"
     if terms.transform is not None:
         return f"one client that lies can move everybody's lists: noise hides its upload and bounds nothing ({_SEE})"
     if checked_whole(terms):
