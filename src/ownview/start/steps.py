@@ -253,7 +253,7 @@ class Steps:
     def page(self, model: Run) -> Page | str:
         """The page for people, or why this model has none; one of twice the size where too many weights are missing."""
         try:
-            made = page(model, self.folder.page, force=True)
+            made = page(model, self.folder.page, megabytes=MEGABYTES, force=True)
             budgeted = made.exposure.min_people is None  # nothing is measured against histories there
             if made.kept < 1 and made.agreement.overlap < ENOUGH_ALIKE and not budgeted:
                 made = page(model, self.folder.page, megabytes=2 * MEGABYTES, force=True)
