@@ -8,7 +8,8 @@ from pathlib import Path
 
 from rich.live import Live
 
-from ownview.cli.display.progress import clock_words, lines_wanted
+from ownview.cli.display.patience import lines_wanted
+from ownview.cli.display.progress import clock_words
 from ownview.cli.display.terminal import Console
 from ownview.runs.batch import Told
 from reproduction.ledger.order import Wanted
