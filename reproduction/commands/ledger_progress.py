@@ -11,7 +11,7 @@ from rich.live import Live
 from ownview.cli.display.patience import lines_wanted
 from ownview.cli.display.progress import clock_words
 from ownview.cli.display.terminal import Console
-from ownview.runs.batch import Told
+from ownview.runs.batch import OnRunRound
 from reproduction.ledger.order import Wanted
 
 _EVERY = 10.0
@@ -64,7 +64,7 @@ class Outlook:
 
 
 @contextmanager
-def shown(outlook: Outlook, *, quiet: bool) -> Iterator[Told]:
+def shown(outlook: Outlook, *, quiet: bool) -> Iterator[OnRunRound]:
     """Show it on stderr: live on a terminal, a line now and then elsewhere; nothing where `quiet` is set.
 
     Yields:

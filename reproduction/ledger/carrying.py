@@ -13,7 +13,7 @@ from pathlib import Path
 from ownview.base.files import writing
 from ownview.data.datasets.catalog import entry_of as data_entry
 from ownview.data.datasets.catalog import find, how_to_get
-from ownview.runs.batch import Told
+from ownview.runs.batch import OnRunRound
 from ownview.runs.files.folder import RunFolder
 from ownview.studies.bench.results import LEDGER, write_document
 from ownview.studies.grid import carry_out
@@ -118,7 +118,7 @@ def carry(
     jobs: int,
     memory: str,
     data_dir: Path | None,
-    on_round: Told,
+    on_round: OnRunRound,
     on_finished: Callable[[Wanted], None],
     remove: bool = False,
 ) -> dict[Path, str]:

@@ -1,7 +1,7 @@
 """The program `ownview`, also as `python -m ownview`.
 
-It imports nothing before it listens to Ctrl-C: the command line takes a moment to load, and whoever has second thoughts
-in it gets a line, not a traceback.
+It imports nothing before it listens to Ctrl-C: the command line takes a moment to load, and
+interrupting it prints a line, not a traceback.
 """
 
 import sys

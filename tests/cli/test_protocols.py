@@ -71,7 +71,7 @@ def test_a_world_where_nobody_comes_back_is_refused(ownview: Callable[..., Outco
     rows = "".join(f"u{user},i{item},{100 * item + user}\n" for item in range(9) for user in range(9))
     Path("one-evening.csv").write_text("user,item,timestamp\n" + rows)
     refused = ownview("run", "popularity", "--data", "one-evening.csv", "--protocol", "next-sitting", "--out", "out")
-    assert_refused(refused, "one-evening: nobody can be asked for validation under protocol next-sitting")
+    assert_refused(refused, "one-evening: no user can be asked for validation under protocol next-sitting")
 
 
 @pytest.mark.parametrize("protocol", ["next-sitting@0.5", "honest-time", "sequential", "new-users"])

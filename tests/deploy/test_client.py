@@ -17,7 +17,7 @@ from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.places.advice import advise
-from ownview.deploy.places.sent_messages import told
+from ownview.deploy.places.sent_messages import sent_messages
 from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
 from ownview.round.scorers import scorer_of
@@ -110,17 +110,17 @@ def test_noise_is_a_place_s_own_and_its_budget_ends(home: Path) -> None:
     (home / "state" / ".newest.0123abcd").write_bytes(b"left behind")
     place = Place(home)
     assert not (home / "state" / ".newest.0123abcd").exists()
-    halfway = told(home)
+    halfway = sent_messages(home)
     assert halfway.budget is not None
     assert 0 < halfway.spent["north-0"] < 8
     first = next(one for one in heard if Envelope.unpack(one).kind is Kind.WORK)
     assert place.answer(first) == place.answer(first)
-    assert told(home).spent == halfway.spent, "the same answer again costs nothing"
+    assert sent_messages(home).spent == halfway.spent, "the same answer again costs nothing"
     asked = Envelope.unpack(first)
     other = Envelope(asked.kind, asked.round, asked.counted, {**asked.note, "clients": [0]}, asked.parts).pack()
     once, twice = (Envelope.unpack(place.answer(one)).parts[0] for one in (first, other))
     assert once != twice, "other noise for another question"
-    spent = told(home).spent
+    spent = sent_messages(home).spent
     assert spent["north-0"] == pytest.approx(8, rel=0.02)
     assert spent["north-1"] == halfway.spent["north-1"]
     changed = Envelope(
@@ -129,7 +129,7 @@ def test_noise_is_a_place_s_own_and_its_budget_ends(home: Path) -> None:
     refused = Envelope.unpack(place.answer(changed.pack()))
     assert refused.kind is Kind.REFUSED
     assert "has sent 2 times, which is all that epsilon 8 allows" in refused.note["why"]
-    assert told(home).spent == spent
+    assert sent_messages(home).spent == spent
 
 
 def test_ratings_that_come_after_a_sum_under_a_budget_wait(home: Path) -> None:

@@ -165,7 +165,7 @@ def test_status_and_stop_of_a_server_and_a_place(init: Call, ownview: Call, tmp_
     assert process_at(server) is None
     stopped = ownview("deploy", "stop", server)
     assert stopped.code == 2
-    assert "nobody is at work there" in stopped.err
+    assert "no process is at work there" in stopped.err
     nothing = ownview("deploy", "status", tmp_path)
     assert nothing.code == 2
     assert "neither a server's folder nor a place's" in nothing.err

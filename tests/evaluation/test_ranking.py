@@ -170,7 +170,7 @@ def test_users_without_a_held_out_item_are_not_ranked() -> None:
     first, second = asked(HONEST, replace(split, validation=without(split.validation, 1, 4)))
     assert first.users.tolist() == [0, 2, 3, 5, 6, 7]
     assert second.users.tolist() == list(range(8))
-    with pytest.raises(DataError, match="world: nobody can be asked for validation under protocol honest"):
+    with pytest.raises(DataError, match="world: no user can be asked for validation under protocol honest"):
         asked(HONEST, replace(split, validation=without(split.validation, *range(9))))
 
 

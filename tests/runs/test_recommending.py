@@ -152,7 +152,7 @@ def test_models_of_values_by_user_refuse_somebody_new(made: Made, data: Interact
         run.recommend(run.newcomer("dune"))
     assert len(made("blend").recommend(made("blend").newcomer("dune"), 3)) == 3
     own = ov.run(build("blend", {**SMALL["blend"], "own": 1.0}), data)
-    with pytest.raises(SettingError, match="clients have weights of their own here, and somebody new has none"):
+    with pytest.raises(SettingError, match="clients have weights of their own here, and a new user has none"):
         own.recommend(own.newcomer("dune"))
 
 

@@ -57,15 +57,15 @@ def misfit(value: Any, shape: Any, where: str = "") -> str | None:
         return _table_misfit(value, shape, where)
     if isinstance(shape, list):
         if not isinstance(value, list):
-            return _told(value, where, "a list")
+            return _mismatch(value, where, "a list")
         found = (misfit(one, shape[0], f"{where}[{place}]") for place, one in enumerate(value))
         return next((one for one in found if one), None)
-    return None if _is(value, shape) else _told(value, where, _KINDS[shape])
+    return None if _is(value, shape) else _mismatch(value, where, _KINDS[shape])
 
 
 def _table_misfit(value: Any, shape: dict[str, Any], where: str) -> str | None:
     if not isinstance(value, dict):
-        return _told(value, where, "a table")
+        return _mismatch(value, where, "a table")
     prefix = f"{where}." if where else ""
     for name, inner in shape.items():
         if name not in value and not isinstance(inner, Maybe):
@@ -81,5 +81,5 @@ def _is(value: Any, kind: type) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def _told(value: Any, where: str, expected: str) -> str:
+def _mismatch(value: Any, where: str, expected: str) -> str:
     return f"{where or 'the whole'} is {str(value)[:40]!r}, expected {expected}"

@@ -1,4 +1,4 @@
-"""A Python file is run only where the user named it; whatever else names one has to be trusted first.
+"""A Python file is run only where the user named it; a file named from elsewhere has to be trusted first.
 
 A method may be a Python file, and a Python file can do whatever its user can. Names of methods come from many places:
 the command line, a call in Python, an experiment file, a suite, a run folder, a part of a blend, the folder of another

@@ -45,5 +45,5 @@ class Popularity(Counting):
         return learned["counts"].expand(len(asked.users), -1)
 
     def portable(self, learned: Params) -> Portable:
-        """The counts, whatever the history."""
+        """The counts, for every history."""
         return Linear((), learned["counts"])

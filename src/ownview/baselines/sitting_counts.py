@@ -41,8 +41,8 @@ class SittingCounts(Popularity):
 class SittingStarts(SittingCounts):
     """score of an item = how many sittings that follow a pause began with it.
 
-    What a person does first on coming back is often decided by the site's page. Whatever is not above this row when the
-    first item is asked for has learnt the page.
+    What a person does first on coming back is often decided by the site's page. A method that is not above this row
+    when the first item is asked for has learnt the page.
     """
 
     name: ClassVar[str] = "sitting-starts"
@@ -63,5 +63,5 @@ class LaterSittings(SittingCounts):
     summary: ClassVar[str] = "how often an item was taken after a pause, the same for everybody"
 
     def weights(self, sittings: Sittings) -> FloatArray:
-        """A sitting weighs its square root, whatever its length: long ones say more, and not all."""
+        """A sitting weighs the square root of its length: long ones say more, but not in proportion."""
         return np.asarray(sittings.returns / np.sqrt(sittings.lengths))

@@ -74,7 +74,7 @@ Total = Annotated[
 ]
 NewItems = Annotated[
     Path | None,
-    typer.Option("--new-items", help="Offer items of this file too that nobody has taken yet, by their text."),
+    typer.Option("--new-items", help="Offer items of this file without interactions too, by their text."),
 ]
 MinPeople = Annotated[
     int,

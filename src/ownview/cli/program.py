@@ -79,11 +79,11 @@ class Program:
         except typer.Abort:
             code = self._told(Ending("stopped", 128 + signal.SIGINT))
         except BaseException as error:
-            told = ending(error)
-            if told is None:
+            how = ending(error)
+            if how is None:
                 raise
             give_up_output()
-            code = self._told(told)
+            code = self._printed(how)
         sys.exit(code)
 
     def _called(self) -> int:
@@ -102,7 +102,7 @@ class Program:
         app.callback()(_main)
         return app
 
-    def _told(self, how: Ending) -> int:
+    def _printed(self, how: Ending) -> int:
         if how.line:
             try:
                 sys.stderr.write(f"{self.name}: {how.line}\n")

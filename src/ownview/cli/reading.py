@@ -119,7 +119,7 @@ def read_or_ask(
         if console is not None:
             console.print(f"{file}: what is wrong with it", markup=False, soft_wrap=True)
             for problem in error.problems:
-                console.print(f"  {_told(problem)}", markup=False, soft_wrap=True)
+                console.print(f"  {_sentence(problem)}", markup=False, soft_wrap=True)
             if console.is_terminal and sys.stdin.isatty() and typer.confirm("Read it that way?", default=False):
                 return read({**options, "tolerant": True})
             kinds += ", listed above"
@@ -127,7 +127,7 @@ def read_or_ask(
         raise DataError(f"{error}; {kinds}; this reads the file as it is: {proposed}") from None
 
 
-def _told(problem: Problem) -> str:
+def _sentence(problem: Problem) -> str:
     mark = "would be " if problem.refused else ""
     where = "; ".join(problem.examples)
     more = "; ..." if problem.count > len(problem.examples) else ""

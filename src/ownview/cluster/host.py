@@ -42,7 +42,7 @@ _STEP = "step"
 
 @dataclass(frozen=True, eq=False)
 class Order:
-    """What the clients of a shard are told in a round, besides what is the same for everybody.
+    """What the clients of a shard receive in a round, besides what is the same for all.
 
     Args:
         round: from 1.
@@ -68,7 +68,7 @@ class Answer:
         bytes_up: of all their messages.
         senders: [S] identities of those that sent something.
         samples: [S] of each.
-        reported: by name, what each of them told the server of itself, [S, ...].
+        reported: by name, [S, ...] what each of them reported.
     """
 
     loss: float | None
@@ -133,9 +133,9 @@ class Host:
             for upload in uploads:
                 total.add(upload)
                 register.take(upload)
-        nobody = torch.zeros(0, dtype=torch.long)
-        senders, samples = (_end_to_end(some, nobody) for some in (register.senders, register.samples))
-        reported = {name: _end_to_end(some, nobody) for name, some in register.reported.items()}
+        empty = torch.zeros(0, dtype=torch.long)
+        senders, samples = (_end_to_end(some, empty) for some in (register.senders, register.samples))
+        reported = {name: _end_to_end(some, empty) for name, some in register.reported.items()}
         loss = work.loss(order.round)
         answer = Answer(loss, len(cohort), traffic.receiving, traffic.bytes_up, senders, samples, reported)
         return answer, as_arrays(total.pack())

@@ -134,7 +134,7 @@ def close_pools() -> None:
 
 
 def _started(asked: Workers, handed_over: int, *, on_gpu: bool) -> Pool:
-    """Workers on this machine, which nobody else can reach."""
+    """Workers on this machine, unreachable from others."""
     have = torch.cuda.device_count() if on_gpu else _cpus()
     count = _within(asked.count, have, "this machine", on_gpu=on_gpu)
     store, room = max(_STORE_AT_LEAST, handed_over), free_memory() // 2
@@ -178,7 +178,7 @@ def _joined(asked: Workers, *, on_gpu: bool) -> Pool:
 
 
 def _require_answer(address: str) -> None:
-    """Refuse an address where nobody listens: Ray would try for many minutes."""
+    """Refuse an address without a listener: Ray would retry for minutes."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
@@ -208,7 +208,7 @@ def _cpus() -> int:
 
 
 def _ray(*, reachable: bool | None) -> Any:
-    """The package, told whether other machines may reach this one: it looks when it is imported, and so do workers.
+    """Ray, set to accept other machines or not: it and its workers read that when they are imported.
 
     Where None, it is left as the environment has it.
     """
@@ -221,7 +221,7 @@ def _ray(*, reachable: bool | None) -> Any:
     except ImportError:
         raise DeviceError(f"--workers needs Ray; install it with: {how_to_install('ray')}") from None
     if reachable is not None:
-        ray_constants.ENABLE_RAY_CLUSTER = reachable  # somebody may have imported it before
+        ray_constants.ENABLE_RAY_CLUSTER = reachable  # it may have been imported before
     worker.listen_error_messages = _hears_nothing
     return ray
 
@@ -231,7 +231,7 @@ def _hears_nothing(worker: Any, stopped: Any) -> None:
 
 
 def _take_along_methods_of_files() -> None:
-    """Methods that somebody keeps in a file travel whole: no worker could import them."""
+    """Methods from files are pickled whole: no worker could import them."""
     from ray import cloudpickle  # noqa: PLC0415
 
     for name, module in list(sys.modules.items()):

@@ -146,9 +146,9 @@ class Workers(Here):
         for answer in answers:
             going.traffic.merge(answer.receiving, answer.clients - answer.receiving, answer.bytes_up)
             going.server.take(self._noted(answer))
-        told = [(answer.loss, answer.clients) for answer in answers if answer.loss is not None]
-        clients = sum(count for _, count in told)
-        going.loss = sum(loss * count for loss, count in told) / clients if clients else None
+        losses = [(answer.loss, answer.clients) for answer in answers if answer.loss is not None]
+        clients = sum(count for _, count in losses)
+        going.loss = sum(loss * count for loss, count in losses) / clients if clients else None
         yield from ()
 
     def tell(self, going: Round) -> None:
@@ -167,7 +167,7 @@ class Workers(Here):
         return self._do(what, as_arrays(download.values), self._orders(download, cohort), answers)
 
     def _do(self, what: str, shared: Arrays, orders: Sequence[Any], answers: int = 1) -> list[Any]:
-        """Once all have done it, it is part of what a worker that dies has to be told again."""
+        """Once all have done it, it is replayed to the successor of a worker that dies."""
         self.steps += 1
         step = _Step(self.steps, what, self.pool.put(shared), orders)
         promises = self._everywhere(lambda k: self._done(k, step, answers))
@@ -178,7 +178,7 @@ class Workers(Here):
         return self.pool.ask(worker, step.what, self.key, step.shared, step.orders[worker], answers=answers)
 
     def _orders(self, download: Download, cohort: Tensor) -> list[Order]:
-        """What each shard is told; the cohort is ascending, so that a shard's part of it is in a row."""
+        """Each shard's request; the cohort is ascending, so that a shard's part of it is contiguous."""
         cohort, orders = cohort.cpu(), []
         for here in self.places:
             first, last = torch.searchsorted(cohort, torch.tensor([here.start, here.stop])).tolist()
@@ -190,10 +190,10 @@ class Workers(Here):
     def _noted(self, answer: Answer) -> Upload:
         """What the server wants of single clients; sums have come another way."""
         device = self.machine.device
-        told = as_tensors({"clients": answer.senders, "samples": answer.samples}, device)
-        nothing = told["clients"].new_zeros(len(answer.senders), 0)
+        tensors = as_tensors({"clients": answer.senders, "samples": answer.samples}, device)
+        nothing = tensors["clients"].new_zeros(len(answer.senders), 0)
         reported = as_tensors(answer.reported, device)
-        return Upload(told["clients"], told["samples"], nothing, nothing.bool(), whole=reported)
+        return Upload(tensors["clients"], tensors["samples"], nothing, nothing.bool(), whole=reported)
 
     def _summed(self, sums: list[Any]) -> Arrays:
         """Partial sums of all workers as one: of every two, the first adds the second's to its own."""
@@ -285,7 +285,7 @@ class Workers(Here):
 
 
 def _forget(pool: Pool, key: str, files: Sequence[Path], folder: Path | None) -> None:
-    """Nobody needs the shards of a federation any more."""
+    """Free the shards of a federation."""
     for file in files:
         file.unlink(missing_ok=True)
     if folder is not None:

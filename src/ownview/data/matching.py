@@ -50,7 +50,7 @@ class ItemNames:
 
         Args:
             given: an id, also behind `id:`, or a title.
-            ids_first: whether what is an id is no title, whatever titles there are.
+            ids_first: whether a text that is an id is never read as a title.
 
         Raises:
             DataError: none or several; tells the nearest titles.
@@ -94,8 +94,8 @@ class ItemNames:
     def _by_id(self, text: str, given: str) -> int:
         if text not in self._ids:
             near = difflib.get_close_matches(text, self._ids, n=_NAMED)
-            told = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise DataError(f"history: {given!r}: {self.data.name} has no item with this id{told}")
+            hint = f"; did you mean {' or '.join(near)}?" if near else ""
+            raise DataError(f"history: {given!r}: {self.data.name} has no item with this id{hint}")
         return self._ids[text]
 
     @cached_property
@@ -135,9 +135,9 @@ class ItemNames:
         return f"; did you mean {self._listed([self._forms[2][one][0] for one in near])}?"
 
     def _listed(self, found: list[int]) -> str:
-        told = [f"{self.data.title(one)!r} (id {self.data.items[one]})" for one in found[:_NAMED]]
-        more = len(found) - len(told)
-        return " or ".join(told) + (f" or one of {more} others" if more else "")
+        named = [f"{self.data.title(one)!r} (id {self.data.items[one]})" for one in found[:_NAMED]]
+        more = len(found) - len(named)
+        return " or ".join(named) + (f" or one of {more} others" if more else "")
 
 
 def plain(text: str) -> str:

@@ -29,7 +29,7 @@ class Newcomer:
 
     Args:
         history: what was understood, oldest first, every item once.
-        times: [l] of each, in seconds; None where the person told none.
+        times: [l] of each, in seconds; None where none were given.
     """
 
     history: tuple[Match, ...]
@@ -41,7 +41,7 @@ class Newcomer:
     def question(self, split: Split) -> Question:
         """What a model is asked about this person: everything else, given the history.
 
-        Where the data has times and the person told none, the items count as had one second after the other at the
+        Where the data has times and none were given, the items count as had one second after the other at the
         end of the training data. Now is the time of the last one.
         """
         items = torch.tensor([one.position for one in self.history])

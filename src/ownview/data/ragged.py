@@ -95,7 +95,7 @@ class Ragged:
         return Ragged(offsets, self.values[torch.repeat_interleave(kept, self.lengths)])
 
     def same_items(self, other: Ragged) -> bool:
-        """Whether every user's list holds the same values as in `other`, each as often, in whatever order."""
+        """Whether every user's list holds the same values as in `other`, each as often, in any order."""
         if not torch.equal(self.offsets, other.offsets):
             return False
         owner = torch.repeat_interleave(torch.arange(len(self), device=self.values.device), self.lengths)

@@ -122,7 +122,7 @@ class Agreement:
         order: str = "times",
         about: ItemTable | None = None,
     ) -> Agreement:
-        """From an experiment; of its data nothing is told but ids, titles and columns of the items."""
+        """From an experiment; of its data it holds ids, titles and columns of the items alone."""
         options = experiment.federation.for_rounds(experiment.rounds_needed)
         made = cls(
             experiment.method, clients, tuple(str(one) for one in items.tolist()), tuple(titles or ()),
@@ -171,7 +171,7 @@ class Agreement:
         return terms
 
     def _require_room(self, world: World) -> None:
-        """Refuse values that no place could hold, before any is made: whoever wrote the settings may mean harm."""
+        """Refuse values that no place could hold, before any is made: settings may be hostile."""
         params = self.model.client(world).params.values()
         numbers = sum(prod(one.whole_shape(world.num_items)) for one in params if one.role is not HELD)
         needed = numbers * PRECISIONS[self.precision].itemsize
@@ -182,7 +182,7 @@ class Agreement:
             )
 
     def pack(self) -> bytes:
-        """As bytes; the same for the same agreement. Refuses what nobody would read back."""
+        """As bytes; the same for the same agreement. Refuses what `unpack` would refuse."""
         values = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "federation"}
         values["federation"] = self.federation.plain()
         values["plugins"] = [[name, plain(dict(settings))] for name, settings in self.plugins]
@@ -198,7 +198,7 @@ class Agreement:
 
     @classmethod
     def unpack(cls, data: bytes) -> Agreement:
-        """From bytes; raises `MessageError` where they are no agreement, or one that nobody can keep."""
+        """From bytes; raises `MessageError` where they are no agreement, or one that no place can keep."""
         try:
             values = parse_json(_decompressed(data))
             _SCHEMA.require(values, "agreement")

@@ -59,7 +59,7 @@ class Coordinator:
         transport: to them.
         folder: of the checkpoint (two generations), the identities, and the log of participants.
         settings: how it conducts its rounds.
-        say: told in one line what a person should know.
+        say: called with one line for the operator.
         rules: that look at uploads before they are added up; see `round.conduct`.
     """
 

@@ -42,10 +42,10 @@ class Devices(Where):
         attendance: who is there.
         envelope: kind, round, place, note and parts -> what a place is sent.
         owed: by place, users that still have to receive the result of an earlier round.
-        over: told of a round that was combined.
+        over: called after a round was combined.
     """
 
-    inspects = True  # on arrival, so that a place that lies keeps nobody waiting
+    inspects = True  # on arrival, so that no place waits for a lying one
 
     def __init__(
         self,
@@ -79,12 +79,12 @@ class Devices(Where):
             self.asked = self.register.by_place(server.choose(number, users).tolist())
         return torch.tensor(sorted(one for mine in self.asked.values() for one in mine), dtype=torch.long)
 
-    def about_masks(self, going: Round, step: MaskStep, told: Mapping[int, bytes]) -> Mapping[int, bytes]:
+    def about_masks(self, going: Round, step: MaskStep, content: Mapping[int, bytes]) -> Mapping[int, bytes]:
         """Ask the places of some clients; enough is what the sum needs."""
-        asked, masked = self.register.by_place(told), going.terms.masked
+        asked, masked = self.register.by_place(content), going.terms.masked
         note, least = {"attempt": self.attempt}, 0 if masked is None else masked.threshold
         messages = {
-            place: self._message(Kind[step.name], going.number, place, mine, note, *(told[one] for one in mine))
+            place: self._message(Kind[step.name], going.number, place, mine, note, *(content[one] for one in mine))
             for place, mine in asked.items()
         }
 
@@ -114,7 +114,7 @@ class Devices(Where):
             self.work(going)
             self.arrived = {place: uploads for place, (uploads, _) in self.found.answers.items()}
             if not self.arrived:
-                raise NoClientsLeftError(f"round {going.number}: nobody has answered")
+                raise NoClientsLeftError(f"round {going.number}: no place has answered")
         for place, mine in self.asked.items():
             if place not in self.arrived:
                 going.leave_out(mine, self.found.refused.get(place, NO_ANSWER))
@@ -151,7 +151,7 @@ class Devices(Where):
                 self.found.refused[place] = line_of(why)
                 self._drop(going.number, place)
         if not self.arrived:
-            raise NoClientsLeftError(f"round {going.number}: nobody is left")
+            raise NoClientsLeftError(f"round {going.number}: no place is left")
         if len(going.counted) > sum(len(self.asked[place]) for place in self.arrived):
             raise OthersError(f"round {going.number}: some were left out")
 
@@ -168,7 +168,7 @@ class Devices(Where):
         del self.arrived[place]
 
     def tell(self, going: Round) -> None:
-        """What was counted is remembered, and then told to whom it is owed."""
+        """Write the counted round to disk, then send places their results."""
         self.combined = True
         wrong = {} if going.masks is None else going.masks.server.wrong
         for client, whose in sorted(wrong.items()):

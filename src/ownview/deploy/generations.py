@@ -1,7 +1,7 @@
 """What a place or a coordinator has to remember, in two generations: the newest, and the one before it.
 
 A generation is written under a temporary name, reaches the disk, and is renamed; so does the name. Its file ends in a
-checksum of all before. Whatever is damaged is passed over for the other one, and said.
+checksum of all before. A damaged generation is passed over for the other one, with a warning.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Generations:
 
     Args:
         folder: is made where it is not there.
-        looking: whether somebody else is at work on them, and they are only looked at.
+        looking: read-only, because another process is at work on them.
     """
 
     def __init__(self, folder: Path, *, looking: bool = False) -> None:

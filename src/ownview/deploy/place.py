@@ -34,7 +34,7 @@ from ownview.messages.wire import MAGIC, Message
 from ownview.round.residents import OwnData, Residents
 
 NO_TERMS = "no agreement"
-"""The word by which a coordinator knows that a place has to be told the terms again."""
+"""The word by which a coordinator knows that a place needs the terms again."""
 
 WORKED = "worked"
 """Among the values of a state: [k] whether a user has ever taken part."""
@@ -45,7 +45,7 @@ class Place:
 
     Args:
         home: folder with `ratings.csv`; see `deploy.places.home`.
-        say: told in one line what a person should know.
+        say: called with one line for the operator.
         floor: the weakest privacy under which the place answers, from now on; None for the one it has. A place that
             has none takes that of the first agreement, so that no later one is weaker.
     """
@@ -93,7 +93,7 @@ class Place:
     def _tried(self, asked: Envelope, digest: str) -> Envelope:
         try:
             return self._answered(asked, digest)
-        except Exception as error:  # a place stays, whatever one message brings
+        except Exception as error:  # no message may end a place
             self.residents = None  # what it began may stand half-way
             return refusal(self._why(error), digest)
 
@@ -165,7 +165,7 @@ class Place:
     def _agree(self, agreement: Agreement) -> None:
         try:
             self.terms = agreement.terms()
-        except OwnviewError as error:  # about the agreement alone, so that whoever sent it may know
+        except OwnviewError as error:  # about the agreement alone, so its sender may know
             raise MessageError(str(error)) from error
         self.releases = Releases(self.home, agreement, self.terms)
         self.agreement = agreement
@@ -209,7 +209,7 @@ class Place:
                 raise MessageError(f"{len(asked.parts)} parts for {len(chosen)} users; expected a download and shares")
             put_on = self.masks.put_on(dict(zip(self._identities(chosen), asked.parts[1:], strict=True)))
         uploads = residents.round(asked.round, download, chosen, self.home.noise().derived(mark), put_on)
-        note = {"users": self._users(), "notes": self._told()}
+        note = {"users": self._users(), "notes": self._unsent_notes()}
         answer = Envelope(Kind.WORK, asked.round, asked.counted, note, uploads)
         about = {"of": digest, "heard": _heard(asked)}
         values = residents.pack() | {WORKED: worked_by(base, len(self.members.identities))}
@@ -313,14 +313,14 @@ class Place:
             len(self.members.identities)
         )
 
-    def _told(self) -> list[str]:
-        """What the coordinator should know and was not told yet."""
-        told, self.notes = self.notes, []
-        return told
+    def _unsent_notes(self) -> list[str]:
+        """Notes for the coordinator that were not sent yet."""
+        notes, self.notes = self.notes, []
+        return notes
 
 
 def worked_by(state: Generation | None, users: int) -> Tensor:
-    """[k] who has ever taken part, in a state or, at first, nobody."""
+    """[k] whether a user has ever taken part; False without a state."""
     found = torch.zeros(users, dtype=torch.bool)
     if state is not None:
         known = state.values[WORKED]

@@ -70,11 +70,11 @@ class Replay(Federation):
 def split_of(agreement: Agreement, holdings: Holdings) -> Split:
     """All users that were agreed on as a simulation has them; who is not in the holdings has nothing."""
     missing = agreement.clients - len(holdings.users)
-    nobody = Ragged(torch.zeros(missing + 1, dtype=torch.long), torch.zeros(0, dtype=torch.long))
+    no_items = Ragged(torch.zeros(missing + 1, dtype=torch.long), torch.zeros(0, dtype=torch.long))
     timed = holdings.timeline.times is not None
-    empty = Timeline(nobody, nobody if timed else None, torch.zeros(missing, dtype=torch.long) if timed else None)
+    empty = Timeline(no_items, no_items if timed else None, torch.zeros(missing, dtype=torch.long) if timed else None)
     names = tuple(f"missing {k}" for k in range(missing))
-    everybody = holdings.joined(Holdings(names, nobody, empty, torch.full((missing,), -1)))
+    everybody = holdings.joined(Holdings(names, no_items, empty, torch.full((missing,), -1)))
     rows = len(everybody.train.values)
     data = Interactions(
         "places",

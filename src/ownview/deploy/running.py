@@ -42,7 +42,7 @@ def stop_process_at(folder: Path, patience: float = _PATIENCE) -> int:
     """End it, and wait until it has ended; returns its number."""
     process = process_at(folder)
     if process is None:
-        raise DataError(f"{folder}: nobody is at work there; see ownview deploy status")
+        raise DataError(f"{folder}: no process is at work there; see ownview deploy status")
     with suppress(ProcessLookupError):  # it may have ended this moment
         os.kill(process, signal.SIGTERM)
     until = time.monotonic() + patience
@@ -54,14 +54,14 @@ def stop_process_at(folder: Path, patience: float = _PATIENCE) -> int:
 
 
 @contextmanager
-def until_told() -> Iterator[threading.Event]:
+def until_signalled() -> Iterator[threading.Event]:
     """An event that SIGTERM and Ctrl-C set, so that what has begun is finished first. Main thread alone."""
     stop = threading.Event()
 
-    def told(_: int, __: FrameType | None) -> None:
+    def on_signal(_: int, __: FrameType | None) -> None:
         stop.set()
 
-    before = {one: signal.signal(one, told) for one in (signal.SIGTERM, signal.SIGINT)}
+    before = {one: signal.signal(one, on_signal) for one in (signal.SIGTERM, signal.SIGINT)}
     try:
         yield stop
     finally:

@@ -1,4 +1,4 @@
-"""How a deployment stands, from its files alone: nobody is asked for it."""
+"""Status of a deployment, from its files alone."""
 
 from __future__ import annotations
 

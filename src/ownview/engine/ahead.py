@@ -58,7 +58,7 @@ class Ahead:
         self.begun: tuple[int, Tensor, torch.cuda.Event] | None = None
 
     def begin(self, number: int, key: int, draw: Draw) -> None:
-        """Draw for round `number`, beside whatever the GPU is asked to do from now on.
+        """Draw for round `number` on a side stream, parallel to later work of the GPU.
 
         Args:
             number: of the round.
@@ -77,7 +77,7 @@ class Ahead:
         self.drawn = draw(self.key, self.wave, self.foreseen)
 
     def taken(self, number: int) -> Attempt | None:
-        """What was drawn for a round, in tensors that nobody else has; None where nothing was."""
+        """What was drawn for a round, in tensors of the caller's own; None where nothing was drawn."""
         begun, self.begun = self.begun, None
         if begun is None or begun[0] != number:
             return None

@@ -26,7 +26,7 @@ class Clock:
 
 
 def clock_on(device: torch.device) -> Clock:
-    """A clock that counts a device's own work, not just its being told to do it."""
+    """A clock that waits for a device's queued work."""
     return _GpuClock() if device.type == "cuda" else Clock()
 
 

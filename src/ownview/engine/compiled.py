@@ -33,7 +33,7 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 """Of PyTorch's compiler, by kind of device. On a CPU every core has a stack of its own (see `threads`); what is called
 from Python keeps its lock, so that one stack at a time would move, while a step that is C++ as a whole lets go of it.
 On a GPU the compiler tries several ways to cut a sum and keeps the fastest, which may be another one the next time, and
-with it the rounding: it is told to choose without a trial.
+with it the rounding: so it must choose without a trial.
 """
 
 _NUMBERS = count(1)
@@ -43,7 +43,7 @@ COMPILES_BESIDE_THREADS = torch.__version__ >= "2.13"
 """Whether other threads may work while PyTorch compiles; 2.11 ends the process there, and 2.12 was not tried."""
 
 _COMPILERS = ("torch._dynamo.exc", "torch._inductor.exc")
-"""Where the errors of PyTorch's compiler come from, whatever it stumbled over."""
+"""Modules whose errors are those of PyTorch's compiler."""
 
 _TRACED_ELSEWHERE = "using FX to symbolically trace"
 """What PyTorch says where a compiled function is called while another thread compiles."""
@@ -103,7 +103,7 @@ class Compiler:
     def function(
         self, phase: int, index: int, step: Step, names: tuple[str, ...], numbers: tuple[str, ...]
     ) -> _Compiled:
-        """Of step `index` of a phase, whatever the stack."""
+        """Of step `index` of a phase, for every stack."""
         key = phase, index
         if key not in self.made:
             self.made[key] = _Compiled(_whole(self.client, step, phase, names, numbers), self.compiling)

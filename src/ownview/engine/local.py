@@ -27,7 +27,7 @@ class EarlyStop:
 
     The running mean is over all epochs so far, m_e = (sum of the losses of all samples of epochs 1 to e) / (e S).
     A client stops after epoch e > 1 where |m_e - m_(e-1)| < tolerance |m_(e-1)|, and keeps the values of that epoch:
-    whatever later epochs of its stack do to it is undone. Its optimiser goes on, and is not read again.
+    changes by later epochs of its stack are undone. Its optimiser goes on, and is not read again.
 
     Args:
         tolerance: 0 for no early stop.
@@ -93,7 +93,7 @@ Trained = tuple[Tensor, tuple[Opened, ...]]
 
 @dataclass(frozen=True)
 class Plan:
-    """What local training does, whatever the round.
+    """What local training does in every round.
 
     Args:
         phases: of the client, and what it does before it predicts.
@@ -119,7 +119,7 @@ class Plan:
 class Fit:
     """Local training of a stack of clients, or of one, in tensors that stay where they are.
 
-    On a GPU a round's work is recorded and replayed in later rounds, on whatever stands in these tensors then.
+    On a GPU a round's work is recorded and replayed in later rounds, on the tensors' values of that time.
 
     Args:
         client: the method's.

@@ -70,7 +70,7 @@ _UNITS = {"": 1, "b": 1, "kb": 1e3, "mb": 1e6, "gb": 1e9, "kib": 2**10, "mib": 2
 
 
 TOO_LARGE = "and the setting memory allows"
-"""These words stand in the error of whatever does not fit."""
+"""Part of every error about memory that does not suffice."""
 
 
 ENGINES = ("vector", "loop", "compiled")

@@ -127,7 +127,7 @@ class Repeated:
             try:
                 work()
             except BaseException:
-                with suppress(RuntimeError):  # what went wrong first is what is told
+                with suppress(RuntimeError):  # the first error is reported
                     graph.capture_end()
                 raise
             graph.capture_end()

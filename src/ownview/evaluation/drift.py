@@ -168,13 +168,13 @@ def _hits(data: Interactions, windows: Windows) -> Finding:
     low, high = {}, {}
     for what, rates in found.items():
         low[what], high[what] = mean_interval(rates)
-    told = {
+    hits = {
         what: f"{rates.mean():.3f} ({low[what]:.3f} to {high[what]:.3f}, {len(rates):,} people)"
         for what, rates in found.items()
     }
     sentence = (
-        f"HR@10 of {name} for the first new item of the time: {told['since']} since then, {told['before']} before; a "
-        f"model that was not updated on that day has {told['older_model']}"
+        f"HR@10 of {name} for the first new item of the time: {hits['since']} since then, {hits['before']} before; a "
+        f"model that was not updated on that day has {hits['older_model']}"
     )
     values: dict[str, float | str] = {"model": name}
     for what, rates in found.items():

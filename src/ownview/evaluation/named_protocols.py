@@ -74,7 +74,7 @@ _DATA_SETTINGS = (
     *("min_interactions", "min_item_interactions", "repeats", "split_ties", "untimed", "split_seed", "pause_days"),
     "negatives_avoid",
 )
-"""What a protocol says of the data itself, whatever it asks."""
+"""Settings of a protocol about the data itself, the same for every question."""
 
 
 def on_everything(base: Protocol = HONEST) -> Protocol:

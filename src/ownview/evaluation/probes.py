@@ -1,4 +1,4 @@
-"""Probes: what a protocol gives away on some data, told in sentences. They train nothing but what takes seconds."""
+"""Probes: what a protocol gives away on some data, in sentences. They train nothing but what takes seconds."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _NEW_SHARE = 0.05
 
 
 STEPS = 6
-"""Of an audit: groups of probes, each told when it is done."""
+"""Of an audit: groups of probes, each reported when done."""
 
 
 def audit(
@@ -110,9 +110,7 @@ def leak_probe(
         sentence = "nothing of the users that are asked is trained on, so no negative of theirs can give anything away"
         return Finding("leak", False, sentence, {"told_by": "the split"})
     if split.num_new:
-        sentence = (
-            "new items are nobody's negatives, and all of them alike: which are drawn tells them apart in nothing"
-        )
+        sentence = "no client draws new items as negatives: training treats all of them alike"
         return Finding("leak", False, sentence, {"told_by": "the split"})
     test = ranker or rankers(protocol, split, seed, torch.device("cpu"), _SCORE_BYTES)[1]
     excluded = protocol.training_exclusions(split)

@@ -204,7 +204,7 @@ def rankers(protocol: Protocol, split: Split, seed: int, device: torch.device, m
     ):
         users = question.users
         if not len(users):
-            raise DataError(f"{split.data.name}: nobody can be asked for {stage} under protocol {protocol.name}")
+            raise DataError(f"{split.data.name}: no user can be asked for {stage} under protocol {protocol.name}")
         sampled = None
         if protocol.candidates:
             purpose = "candidates" if protocol.same_candidates else f"candidates:{stage}"
@@ -301,7 +301,7 @@ _SET = 32
 
 
 def _sorted_best(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The same, whatever is tied; `topk` promises no order among equals, so it only tells the k-th value."""
+    """The same, ties broken by position; `topk` promises no order among equals, so it gives the k-th value alone."""
     count, items = scores.shape
     if 4 * k >= items:
         every = scores.sort(dim=1, descending=True, stable=True)

@@ -103,7 +103,7 @@ def shuffle_probe(ranker: Ranker, seed: int) -> Finding:
     sentence = (
         f"asking the users in another order changes a user's value by {worst:.3g}: results hang on that order"
         if fires
-        else "asking the users in another order changes nobody's value, as it must be"
+        else "asking the users in another order changes no user's value, as it must be"
     )
     return Finding("sanity-shuffle", fires, sentence, {"largest_difference": worst})
 
@@ -136,7 +136,7 @@ def _tied(total: IntArray, right: IntArray, answers: IntArray, ties: str) -> Flo
 
 
 class _RandomScores:
-    """A score for every user and item, by hash: the same whenever and in whatever order it is asked for."""
+    """A score for every user and item, by hash: independent of the order of calls."""
 
     def __init__(self, key: int, num_items: int) -> None:
         self.key, self.num_items = key, num_items

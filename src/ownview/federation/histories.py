@@ -12,7 +12,7 @@ from ownview.data.ragged import Ragged
 
 @dataclass(frozen=True, eq=False)
 class Histories:
-    """Made of the training lists when somebody asks; nothing else is held.
+    """Made of the training lists on demand; nothing else is held.
 
     Args:
         train: every client's training items.

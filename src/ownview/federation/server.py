@@ -91,7 +91,7 @@ class AggregationServer:
         Args:
             number: of the round.
             clients: [B] identities.
-            names: what clients look at; mixtures that nobody looks at are not made. None for everything.
+            names: of values that clients read; other mixtures are not made. None for everything.
             for_training: whether clients are left out that do not receive in this round.
         """
         values, mixtures = dict(self.shared), {}
@@ -120,7 +120,7 @@ class AggregationServer:
         return self._receives(number, everybody)
 
     def begin(self, number: int) -> MeanPartial | SumPartial:
-        """The sums of round `number` before anybody has sent anything."""
+        """Empty accumulators of round `number`."""
         return partial_sums(self.terms, self.shared, number)
 
     def see(self, upload: Upload) -> None:
@@ -171,7 +171,7 @@ class AggregationServer:
         self._move_others(cohort)
 
     def protect(self, number: int, total: MeanPartial | SumPartial) -> None:
-        """What the server adds to sums before anybody looks at them."""
+        """Noise that the server adds to sums before they are used."""
         if self.terms.transform is not None:
             self.terms.transform.on_server(total, Summing(number, self.shared.get(BOUND), self.noise))
 
@@ -278,7 +278,7 @@ def planned_bytes(terms: Terms) -> int:
 def _while_combining(terms: Terms, combine: Sums, standing: int) -> int:
     """Numbers of a server that stand or are worked out while sums are combined."""
     if combine.in_place:
-        # New values beside old ones that are still empty in the first round, in which everybody has told all.
+        # New values beside old ones that are still empty in the first round, in which every client sends all.
         everybody = participation(terms.options.clients).wanted(terms.world.num_clients) == terms.world.num_clients
         return (1 if everybody else 2) * standing + combine.working
     sums = sum(prod(one.shape) for one in reporting(terms.client).sends.values())

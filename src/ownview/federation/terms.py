@@ -242,7 +242,7 @@ class Terms:
         return [upload.chosen(slice(start, start + together)) for start in range(0, clients, together)]
 
     def sent(self, upload: Upload, number: int, bound: Tensor | None = None, noise: NoiseKey | None = None) -> Upload:
-        """Uploads as they leave their clients in round `number`; `bound` where the server has told one.
+        """Uploads as they leave their clients in round `number`; `bound` where the server sent one.
 
         Noise is drawn from a device's own `noise`; where there is none, from the terms', as in a simulation.
         """
@@ -283,7 +283,7 @@ class Terms:
         return Sending(key, weights, self.world.num_items, number, bound, noise)
 
     def seen(self, upload: Upload, number: int, bound: Tensor | None = None) -> Upload:
-        """Uploads as anybody who knows the terms reads them: whole numbers stand for tables, which masks may hide."""
+        """Uploads decoded by the terms: whole numbers stand for tables, which masks may hide."""
         return upload if self.masked is None else self.masked.seen(upload, number, bound)
 
 

@@ -120,7 +120,7 @@ class TrainingWork:
         return [Foreseen.of(place, self.home.train, self.sampler) for place in places]
 
     def _attempt(self, key: int | Tensor, wave: Sequence[Tensor], foreseen: Sequence[Foreseen]) -> Attempt:
-        """Samples of a wave in as many rows as are likely to be enough, so that nobody waits to learn how many are."""
+        """Samples of a wave in as many rows as are likely to suffice: the exact number would need a synchronisation."""
         drawn = [self._drawn(key, block, one) for block, one in zip(wave, foreseen, strict=True)]
         return Attempt(drawn, torch.stack([one.num_rows.max() for one in drawn]), [one.rows for one in foreseen])
 

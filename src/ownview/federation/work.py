@@ -32,7 +32,7 @@ class Household:
         users: whose clients they are, by position, for errors.
         seed: of the run.
         machine: where they run.
-        everybody_sends: whether a client with nothing to say sends all the same, so that nobody can tell.
+        everybody_sends: whether a client without samples sends too, so that an upload reveals nothing.
     """
 
     name: str

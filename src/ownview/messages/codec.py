@@ -71,7 +71,7 @@ class Codec:
         for name in (one for one in self._downloaded(receives=True) if one not in tables):
             tables[name] = like.new_zeros(
                 self._expected_down.shapes[name]
-            )  # in the place of what is not received; nobody looks
+            )  # a placeholder for values not received; never read
         return Download(message.round, tables, mixtures, moves, None if receives else torch.tensor([False]))
 
     def download_size(self, download: Download, *, receives: bool = True) -> int:
@@ -233,7 +233,7 @@ class Codec:
             rows = (left & right).sum(1) if declared.symmetric else left.sum(1)
             width = one.left.element_size()
             return wire.matrix_size(declared.shape, width, rows, right.sum(1), symmetric=declared.symmetric)
-        flat = one.reshape(len(one), prod(declared.shape))  # there may be nobody in the block
+        flat = one.reshape(len(one), prod(declared.shape))  # a block may be empty
         return wire.sparse_size(declared.shape, one.element_size(), torch.count_nonzero(flat, dim=1))
 
 

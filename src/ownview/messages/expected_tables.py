@@ -28,7 +28,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Expected:
-    """Tables that a message from elsewhere may hold, so that nobody can ask for more memory than is meant.
+    """Tables that a message from elsewhere may hold, so that no message can demand more memory.
 
     Args:
         shapes: by name.

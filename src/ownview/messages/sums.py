@@ -84,7 +84,7 @@ class MeanPartial(Partial):
 
     Of tables in `by_row` a row is divided by the weights of those clients alone whose samples of the round are about
     it, and what others send of it, noise or an own table's row of earlier rounds, does not count. The mean change of a
-    row nobody touched is zero.
+    row that no client touched is zero.
 
     Args:
         shared: what is averaged, as sent out.
@@ -157,7 +157,7 @@ class MeanPartial(Partial):
                 total.add_(counted.sum(0))
 
     def mean(self) -> Params:
-        """The mean change; zero where nobody took part, unless sums are divided by a fixed number."""
+        """The mean change; zero without participants, unless sums are divided by a fixed number."""
         if self.divisor is not None:
             return {name: total / self.divisor for name, total in self.sums.items()}
         if not bool(self.weight):
@@ -168,7 +168,7 @@ class MeanPartial(Partial):
         if name not in self.row_weights:
             return self.weight.to(total.dtype)
         weights = self.row_weights[name]
-        # Sums of rows that nobody gives weight are zero.
+        # Sums of rows without weight are zero.
         return wide(torch.where(weights > 0, weights, 1.0).to(total.dtype), total)
 
     def pack(self) -> dict[str, Tensor]:

@@ -68,7 +68,7 @@ class Rows:
 
 @dataclass(frozen=True, eq=False)
 class Whole:
-    """A table in its dense form, whatever zeros it has."""
+    """A table in its dense form, zeros included."""
 
     values: Tensor
 
@@ -77,8 +77,8 @@ class Whole:
 class Matrix:
     """A product or a patch, brought to a shape; sent by the rows and columns that are not 0.
 
-    Rows and columns are sent in ascending order, whatever order a patch has them in: that may be the order in which a
-    client came by its items, and is nobody's business.
+    Rows and columns are sent in ascending order, not in a patch's own order: that may be the order in which a
+    client took its items, which is private.
 
     Args:
         cells: left [k, a] and right [k, b], or rows [k], columns [l] and their values [k, l].

@@ -26,4 +26,4 @@ class LocalOnly(FedMF):
 
     def portable(self, received: Params, world: World) -> Portable:
         """Nothing is shared that could be taken along."""
-        return Refusal("shares nothing: every client has an item table of its own, and nobody else can use it")
+        return Refusal("shares nothing: every client has an item table of its own, which no other client can use")

@@ -3,7 +3,7 @@
 Weights from items to items are rounded to one of 255 steps of their row's greatest, closer to each other near 0 where
 there is room for all; what rounds to 0 is left out.
 Vectors are rounded to one of 65,535 steps. What comes out is both: the text, and the form that it stands for, number by
-number, so that whatever is said about the page is measured with the page's own numbers.
+number, so that figures about the page are measured with the page's own numbers.
 """
 
 from __future__ import annotations

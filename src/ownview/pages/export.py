@@ -65,7 +65,7 @@ def export(
         out: the folder; it must not exist.
         min_people: items that fewer people had are left out; 1 leaves nothing out.
         data_dir: where datasets are.
-        new_items: a file of items; those that nobody has taken yet are offered too, marked as new.
+        new_items: a file of items; those without interactions are offered too, marked as new.
 
     Raises:
         SettingError: the model has no form that a device could score with, or nothing would be left; says why.

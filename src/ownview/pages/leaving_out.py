@@ -60,8 +60,8 @@ class LeftOut(NamedTuple):
         """For people."""
         if min_people == 1:
             return "nothing is left out, however few people had an item"
-        told = f"left out: {self.items:,} items that fewer than {in_people(min_people)} had"
-        return told + (f", and {self.pairs:,} pairs of items that one person alone had" if self.pairs else "")
+        sentence = f"left out: {self.items:,} items that fewer than {in_people(min_people)} had"
+        return sentence + (f", and {self.pairs:,} pairs of items that one person alone had" if self.pairs else "")
 
 
 def left_out(form: Linear | Factors, people: Counted, min_people: int) -> LeftOut:

@@ -1,4 +1,4 @@
-"""Items that nobody has taken yet, in a page or an export: carried by text from what is published, and from no more."""
+"""Items without interactions in a page or an export: carried by text from what is published, and from no more."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class Budget:
         delta: likewise.
         clip: C; None where the method's own, or the default, is taken.
         adaptive: whether C follows a private quantile.
-        rounds: the budget is for; None where nobody has said.
+        rounds: the budget is for; None where not given.
         masks: what is said of the masks that hide single uploads; of "distributed" alone.
         seeded: whether noise comes from the run's seed, so that runs repeat; nothing is private then.
     """

@@ -1,10 +1,10 @@
 """Secret randomness: keys from the operating system's entropy, and the cryptographic streams that are drawn from them.
 
 A key of 32 bytes is never a stream itself. It gives every purpose a key of its own through a keyed hash (BLAKE2b),
-which nobody can run backwards, and each of those is used for one stream of ChaCha20 from its beginning. So no key and
+a one-way function, and each of those is used for one stream of ChaCha20 from its beginning. So no key and
 nonce are ever used for two streams, and one stream that became known would say nothing of another.
 
-A key from a seed draws the same noise for whoever knows the seed. It is for simulations that must repeat, and marked.
+A key from a seed draws noise that the seed reveals. It is for simulations that must repeat, and marked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NoiseKey:
 
     Args:
         key: 32 bytes; never printed.
-        seeded: whether it comes from a seed, so that whoever knows the seed knows all noise.
+        seeded: whether it comes from a seed, so that the seed reveals all noise.
     """
 
     key: bytes = field(repr=False)
@@ -49,7 +49,7 @@ class NoiseKey:
 
     @classmethod
     def fresh(cls) -> NoiseKey:
-        """A key that nobody else has and that has never been used."""
+        """A fresh secret key."""
         return cls(secrets.token_bytes(KEY))
 
     @classmethod

@@ -129,7 +129,7 @@ class Masked(Transform):
             total.copy_(named[name][0])
 
     def seen(self, upload: Upload, number: int, bound: Tensor | None) -> Upload:
-        """What anybody who knows the terms reads in whole numbers as they arrive: tables, or masks in their place."""
+        """Whole numbers as they arrive, decoded by the terms: tables, or masks in their place."""
         if upload.words is None:
             return upload
         return self.layout.spread_out(upload, self.named(upload.words, number, bound))
@@ -174,14 +174,14 @@ class Masked(Transform):
 
     def sentence(self) -> str:
         """What the server sees, for people."""
-        told = f"masked: the server sees sums over {self.threshold} to {self.clients} clients, and no single upload"
+        sentence = f"masked: the server sees sums over {self.threshold} to {self.clients} clients, and no single upload"
         if self.plan is None:
-            told += "; there is no noise, and no epsilon"
-        return told if self.masks.real else told + "; this simulation left the masks out, which changes no sum"
+            sentence += "; there is no noise, and no epsilon"
+        return sentence if self.masks.real else sentence + "; this simulation left the masks out, which changes no sum"
 
     def described(self) -> dict[str, Any]:
         """For privacy.json."""
-        told: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "clients": self.clients,
             "threshold": self.threshold,
             "neighbours": self.cohort.neighbours,
@@ -193,7 +193,7 @@ class Masked(Transform):
             "steps_of_one": self.coding(1, None).scale,
         }
         if self.plan is not None:
-            told["noise_of_a_device"] = {
+            entry["noise_of_a_device"] = {
                 "distribution": "Gaussian, rounded to whole steps, drawn exactly",
                 "steps_at_least": self.least_steps,
                 "variance": "sigma^2 / threshold",
@@ -201,4 +201,4 @@ class Masked(Transform):
                     self.plan.epsilon, self.plan.rounds, self.layout.size, self.threshold, self.least_steps
                 ),
             }
-        return told
+        return entry

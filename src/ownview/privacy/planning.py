@@ -81,7 +81,7 @@ def _by_releases(asked: Budget, options: Rounds, num_clients: int, releases: Seq
 def _taken_part(asked: Budget, clients: str, num_clients: int) -> tuple[int, float, Sampling]:
     """Rounds that count for a user, clients expected in a round, and what sampling hides.
 
-    Who is chosen is hidden only where whoever adds up is trusted. Otherwise a user is accounted as if it were in every
+    Who is chosen is hidden only where the aggregator is trusted. Otherwise a user is accounted as if it were in every
     round that it may be in.
     """
     chosen, rounds = participation(clients), asked.rounds or 1

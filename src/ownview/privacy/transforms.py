@@ -63,7 +63,7 @@ class Summing:
 
     Args:
         number: of the round, from 1.
-        bound: [] C as clients were told; None where it is agreed on for all.
+        bound: [] C as sent to the clients; None where the terms fix it.
         noise: what noise is drawn from.
     """
 
@@ -144,9 +144,8 @@ class Clip(Transform):
 class Noise(Transform):
     """Adds noise of its own to every number a client sends; tables become whole. It has no epsilon.
 
-    A simulation draws it from the run's seed, as the papers' figures must repeat: whoever knows the seed takes it off,
-    and whoever knows a few true values finds the stream (SplitMix64 can be run backwards). Devices draw from their own
-    secret.
+    A simulation draws it from the run's seed, as the papers' figures must repeat: with the seed it can be taken off,
+    and with a few true values the stream can be recovered (SplitMix64 is invertible). Devices draw from a secret.
 
     Args:
         scale: of the noise.

@@ -1,4 +1,4 @@
-"""A line of the ledger: a release under a budget, or a total that somebody set; read against limits."""
+"""A line of the ledger: a release under a budget, or a total that was set; read against limits."""
 
 from __future__ import annotations
 
@@ -115,23 +115,23 @@ def entry_of(line: str) -> Entry:
     for name, digest in (("people", values["people"]), *([("items", items)] if items else [])):
         if len(digest) != 64 or not set(digest) <= set("0123456789abcdef"):
             raise ValueError(f"{name} is no SHA-256")
-    told = values.get("mechanism")
-    if (told is None) != (not values["id"]):
+    fields = values.get("mechanism")
+    if (fields is None) != (not values["id"]):
         raise ValueError("a release has an id and a mechanism, a total has neither")
-    mechanism = None if told is None else _mechanism(told)
+    mechanism = None if fields is None else _mechanism(fields)
     return Entry(**{word: values[word] for word in _WORDS}, mechanism=mechanism, items=items)
 
 
-def _mechanism(told: Mapping[str, Any]) -> Mechanism:
-    pairs = [tuple(pair) for pair in told["noise"]]
+def _mechanism(fields: Mapping[str, Any]) -> Mechanism:
+    pairs = [tuple(pair) for pair in fields["noise"]]
     if not pairs or any(len(pair) != 2 or pair[0] <= 0 or pair[1] < 1 or pair[1] != int(pair[1]) for pair in pairs):
         raise ValueError("noise: expected pairs of a number above 0 and a number of rounds")
     if sum(times for _, times in pairs) > _ROUNDS:
         raise ValueError(f"noise of more than {_ROUNDS} rounds")
-    epsilon, delta, rate = (float(told[name]) for name in ("epsilon", "delta", "rate"))
-    if not (epsilon > 0 and 0 < delta < 1 and 0 < rate <= 1 and 0 <= told["cohort"] <= told["population"]):
+    epsilon, delta, rate = (float(fields[name]) for name in ("epsilon", "delta", "rate"))
+    if not (epsilon > 0 and 0 < delta < 1 and 0 < rate <= 1 and 0 <= fields["cohort"] <= fields["population"]):
         raise ValueError("epsilon, delta or sampling out of range")
     if not all(math.isfinite(one) for one in (epsilon, delta, rate)):
         raise ValueError("epsilon, delta or sampling is no finite number")
     noise = tuple(float(z) for z, times in pairs for _ in range(int(times)))
-    return Mechanism(told["mode"], epsilon, delta, noise, Sampling(rate, told["cohort"], told["population"]))
+    return Mechanism(fields["mode"], epsilon, delta, noise, Sampling(rate, fields["cohort"], fields["population"]))

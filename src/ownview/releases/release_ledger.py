@@ -130,13 +130,13 @@ class Ledger:
             asked: the release.
             users: ids of all who take part.
             total: for these people from now on; None for the total that holds for them, which is the epsilon of their
-                first release where nobody has set one.
+                first release where none was set.
 
         Returns:
             whether it was written down now.
 
         Raises:
-            SettingError: more than the total would be released of somebody.
+            SettingError: a person's total would be exceeded.
             OutputError: the ledger cannot be read or written.
         """
         with self._sole() as entries:
@@ -176,7 +176,7 @@ class Ledger:
 
     @contextmanager
     def _sole(self) -> Iterator[list[Entry]]:
-        """All releases and totals, while nobody else may add one; the first time the files are made."""
+        """All releases and totals under an exclusive lock; makes the files at first."""
         make_folder(self.folder, private=True)
         with sole_worker(self.folder, patience=_PATIENCE, busy="another release is being written down; try again"):
             entries = self.entries()
@@ -186,7 +186,7 @@ class Ledger:
             yield entries
 
     def _key(self) -> bytes:
-        """What people are hashed with. With another one nobody would be known again."""
+        """Salt of people's hashes. Under another one no person would match earlier releases."""
         path = self.folder / "key"
         try:
             key = path.read_bytes()
@@ -225,7 +225,7 @@ class Ledger:
 
 
 def _require_within(entries: Sequence[Entry], members: npt.NDArray[np.bool_], asked: Asked, total: float) -> None:
-    """Refuse what would spend more than the total of somebody."""
+    """Refuse a release that would exceed a person's total."""
     one = asked.mechanism
     places = _releases(entries)
     everybody = np.ones((1, members.shape[1]), dtype=bool)

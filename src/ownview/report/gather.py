@@ -33,7 +33,7 @@ from ownview.report.results import (
 )
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.findings.exposure import LIAR, UPLOAD
-from ownview.runs.summaries.tried_settings import Tried, told, tried_of
+from ownview.runs.summaries.tried_settings import Tried, tried_of, tried_sentence
 from ownview.runs.table import grouped
 
 Model = dict[str, Any]
@@ -64,7 +64,7 @@ def gather(
     Args:
         folders: of runs; unfinished ones are named on the page and take no part.
         title: of the page; without one the datasets' names.
-        done: told the name of every run once it was read.
+        done: called with the name of every run that was read.
         verdict: sentences that the page begins with; then everything but the table is folded, where it is about one
             dataset and few methods.
         publications: figures of papers to draw beside those of runs; none where None.
@@ -130,7 +130,7 @@ def _dataset(name: str, runs: Sequence[SeenRun], most_tsne: int, publications: P
             {"label": variant.label, "settings": variant.settings, "tried": _number(tried[variant.label])}
             for variant in found
         ],
-        "tried": told(tried, name),
+        "tried": tried_sentence(tried, name),
         "results": results,
         "people": shown,
         "published": publications.beside(name, found),

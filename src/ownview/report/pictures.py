@@ -148,8 +148,8 @@ def spectra(watched: Iterable[Watched]) -> list[dict[str, Any]]:
             for table in client_tables(one.run, user):
                 values = np.linalg.svd(table.values, compute_uv=False)
                 abundance = float(values.sum() / values.max()) if values.max() > 0 else 0.0
-                told = [float(f"{value:.5g}") for value in values]
-                tables.append({"name": table.name, "role": table.role, "values": told, "abundance": abundance})
+                rounded = [float(f"{value:.5g}") for value in values]
+                tables.append({"name": table.name, "role": table.role, "values": rounded, "abundance": abundance})
             if tables:
                 rounds = _abundance_by_round(one.run, user)
                 found.append({**one.about, "user": user, "tables": tables, "rounds": rounds})
@@ -159,8 +159,8 @@ def spectra(watched: Iterable[Watched]) -> list[dict[str, Any]]:
 def _abundance_by_round(run: SeenRun, user: str) -> dict[str, list[float]]:
     """By table, where the method reads it every round (plug-in plgc)."""
     lines = [line["watched"][user] for line in run.rounds if user in (line.get("watched") or {})]
-    told = [name for name in (lines[0] if lines else {}) if name.startswith(_ABUNDANCE)]
-    names = [name for name in told if all(line.get(name) for line in lines)]
+    columns = [name for name in (lines[0] if lines else {}) if name.startswith(_ABUNDANCE)]
+    names = [name for name in columns if all(line.get(name) for line in lines)]
     return {name.removeprefix(_ABUNDANCE): [round(line[name][0], 4) for line in lines] for name in names}
 
 

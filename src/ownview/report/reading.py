@@ -189,20 +189,20 @@ def _labels(names: Sequence[str], settings: Sequence[Settings]) -> list[str]:
         known = dict.fromkeys(key for values in (mine, *others) for key in values)
         differs = [key for key in known if any(other.get(key) != mine.get(key) for other in others)]
         enough = _enough(mine, others, differs)
-        told = [f"{key.removeprefix('federation.')}={_short(mine.get(key))}" for key in enough]
-        told += ["…"] if len(enough) < len(differs) else []
-        labels.append(f"{name} ({', '.join(told)})" if told else name)
+        differing = [f"{key.removeprefix('federation.')}={_short(mine.get(key))}" for key in enough]
+        differing += ["…"] if len(enough) < len(differs) else []
+        labels.append(f"{name} ({', '.join(differing)})" if differing else name)
     return labels
 
 
 def _enough(mine: Settings, others: Sequence[Settings], differs: Sequence[str]) -> list[str]:
     """Few settings that no other variant shares all of, the most telling first: names must fit into charts."""
-    told: list[str] = []
+    lines: list[str] = []
     while others:
         best = max(differs, key=lambda key: sum(other.get(key) != mine.get(key) for other in others))
-        told.append(best)
+        lines.append(best)
         others = [other for other in others if other.get(best) == mine.get(best)]
-    return told
+    return lines
 
 
 def _short(value: Any) -> str:

@@ -88,10 +88,10 @@ def curve(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
 def sparsity(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     """By shared table and round the share of values that are 0, or below 0.001; None where nothing is shared."""
     lines = [_kept(one) for one in _shared_lines(runs)]
-    told = [line.get("sparsity") or {} for one in lines for line in one]
+    sparsities = [line.get("sparsity") or {} for one in lines for line in one]
     tables = {
-        table: [share for share in names if all(share in line.get(table, {}) for line in told)]
-        for table, names in (told[0] if told else {}).items()
+        table: [share for share in names if all(share in line.get(table, {}) for line in sparsities)]
+        for table, names in (sparsities[0] if sparsities else {}).items()
     }
     if len(lines[0]) < 2 or not any(tables.values()):
         return None
@@ -125,16 +125,16 @@ def costs(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
     Bytes are those on the wire, up and down, mean over rounds and clients. Seconds are the slowest client's local
     training, timed alone, plus the server's part; None where a run does not tell them.
     """
-    told = [run.result for run in runs if (run.result.get("cost") or {}).get("seconds")]
-    if len(told) != len(runs):
+    results = [run.result for run in runs if (run.result.get("cost") or {}).get("seconds")]
+    if len(results) != len(runs):
         return None
     return {
-        "bytes": mean(one["bytes_down_per_client"] + one["bytes_up_per_client"] for one in told),
-        "up": mean(one["bytes_up_per_client"] for one in told),
-        "down": mean(one["bytes_down_per_client"] for one in told),
-        "seconds": mean(one["cost"]["seconds"]["round"] for one in told),
-        "client_bytes": mean(one["cost"]["client_bytes"] for one in told),
-        "server_bytes": mean(one["cost"]["server_bytes"] for one in told),
+        "bytes": mean(one["bytes_down_per_client"] + one["bytes_up_per_client"] for one in results),
+        "up": mean(one["bytes_up_per_client"] for one in results),
+        "down": mean(one["bytes_down_per_client"] for one in results),
+        "seconds": mean(one["cost"]["seconds"]["round"] for one in results),
+        "client_bytes": mean(one["cost"]["client_bytes"] for one in results),
+        "server_bytes": mean(one["cost"]["server_bytes"] for one in results),
     }
 
 
@@ -149,11 +149,11 @@ def findings(protocols: Sequence[Protocol], name: str, runs: Sequence[SeenRun]) 
         measured = next((run.findings for run in runs if run.experiment.protocol == protocol and run.findings), None)
         source = "protocol" if measured is None else "audit.json"
         cut = f"{protocol.name}: " if len(protocols) > 1 and measured is not None else ""
-        told = [
+        notes = [
             {"probe": one.probe, "fires": one.fires, "sentence": f"{cut}{one.sentence}", "source": source}
             for one in measured or by_rule(protocol)
         ]
-        found += [one for one in told if one not in found]
+        found += [one for one in notes if one not in found]
     prints = [
         {run.provenance.get("data", {}).get("fingerprint") for run in runs if run.experiment.protocol == cut} - {None}
         for cut in protocols  # every cut leaves other users

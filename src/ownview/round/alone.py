@@ -85,9 +85,9 @@ class ProcessFederation(Where):
         """Run round `number` (from 1); bytes are those that went to and fro."""
         return report(conduct(self.server, self, number, self.rules))
 
-    def about_masks(self, going: Round, step: MaskStep, told: Mapping[int, bytes]) -> Mapping[int, bytes]:
+    def about_masks(self, going: Round, step: MaskStep, messages: Mapping[int, bytes]) -> Mapping[int, bytes]:
         """Of every client's process."""
-        return self._ask("about_masks", {one: (step, going.number, data) for one, data in told.items()})
+        return self._ask("about_masks", {one: (step, going.number, data) for one, data in messages.items()})
 
     def ask(self, going: Round) -> Uploads:
         """Every client gets its message; uploads are read in the order of identities."""
@@ -107,7 +107,7 @@ class ProcessFederation(Where):
                 yield upload
 
     def tell(self, going: Round) -> None:
-        """Whoever was left out goes back; the others receive, where they receive after a round."""
+        """Clients that were left out restore their values; the others receive, where a method sends after a round."""
         self._ask("undo", dict.fromkeys(going.left_out, ()))
         if going.receives_after:
             downloads = {int(one): self._newest(going.number, one) for one in going.counted}
@@ -202,7 +202,7 @@ def can_travel(method: object) -> bool:
 
 
 def _live(connection: Connection, agreed: Agreed, data: OwnData, file: Path) -> None:
-    """A client's process: it does what it is asked for until nobody asks any more."""
+    """A client's process: answers requests until its pipe is closed."""
     torch.set_num_threads(1)
     device: Device | None = None
     while True:

@@ -4,7 +4,7 @@
 time; `round.alone` asks one after the other, by bytes; `cluster.workers` has them added up by Ray's workers; and
 `deploy.devices` asks places over a network. A new kind of client is one more `Where`.
 
-Whatever looks at uploads between their arrival and the sum is a `Rule`. A client that does not answer, answers late,
+A step that looks at uploads between their arrival and the sum is a `Rule`. A client that does not answer, answers late,
 answers wrongly or is left out by a rule is one case: `Round.leave_out`. It is no part of the sum, nor of those that the
 server counts, and what it did in the round ends as if it had not been done.
 """
@@ -38,7 +38,7 @@ from ownview.seam.server import Rule as OwnRule
 from ownview.seam.training import Params
 
 Uploads = Generator[Upload, None, None]
-"""Of a round, as they come; closed where nobody waits for the rest."""
+"""Of a round, as they come; closed when the round ends without the rest."""
 
 LATE = "late"
 """Why clients are left out that have not answered when a rule stops."""
@@ -149,13 +149,13 @@ class Where(ABC):
         """[C] identities of the clients that take part in a round, ascending."""
         return server.choose(number)
 
-    def about_masks(self, going: Round, step: MaskStep, told: Mapping[int, bytes]) -> Mapping[int, bytes]:
-        """Ask clients about masks; by client, what each that answers says to what it is told."""
+    def about_masks(self, going: Round, step: MaskStep, messages: Mapping[int, bytes]) -> Mapping[int, bytes]:
+        """Send clients a step of the exchange of masks; answers by client."""
         raise TypeError(f"{type(self).__name__} puts no masks on")
 
     @abstractmethod
     def ask(self, going: Round) -> Uploads:
-        """Send `Round.counted` what they begin with, and yield what they send; whoever fails is left out.
+        """Send `Round.counted` what they begin with, and yield what they send; clients that fail are left out.
 
         Clients that add up among themselves are merged into `Round.total` and yield nothing.
         """
@@ -265,7 +265,7 @@ class RoundReport:
     Args:
         number: of the round.
         clients: how many took part.
-        loss: the mean over clients, None where nobody took part or clients have none.
+        loss: the mean over clients, None without participants or where clients have none.
         seconds: by part.
         bytes_down: of the message to one client, the mean over clients.
         bytes_up: of the message from one client, the mean over clients; see `messages.wire`.

@@ -54,9 +54,9 @@ class Device:
             raise MessageError("asked about masks; none were agreed on")
         return self._masks
 
-    def about_masks(self, step: MaskStep, number: int, told: bytes) -> bytes:
+    def about_masks(self, step: MaskStep, number: int, message: bytes) -> bytes:
         """Where uploads are masked: a step of round `number`; that shares were shown is kept before they leave."""
-        said = self.masks.answer(step, number, told)
+        said = self.masks.answer(step, number, message)
         if step is MaskStep.SHOW:
             self._save()
         return said

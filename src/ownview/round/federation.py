@@ -41,7 +41,7 @@ class Federation:
         options: who takes part and how the server combines.
         seed: of the run.
         machine: device, precision, memory and engine.
-        noise: what noise under a budget is drawn from; None for a key of its own that nobody knows. It does not matter
+        noise: what noise under a budget is drawn from; None for a fresh secret key. It does not matter
             where the budget says `noise=seeded`.
         rules: that look at uploads before they are added up; see `round.conduct`.
     """

@@ -44,13 +44,13 @@ class Here(Where):
         """Of all clients, with the newest that they hold."""
         return self._work
 
-    def about_masks(self, going: Round, step: MaskStep, told: Mapping[int, bytes]) -> Mapping[int, bytes]:
+    def about_masks(self, going: Round, step: MaskStep, messages: Mapping[int, bytes]) -> Mapping[int, bytes]:
         """Every client is an object of its own whose secrets follow from the seed, so that runs repeat."""
         if step is MaskStep.KEYS:
             seed, number, agreed = self.terms.seed, going.number, going.masks
             assert agreed is not None
-            self.masks = {one: OwnMasks(one, agreed.cohort, drawn_from_seed(seed, number, one)) for one in told}
-        return {one: self.masks[one].answer(step, going.number, data) for one, data in told.items()}
+            self.masks = {one: OwnMasks(one, agreed.cohort, drawn_from_seed(seed, number, one)) for one in messages}
+        return {one: self.masks[one].answer(step, going.number, data) for one, data in messages.items()}
 
     def ask(self, going: Round) -> Uploads:
         """Block by block."""
@@ -84,7 +84,7 @@ class Here(Where):
         return masked
 
     def tell(self, going: Round) -> None:
-        """Whoever was left out goes back to what it held; the others receive, where they receive after a round."""
+        """Clients that were left out restore their values; the others receive, where a method sends after a round."""
         if self.before and going.left_out:
             clients = self.work.home.clients
             clients.unpack(_exchanged(clients.pack(), self.before, going.left_out, len(clients.identities)))
@@ -125,7 +125,7 @@ def worked(
         cohort: [C] positions of the clients that take part.
         download_for: positions of some of them -> what the server sends these.
         traffic: weighs messages.
-        clock: told where the time goes.
+        clock: records seconds by part.
         put_on: puts masks on uploads; None where none are.
     """
     declared = reporting(terms.client).sends if isinstance(terms.client.work, Reporting) else None

@@ -1,6 +1,6 @@
 """What clients score by when they are asked a question: what they hold, and what they know by then.
 
-Users who never took part get clients too. Such a client receives what anybody receives who comes for the first time,
+Users who never took part get clients too. Such a client receives a new client's download,
 and fits its own values to its history, a few rounds long, without sending anything.
 """
 
@@ -51,12 +51,12 @@ def asked(federation: Federation, question: Question) -> ClientScorer:
 
 def newcomers(federation: Federation, known: Timeline, ids: IdArray) -> ClientScorer:
     """Scores by clients of users who never took part, from what is known of them alone."""
-    nobody = torch.arange(0, device=federation.machine.device)
-    return folded_in(federation.terms, Download(federation.done, federation.newest(nobody).values), known, ids)
+    no_clients = torch.arange(0, device=federation.machine.device)
+    return folded_in(federation.terms, Download(federation.done, federation.newest(no_clients).values), known, ids)
 
 
 def folded_in(terms: Terms, download: Download, known: Timeline, ids: IdArray) -> ClientScorer:
-    """Scores by clients that come for the first time, with what anybody receives then, and fit themselves at home."""
+    """Scores by new clients: a new client's download, fitted at home."""
     machine, world = terms.machine, terms.world
     first = torch.arange(world.num_clients, world.num_clients + len(ids))
     timelines = Timelines(known, world.num_items, machine.dtype)

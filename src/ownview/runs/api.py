@@ -66,7 +66,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
         memory: what training may take, such as 4GB.
         out: folder for the run; without it a temporary one that goes with the process.
         on_round: called with the round and its validation metrics, none where it was not measured.
-        loggers: told when it begins, after every round, and when it has finished: `ownview.TensorBoard("folder")`, or
+        loggers: called when it begins, after every round, and when it has finished: `ownview.TensorBoard("folder")`, or
             anything with the methods of `ownview.Logger`.
     """
     experiment, model = experiment_of(method, data, settings)
@@ -121,7 +121,7 @@ def fit(
         device: auto, cpu or cuda.
         memory: what training may take, such as 4GB.
         out: folder for the model; without it a temporary one that goes with the process.
-        loggers: told when it begins, after every round, and when it has finished.
+        loggers: called when it begins, after every round, and when it has finished.
     """
     if (method is None) == (like is None):
         raise SettingError("fit: expected a method, or like=RUN, and not both")

@@ -36,7 +36,7 @@ MOST_SEEDS = 1000
 Task = tuple[Experiment, Path]
 """What to do and the folder it goes to."""
 
-Told = Callable[[Path, int, dict[str, float]], None]
+OnRunRound = Callable[[Path, int, dict[str, float]], None]
 """Told after every round: the run's folder, the round, its metrics, none where it was not measured."""
 
 OnFailure = Callable[[Path, str], None]
@@ -49,7 +49,7 @@ News = Queue[tuple[Path, int, dict[str, float]]]
 
 
 class BatchError(OwnviewError):
-    """One of several runs or trials failed, or all were told to stop."""
+    """One of several runs or trials failed, or all were stopped by a signal."""
 
     def __init__(self, message: str, exit_code: int) -> None:
         super().__init__(message)
@@ -59,7 +59,7 @@ class BatchError(OwnviewError):
 class _Failure(NamedTuple):
     """An error of a run in another process, in a form that every error can be sent in.
 
-    `alone`: other runs need not mind. Not so a full disk, or being told to stop.
+    `alone`: other runs need not mind. Not so a full disk, or a signal to stop.
     `crowded`: memory was lacking, which runs beside it may have held.
     """
 
@@ -89,7 +89,7 @@ def run_all(
     jobs: int,
     memory: str,
     data_dir: Path | None,
-    on_round: Told | None = None,
+    on_round: OnRunRound | None = None,
     on_failure: OnFailure | None = None,
     threads: int | None = None,
     go_on: str | None = None,
@@ -108,7 +108,7 @@ def run_each(
     jobs: int,
     memory: str,
     data_dir: Path | None,
-    on_round: Told | None = None,
+    on_round: OnRunRound | None = None,
     on_failure: OnFailure | None = None,
     on_finished: OnFinished | None = None,
     threads: int | None = None,
@@ -122,10 +122,10 @@ def run_each(
         memory: for each of them.
         data_dir: where datasets are.
         on_round: progress.
-        on_failure: told of runs that fail by themselves (values that are not finite, say), while the others go on.
+        on_failure: called for runs that fail by themselves (values that are not finite, say), while the others go on.
             Without it the first failure ends everything. A run that lacks memory beside others has not failed yet: it
             goes on from its checkpoint when they are through, beside half as many, in the end alone.
-        on_finished: told of every run once it has finished, in this process; may remove its folder.
+        on_finished: called for every run once it has finished, in this process; may remove its folder.
         threads: of each process; an equal share of the cores where None.
         go_on: how a stopped batch goes on, in words; by --resume where None.
 
@@ -133,8 +133,8 @@ def run_each(
         folders of runs that failed by themselves.
     """
     go_on = go_on or f"go on by the same command with --out {tasks[0][1].parent if tasks else ''} --resume"
-    told, done = on_round or (lambda folder, number, metrics: None), on_finished or (lambda folder: None)
-    batch = _Batch(tasks, memory, data_dir, told, on_failure, done, go_on)
+    each_round, done = on_round or (lambda folder, number, metrics: None), on_finished or (lambda folder: None)
+    batch = _Batch(tasks, memory, data_dir, each_round, on_failure, done, go_on)
     if jobs <= 1 or len(tasks) <= 1:
         with _threads(threads):
             batch.one_by_one()
@@ -150,7 +150,7 @@ class _Batch:
     tasks: Sequence[Task]
     memory: str
     data_dir: Path | None
-    told: Told
+    on_round: OnRunRound
     on_failure: OnFailure | None
     on_finished: OnFinished
     go_on: str
@@ -161,7 +161,7 @@ class _Batch:
         with Signals() as signals:
             for task in self.tasks:
                 try:
-                    _one(task, self.memory, self.data_dir, self.go_on, partial(self.told, task[1]))
+                    _one(task, self.memory, self.data_dir, self.go_on, partial(self.on_round, task[1]))
                     self._finish(task[1])
                 except InterruptedRunError as stopped:
                     raise self._stopped(stopped.exit_code) from stopped
@@ -199,7 +199,7 @@ class _Batch:
                 try:
                     while waiting:
                         done, waiting = wait(waiting, timeout=0.2, return_when=FIRST_COMPLETED)
-                        _tell(news, self.told)
+                        _tell(news, self.on_round)
                         for future in done:
                             failure = self._failure(future)
                             if failure is None:
@@ -220,7 +220,7 @@ class _Batch:
         return crowded
 
     def _finish(self, folder: Path) -> None:
-        if RunFolder(folder).finished:  # not one that was never begun, because all were told to stop
+        if RunFolder(folder).finished:  # not one that was never begun, because all were stopped
             self.finished.add(folder)
             self.on_finished(folder)
 
@@ -268,16 +268,16 @@ def _threads(number: int | None) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _tell(news: News, told: Told) -> None:
+def _tell(news: News, on_round: OnRunRound) -> None:
     while True:
         try:
-            told(*news.get_nowait())
+            on_round(*news.get_nowait())
         except Empty:
             return
 
 
 def _apart(task: Task, memory: str, data_dir: Path | None, go_on: str, news: News, stop: Event) -> _Failure | None:
-    """Carry out a task in a process of its own; once `stop` is set, as if that process were told to terminate."""
+    """Carry out a task in a process of its own; once `stop` is set, as if that process had received SIGTERM."""
 
     def on_round(number: int, metrics: dict[str, float]) -> None:
         news.put((task[1], number, metrics))

@@ -82,7 +82,7 @@ def fit_like(
 def _under(run: Experiment, privacy: str, rounds: int | None, model: Model) -> tuple[Experiment, int | None]:
     """The experiment with another privacy, and the rounds it needs then."""
     if isinstance(model, Blend) or not model.federated:
-        raise SettingError(f"--privacy {privacy}: {run.label()} is no federated method; nobody sends anything")
+        raise SettingError(f"--privacy {privacy}: {run.label()} is no federated method; nothing is sent")
     run = replace(run, federation=replace(run.federation, privacy=privacy))
     accounted = budget(privacy) is not None
     enough = enough_rounds(model, accounted=accounted)
@@ -96,10 +96,10 @@ def settings_from(like: str, model: Path) -> dict[str, Any]:
         like: the run's folder, from the model's.
         model: folder.
     """
-    told: dict[str, Any] = {"run": os.path.relpath(model / like, model)}
+    origin: dict[str, Any] = {"run": os.path.relpath(model / like, model)}
     try:
         result = RunFolder.open(model / like).read_result()
         words = {name: result[name] for name in ("protocol", "chosen_on", "chosen_round", "rounds")}
-        return told | words | {"test": {name: result["test"][name] for name in HEADLINE}}
+        return origin | words | {"test": {name: result["test"][name] for name in HEADLINE}}
     except (OwnviewError, KeyError):
-        return told
+        return origin

@@ -29,8 +29,8 @@ from ownview.runs.training.training_rounds import restore
 class Recommendation(NamedTuple):
     """One recommended item.
 
-    held_out: the user did interact with it, and the model was not told
-    new:      nobody has taken it yet
+    held_out: the user did interact with it, and it was held out of training
+    new:      without interactions
     """
 
     item: Any
@@ -82,9 +82,9 @@ class Recommender:
         return cls(setup, trainer, model)
 
     def offering(self, file: Path) -> Recommender:
-        """The same with the items of a file that nobody has taken yet: text carries the model's scores to them.
+        """The same with those items of a file that have no interactions: text carries the model's scores to them.
 
-        Nobody is asked for it and nothing is trained: what a model of sums has suffices (`parts.text.carried`).
+        Nothing is trained or sent: a model of sums suffices (`parts.text.carried`).
 
         Raises:
             DataError: the file names no new item.
@@ -129,7 +129,7 @@ class Recommender:
     def one(self, user: object, k: int) -> list[Recommendation]:
         """Of one user, by id."""
         found = self.lists([user], k)
-        return self._told(found, self.ranker.question.answers(int(found.users[0])))
+        return self._recommendations(found, self.ranker.question.answers(int(found.users[0])))
 
     def newcomer(self, person: Newcomer, k: int) -> list[Recommendation]:
         """Of a new user."""
@@ -137,7 +137,9 @@ class Recommender:
         ids = question.strangers
         assert ids is not None
         ranker = replace(self.ranker, question=question, hidden=question.hidden.to(device), sampled=None, ids=ids)
-        return self._told(self._asked(ranker, self.trainer.asked(question), np.zeros(1, dtype=np.int64), k), [])
+        return self._recommendations(
+            self._asked(ranker, self.trainer.asked(question), np.zeros(1, dtype=np.int64), k), []
+        )
 
     def _asked(self, ranker: Ranker, scorer: Scorer, users: IntArray, k: int) -> Lists:
         if not len(users):
@@ -145,7 +147,7 @@ class Recommender:
         asked = replace(ranker, users=torch.from_numpy(users).to(self.setup.machine.device))
         return Lists(users, *asked.best(scorer, min(k, self.split.num_items)))
 
-    def _told(self, found: Lists, right: list[int]) -> list[Recommendation]:
+    def _recommendations(self, found: Lists, right: list[int]) -> list[Recommendation]:
         data, taken = self.split.data, self.split.num_items - self.split.num_new
         return [
             Recommendation(data.items.item(item), data.title(item), score, item in right, item >= taken)

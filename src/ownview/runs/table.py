@@ -24,7 +24,7 @@ from ownview.registry import BASELINES
 from ownview.runs.findings.audits import findings_of
 from ownview.runs.run import Run
 from ownview.runs.summaries.row_labels import row_labels
-from ownview.runs.summaries.tried_settings import NOT_RECORDED, Tried, as_result, told, tried_of
+from ownview.runs.summaries.tried_settings import NOT_RECORDED, Tried, as_result, tried_of, tried_sentence
 
 if TYPE_CHECKING:
     import polars as pl
@@ -189,8 +189,8 @@ _YARDSTICKS_BEFORE = (
 
 def with_yardsticks(legend: str, cells: Mapping[CellKey, Cell]) -> str:
     """A legend that also tells what is not above a yardstick, where any row is not."""
-    told = any(cell.not_above for cell in cells.values())
-    return f"{legend} {_YARDSTICKS.get(legend, _YARDSTICKS_BEFORE)}" if told else legend
+    marked = any(cell.not_above for cell in cells.values())
+    return f"{legend} {_YARDSTICKS.get(legend, _YARDSTICKS_BEFORE)}" if marked else legend
 
 
 def pooling(cells: Mapping[CellKey, Cell]) -> list[str]:
@@ -307,7 +307,7 @@ class Comparison:
             known[column.get(name, name)] = (*known.get(column.get(name, name), ()), *found)
         data = runs[0].experiment.data_label()
         tried = {method: tried_of(own[0].result, own[0].experiment) for (method, _), own in rows.items()}
-        every = (*notes, told(tried, data))
+        every = (*notes, tried_sentence(tried, data))
         legend = with_yardsticks(LEGEND, cells)
         return cls(data, methods, ranked, cells, known, every, chosen, tried, legend, runs=tuple(runs))
 
@@ -338,7 +338,7 @@ class Comparison:
     @property
     def settings(self) -> str:
         """How many settings were tried, in a sentence."""
-        return "; ".join([told(self.tried, self.data), *self._without_validation()])
+        return "; ".join([tried_sentence(self.tried, self.data), *self._without_validation()])
 
     def _without_validation(self) -> list[str]:
         if not self.unvalidated:

@@ -1,7 +1,7 @@
 """A federated method: settings, and the two halves that follow from them.
 
 Most methods are a `Method`, whose clients train: write `params`, `phases` and `scores` for one client. A method whose
-clients send statistics is a `ReportingMethod`. Whatever runs, weighs, checks or ships a method sees the two halves
+clients send statistics is a `ReportingMethod`. Code that runs, weighs, checks or ships a method sees the two halves
 alone.
 
 Tables in `p` hold the rows at hand, not all items, and where clients are stacked, padding rows too. A penalty on rows

@@ -87,7 +87,7 @@ class Adam:
     epsilon: float = 1e-8
 
     def start(self, params: Sequence[Tensor], runs: Sequence[Run], number: int) -> Mover:
-        """Begin to move `params` in place, with zero moments, whatever the round."""
+        """Begin to move `params` in place, with zero moments in every round."""
         plain = all(param.is_contiguous() for param in params)  # the kernel walks through memory
         if plain and _stacked_on_gpu(params, runs) and adam_kernel.works(params[0].device, params[0].dtype):
             return _AdamByClient(self, params)
@@ -132,7 +132,7 @@ def soft_thresholded(values: Tensor, threshold: Tensor) -> Tensor:
 
 
 def _stacked_on_gpu(params: Sequence[Tensor], runs: Sequence[Run]) -> bool:
-    """There a launch costs more than the arithmetic: all clients are moved at once, whatever their run."""
+    """There a launch costs more than the arithmetic: all clients are moved at once, also in different steps."""
     return params[0].is_cuda and runs[0] is not ...
 
 

@@ -174,7 +174,7 @@ def without_figures(people: People) -> Suited:
 def recommended(people: People, runs: dict[str, Run]) -> Recommended:
     """The rule.
 
-    1. The smallest budget that the people are enough for, whatever its figure.
+    1. The smallest budget that the number of people permits, whichever its figure.
     2. Else nothing sent, where its figure on validation is at least 95 % of the hidden sums'.
     3. Else hidden sums; else nothing sent; else the largest budget.
 

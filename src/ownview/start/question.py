@@ -42,7 +42,7 @@ def choose_question(data: Interactions, wanted: Protocol | None = None) -> Quest
 
     Args:
         data: of the file.
-        wanted: what a person asked for, whatever the data is like.
+        wanted: asked for by the user; overrides what the data suggests.
 
     Raises:
         DataError: no user can be asked.

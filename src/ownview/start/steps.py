@@ -23,7 +23,7 @@ from ownview.pages.page import ENOUGH_ALIKE, MEGABYTES, Page, page
 from ownview.privacy.budget import budget as budget_asked
 from ownview.registry import build
 from ownview.report.gather import gather, render
-from ownview.runs.batch import Task, Told, run_all
+from ownview.runs.batch import OnRunRound, Task, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.files.versions import in_use
@@ -152,7 +152,11 @@ class Steps:
         return made
 
     def compare(
-        self, tasks: Sequence[Task], jobs: int, on_round: Told, on_begin: Callable[[str], None] = lambda name: None
+        self,
+        tasks: Sequence[Task],
+        jobs: int,
+        on_round: OnRunRound,
+        on_begin: Callable[[str], None] = lambda name: None,
     ) -> Comparison:
         """Train and measure what suits; a method that cannot be trained here is left out, and says why."""
 

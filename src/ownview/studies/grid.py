@@ -23,7 +23,7 @@ from ownview.base.lock import sole_worker
 from ownview.config.layers import Layer, check, merged, require_known
 from ownview.config.presets.loading import preset
 from ownview.registry import offers_model, offers_plugin
-from ownview.runs.batch import OnFailure, OnFinished, Task, Told, run_each
+from ownview.runs.batch import OnFailure, OnFinished, OnRunRound, Task, run_each
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.files.sources import sources
@@ -56,7 +56,7 @@ def carry_out(
     jobs: int,
     memory: str,
     data_dir: Path | None,
-    on_round: Told,
+    on_round: OnRunRound,
     threads: int | None = None,
     on_finished: OnFinished | None = None,
     on_failure: OnFailure | None = None,

@@ -147,7 +147,7 @@ def only_declared_leaves(method: Federated) -> None:
     quiet.round(1)
     if one.terms.server.after is None:
         for name, value in quiet.server.shared.items():
-            assert torch.equal(value, before[name]), f"the server's {name} changed although nobody sent anything"
+            assert torch.equal(value, before[name]), f"the server's {name} changed without an upload"
 
 
 def neutral_changes_nothing(method: Federated) -> None:

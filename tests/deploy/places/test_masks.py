@@ -13,7 +13,7 @@ from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
-from ownview.deploy.places.sent_messages import told
+from ownview.deploy.places.sent_messages import sent_messages
 from ownview.deploy.replay import Replay
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Answering, InProcess
@@ -111,7 +111,7 @@ def test_a_budget_shared_by_devices_goes_through_masks(tmp_path: Path) -> None:
         agreed, InProcess({name: Place(home) for name, home in homes.items()}), tmp_path / "s", QUICK
     )
     coordinator.run(2)
-    found = told(homes["north"])
+    found = sent_messages(homes["north"])
     assert found.budget is not None
     assert found.spent["north-0"] == pytest.approx(8, rel=0.02)
     assert {"keys", "shares", "work", "show"} <= {one["kind"] for one in found.messages}

@@ -15,7 +15,7 @@ from ownview.config.presets.loading import preset
 from ownview.federation.options import FederationOptions
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import open_run
-from ownview.runs.summaries.tried_settings import Tried, told, tried, tried_of
+from ownview.runs.summaries.tried_settings import Tried, tried, tried_of, tried_sentence
 from ownview.runs.table import Comparison
 from ownview.studies.grid import folder_name
 from tests.outcome import Outcome
@@ -70,9 +70,11 @@ def test_results_of_earlier_versions_are_asked_by_their_settings() -> None:
 def test_the_sentence_under_a_table() -> None:
     one, many, elsewhere = Tried(1, "a"), Tried(17, "a"), Tried(10, "b")
     said = "settings tried on validation: "
-    assert told({"x": one, "y": one}, "a") == f"{said}1 for every row"
-    assert told({"x": one, "y": many, "z": None}, "a") == f"{said}17 for y; not recorded for z; 1 for all others"
-    assert told({"y": elsewhere}, "a") == f"{said}10 for y (on b)"
+    assert tried_sentence({"x": one, "y": one}, "a") == f"{said}1 for every row"
+    assert (
+        tried_sentence({"x": one, "y": many, "z": None}, "a") == f"{said}17 for y; not recorded for z; 1 for all others"
+    )
+    assert tried_sentence({"y": elsewhere}, "a") == f"{said}10 for y (on b)"
 
 
 def test_from_a_tuning_to_the_table(

@@ -1,4 +1,4 @@
-"""Models that score an item by its likeness to the user's items: scores = X W, whatever made W."""
+"""Models that score an item by its likeness to the user's items: scores = X W, for any W."""
 
 from __future__ import annotations
 

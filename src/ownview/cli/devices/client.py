@@ -53,9 +53,9 @@ def recommend(
 @app.command()
 def sent(home: Home, as_json: AsJson = False) -> None:
     """Tell every message that has left this device, its bytes, and how much of a privacy budget is spent."""
-    from ownview.deploy.places.sent_messages import told  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.deploy.places.sent_messages import sent_messages  # noqa: PLC0415 - slow to import, and help does without
 
-    found = told(home)
+    found = sent_messages(home)
     if as_json:
         budget = None if found.budget is None else dict(zip(("epsilon", "delta"), found.budget, strict=True))
         print_json({"messages": list(found.messages), "bytes": found.total, "budget": budget, "spent": found.spent})

@@ -201,12 +201,12 @@ def client(
     from ownview.deploy.place import Place  # noqa: PLC0415
     from ownview.deploy.places.floor import Floor  # noqa: PLC0415
     from ownview.deploy.places.home import Home  # noqa: PLC0415
-    from ownview.deploy.running import at_work_on, until_told  # noqa: PLC0415
+    from ownview.deploy.running import at_work_on, until_signalled  # noqa: PLC0415
 
     found = PlaceFolder(folder)
     about = found.membership()
     home, least = Home(folder), None if floor is None else Floor(floor)
-    with at_work_on(home.state), until_told() as stop:
+    with at_work_on(home.state), until_signalled() as stop:
         place = Place(folder, _tell, least)
         _tell(f"{about.name}: {home.ratings}, {about.transport} at {about.host}:{about.port}")
         place_end(place, found, about, stop, _tell)

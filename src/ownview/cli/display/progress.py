@@ -17,7 +17,7 @@ from rich.table import Column, Table
 
 from ownview.cli.display.patience import lines_wanted
 from ownview.cli.display.terminal import Console
-from ownview.runs.batch import Told
+from ownview.runs.batch import OnRunRound
 from ownview.runs.files.folder import RunFolder
 from ownview.studies.grid import Planned
 
@@ -72,7 +72,7 @@ _EVERY = 10.0
 
 
 class Advance(Protocol):
-    """Told when one more unit is done."""
+    """OnRunRound when one more unit is done."""
 
     def __call__(self, words: str, done: int | None = None) -> None:
         """A few words to show; how many units are done, where work goes on that was begun before."""
@@ -179,7 +179,7 @@ class Board:
 
 
 @contextmanager
-def live(title: str, planned: Sequence[Planned], jobs: int, *, quiet: bool = False) -> Iterator[Told]:
+def live(title: str, planned: Sequence[Planned], jobs: int, *, quiet: bool = False) -> Iterator[OnRunRound]:
     """Show the board on stderr, a line now and then where that is no terminal; nothing where `quiet` is set."""
     console = Console(stderr=True)
     if quiet or not (console.is_terminal or lines_wanted()):

@@ -162,8 +162,8 @@ def show(finished: Run, *, as_json: bool) -> None:
 
 def _otherwise(finished: Run) -> str:
     """In brackets, what is not as it is without options: plug-ins, settings, the federation's; empty where all is."""
-    told = differing_settings(finished.experiment)
-    return f" ({', '.join(told)})" if told else ""
+    labels = differing_settings(finished.experiment)
+    return f" ({', '.join(labels)})" if labels else ""
 
 
 def _show_groups(console: Console, result: dict[str, Any]) -> None:

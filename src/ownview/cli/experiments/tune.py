@@ -113,8 +113,8 @@ def _live(tuning: Tuning, *, quiet: bool) -> Iterator[tuple[OnRound, OnTrial]]:
             words = f"best {max(best):.4f}" if best else ""
             bar.update(trials, completed=trial.number, words=words)
             found = "failed" if trial.value is None else f"{tuning.metric} {trial.value:.4f}"
-            told = f"trial {trial.number}: {found} at round {trial.round}, {trial.state}"
-            bar.console.print(told, style="dim", markup=False, highlight=False)
+            line = f"trial {trial.number}: {found} at round {trial.round}, {trial.state}"
+            bar.console.print(line, style="dim", markup=False, highlight=False)
 
         yield on_round, on_trial
 
@@ -159,8 +159,8 @@ def _summary(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> di
 
 
 def _fields(trial: Trial) -> dict[str, Any]:
-    told = ("state", "value", "round", "settings", "seconds", "reason")
-    return {"trial": trial.number, **{name: getattr(trial, name) for name in told}}
+    columns = ("state", "value", "round", "settings", "seconds", "reason")
+    return {"trial": trial.number, **{name: getattr(trial, name) for name in columns}}
 
 
 def _short(text: str) -> str:

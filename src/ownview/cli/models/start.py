@@ -174,7 +174,7 @@ def _few_left(split: Split) -> list[str]:
     left = split.num_items - int(split.train.lengths.min())
     if left > _PLACES:
         return []
-    return [f"no person has more than {counted(left, 'item')} left to rank: HR@{_PLACES} is 1 whatever the model"]
+    return [f"no person has more than {counted(left, 'item')} left to rank: HR@{_PLACES} is 1 for every model"]
 
 
 def _titles(data: Interactions) -> str:

@@ -81,8 +81,8 @@ def excel_table(
             frame = None if raw is None else raw.select(_as_text(raw[name], k) for k, name in enumerate(raw.columns))
     except Exception as error:
         # The extra's errors, and those of its panics, have no common class of their own.
-        told = str(error).partition("\n")[0]
-        raise DataError(f"{path}: unreadable workbook ({told}); save it again, or as CSV") from None
+        reason = str(error).partition("\n")[0]
+        raise DataError(f"{path}: unreadable workbook ({reason}); save it again, or as CSV") from None
     named = ", ".join(map(repr, book.sheet_names))
     if sheet is not None and not wanted:
         raise DataError(f"{path}: has no sheet {sheet!r}{suggestion(sheet, set(book.sheet_names))}; it has {named}")

@@ -1,7 +1,7 @@
 """Which column of a source is the user, the item, the rating and the time.
 
 A mapping from canonical name to the source's name (or number, counted from 0) always wins; without one,
-the names that common datasets use are recognised whatever their case and punctuation.
+the names that common datasets use are recognised in any case and punctuation.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ NAMEABLE = (*CANONICAL, "title")
 """What a mapping may name."""
 
 LEFT_OUT = "-"
-"""As the name of a rating's, timestamp's or title's column: do not read one, whatever the file has."""
+"""As the name of a rating's, timestamp's or title's column: do not read one, even if the file has it."""
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 

@@ -1,4 +1,4 @@
-"""Which encoding the bytes of a text file are in, told by the bytes themselves.
+"""Detection of a text file's encoding from its bytes.
 
 A byte order mark or zero bytes tell UTF-16, text that decodes is UTF-8, and what is neither is Windows-1252, the
 encoding in which spreadsheets of Western Europe and America export. A file of UTF-8 with a few broken bytes is damaged
@@ -46,10 +46,10 @@ def decoded(path: Path, content: bytes, encoding: str | None) -> Decoded:
     Args:
         path: the file, for messages.
         content: its bytes, unpacked.
-        encoding: as Python names it; told by the bytes where None.
+        encoding: as Python names it; detected where None.
 
     Raises:
-        DataError: the bytes are of no encoding that is told, or not of the one given.
+        DataError: the bytes are of no encoding that is detected, or not of the one given.
         SettingError: there is no such encoding.
     """
     if encoding is not None:
@@ -99,8 +99,8 @@ def _western(path: Path, content: bytes, error: UnicodeDecodeError) -> Decoded:
         ) from None
     found = dict.fromkeys(one for one in text if ord(one) > 127)
     shown = " ".join(list(found)[:_SHOWN])
-    told = f"the text is no UTF-8, read as Windows-1252 ({counted(len(odd) + 2 * len(whole), 'such letter')}: {shown})"
-    return Decoded(text.encode(), f"{told}; --encoding names another")
+    note = f"the text is no UTF-8, read as Windows-1252 ({counted(len(odd) + 2 * len(whole), 'such letter')}: {shown})"
+    return Decoded(text.encode(), f"{note}; --encoding names another")
 
 
 def _broken(content: bytes) -> list[int]:
@@ -128,8 +128,8 @@ def _recoded(path: Path, content: bytes, encoding: str) -> bytes:
         ) from None
     except (UnicodeError, ValueError) as error:
         place = getattr(error, "start", 0)
-        told = getattr(error, "reason", str(error))
-        raise DataError(f"{path}: byte {place} is not of encoding {encoding} ({told})") from None
+        reason = getattr(error, "reason", str(error))
+        raise DataError(f"{path}: byte {place} is not of encoding {encoding} ({reason})") from None
     if not isinstance(text, str):
         raise SettingError(f"encoding: {encoding!r} is no encoding of text; expected utf-8, cp1252 or another")
     return text.removeprefix("\ufeff").encode("utf-8", "replace")

@@ -51,8 +51,8 @@ def digest_of(path: Path) -> str:
     """SHA-256 of a file; of a folder, that of its files' names and digests."""
     if not path.is_dir():
         return sha256_of(path)
-    told = "".join(f"{sha256_of(one)}  {one.name}\n" for one in table_files(path))
-    return hashlib.sha256(told.encode()).hexdigest()
+    listing = "".join(f"{sha256_of(one)}  {one.name}\n" for one in table_files(path))
+    return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def folder_tables(folder: Path, read_file: ReadFile, problems: Problems) -> tuple[Table, Path | None]:

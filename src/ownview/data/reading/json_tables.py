@@ -29,9 +29,9 @@ def json_table(source: SourceText, problems: Problems) -> Table:
         else:
             bad.append((place, str(value)))
     if bad:
-        told = f'{bad[0][0]}: no JSON object ({bad[0][1][:60]}); expected one such as {{"user": 1, "item": 2}}'
+        advice = f'{bad[0][0]}: no JSON object ({bad[0][1][:60]}); expected one such as {{"user": 1, "item": 2}}'
         shown = tuple(place for place, _ in bad[:EXAMPLES])
-        problems.add(Problem("places that are no JSON object", len(bad), shown, "left out", told))
+        problems.add(Problem("places that are no JSON object", len(bad), shown, "left out", advice))
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not names:
         raise DataError(

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a file, gathered in one pass and told together."""
+"""All problems of a file, collected in one pass and reported together."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError
 
 EXAMPLES = 3
-"""Places that are told of each kind."""
+"""Places that are named for each kind."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Problems:
             raise UnsoundFileError(self.path, self.found)
 
     def require_none(self) -> None:
-        """Refuse the file for whatever was found."""
+        """Refuse the file, naming all problems."""
         if self.found:
             raise DataError(f"{self.path}: {self.found[0].first}")
 

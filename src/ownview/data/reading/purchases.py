@@ -58,8 +58,8 @@ def _cancelled(table: Table, position: int, problems: Problems) -> pl.Series:
     plain = column.str.contains(r"^\d{4,}$")
     if not bool(marked.any()) or int((marked | plain).sum()) < 0.9 * len(column):
         return marked & False
-    told = "the order was cancelled"
-    note_rows(problems, table, position, marked, "rows of cancelled orders (C...)", "order", told, refused=False)
+    advice = "the order was cancelled"
+    note_rows(problems, table, position, marked, "rows of cancelled orders (C...)", "order", advice, refused=False)
     return marked
 
 
@@ -71,8 +71,8 @@ def _returned(table: Table, position: int, kept: pl.Series, problems: Problems) 
         problems.note(f"column {table.name(position)!r} is not looked at: not all of its values are numbers")
         return kept & False
     back = (quantity <= 0).fill_null(False) & kept
-    told = "expected a quantity above 0 of what was taken"
-    note_rows(problems, table, position, back, "returns (quantity of 0 or less)", "quantity", told, refused=False)
+    advice = "expected a quantity above 0 of what was taken"
+    note_rows(problems, table, position, back, "returns (quantity of 0 or less)", "quantity", advice, refused=False)
     return back
 
 
@@ -85,15 +85,15 @@ def _wanted(table: Table, position: int, kept: pl.Series, events: Sequence[str],
                 near = suggestion(one, counts)
                 raise DataError(f"{table.path}: column {table.name(position)!r}: no event is called {one!r}{near}")
         wanted = column.is_in(list(events))
-        told = f"expected {' or '.join(events)}"
-        note_rows(problems, table, position, ~wanted & kept, "rows of other events", "event", told, refused=False)
+        advice = f"expected {' or '.join(events)}"
+        note_rows(problems, table, position, ~wanted & kept, "rows of other events", "event", advice, refused=False)
         return wanted
     if len(counts) > _MOST_KINDS:
         return kept
     undone = [one for one in counts if bare_name(one) in _UNDONE]
     back = column.is_in(undone)
-    told = "expected an event that takes something"
-    note_rows(problems, table, position, back & kept, "rows that take something back", "event", told, refused=False)
+    advice = "expected an event that takes something"
+    note_rows(problems, table, position, back & kept, "rows that take something back", "event", advice, refused=False)
     left = {one: number for one, number in counts.items() if one not in undone}
     if len(left) > 1:
         listed = ", ".join(f"{one} {number:,}" for one, number in list(left.items())[:6])

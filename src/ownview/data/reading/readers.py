@@ -35,9 +35,9 @@ class ReadingOptions(TypedDict, total=False):
         columns: canonical name (user, item, rating, timestamp, title) to the source's column name, or number
             counted from 0. A timestamp in parts is `year+month+day`.
         separator: '::' or one character; detected where None.
-        encoding: of text, as Python names it; told by the bytes where None.
+        encoding: of text, as Python names it; detected where None.
         sheet: of a workbook of Excel; where None, the only one that names user and item.
-        dates: `day-first` or `month-first` for 3/4/2010; told by the data where None.
+        dates: `day-first` or `month-first` for 3/4/2010; detected where None.
         events: kinds of events that count, where there is such a column; all that take nothing back where empty.
         min_rating: leave out rows rated below it.
         tolerant: leave out rows that are not sound, and go by the likelier of two readings, instead of refusing.
@@ -74,7 +74,7 @@ def read(
     Ids stay what they are in the source; rating and timestamp are None where there is no such column or
     it is empty. Timestamps that count rows tell their order and no more. Files without header have the
     order user, item, rating, timestamp. Rows without a user or an item, returns and cancelled orders are left
-    out. What was understood and left out is told in `Interactions.reading`.
+    out. `Interactions.reading` says what was understood and left out.
 
     Args:
         path: the file, or a folder whose files have the same columns.
@@ -193,8 +193,8 @@ def _with_ids(table: Table, where: Where, problems: Problems) -> pl.Series:
         position = where[key][0]
         missing = table.column(position) == ""
         refused = int(missing.sum()) > _TOLERABLE * len(missing)
-        told = f"no {key}", "expected an id in every row"
-        values.note_rows(problems, table, position, missing, f"rows without {article} {key}", *told, refused=refused)
+        words = f"no {key}", "expected an id in every row"
+        values.note_rows(problems, table, position, missing, f"rows without {article} {key}", *words, refused=refused)
         kept = ~missing if kept is None else kept & ~missing
     assert kept is not None
     return kept

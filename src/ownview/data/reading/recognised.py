@@ -1,4 +1,4 @@
-"""Columns that are plainly a time or a title by what stands in them, whatever they are called."""
+"""Columns that are plainly a time or a title by their values, under any name."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class SourceText:
 
 
 def require_source(path: Path, expected: str = "a file of interactions") -> None:
-    """Refuse what no rows can be read from: a folder, a device, or nothing at all; then the nearest name is told.
+    """Refuse what no rows can be read from: a folder, a device, or nothing at all; the error names the nearest name.
 
     Args:
         path: the file.
@@ -87,7 +87,7 @@ def require_source(path: Path, expected: str = "a file of interactions") -> None
 
 
 def read_bytes(path: Path) -> bytes:
-    """Content of the file, unpacked when it is gzip (told by its first bytes, not by its name)."""
+    """Content of the file, unpacked when it is gzip (detected by its first bytes, not its name)."""
     require_source(path)
     with _reading(path):
         raw = path.read_bytes()
@@ -104,7 +104,7 @@ def text_of(path: Path, content: bytes, problems: Problems, encoding: str | None
         path: the file, for messages.
         content: its bytes, unpacked.
         problems: takes note of bytes that are no text, and of encodings other than UTF-8.
-        encoding: told by the bytes where None.
+        encoding: detected where None.
     """
     if content.startswith(ZIP_MAGIC):
         raise DataError(f"{path}: is a zip archive; unpack it and give the file of interactions inside")
@@ -114,8 +114,8 @@ def text_of(path: Path, content: bytes, problems: Problems, encoding: str | None
     if text.damaged:
         line, byte = text.damaged[0]
         shown = tuple(f"line {line}: 0x{byte:02x}" for line, byte in text.damaged[:EXAMPLES])
-        told = f"line {line}: byte 0x{byte:02x} is not UTF-8, which the rest of the text is; copy the file again"
-        problems.add(Problem("bytes that are no UTF-8", len(text.damaged), shown, "read as \ufffd", told))
+        advice = f"line {line}: byte 0x{byte:02x} is not UTF-8, which the rest of the text is; copy the file again"
+        problems.add(Problem("bytes that are no UTF-8", len(text.damaged), shown, "read as \ufffd", advice))
     content = text.content
     if b"\r" in content:
         # Files from old Macs have \r alone; those from Windows \r\n.

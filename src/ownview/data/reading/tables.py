@@ -25,7 +25,7 @@ def read_table(
         separator: of text; detected where None.
         is_header: judges the first row of a text file.
         problems: takes note of rows that are no rows; where None, the first is an error.
-        encoding: of text; told by the bytes where None.
+        encoding: of text; detected where None.
         sheet: of a workbook of Excel, by name; the only one with a header where None.
     """
     # Polars is loaded when it is used.

@@ -22,7 +22,7 @@ _UNIT_SEPARATOR = "\x1f"
 """Stands in for separators that are not one byte; no text file has it."""
 
 _LOOKED_AT = 50
-"""Lines by which a separator is told."""
+"""Lines from which a separator is detected."""
 
 
 def checked_separator(separator: str | None) -> str | None:
@@ -161,9 +161,9 @@ def _quoted_rows(source: SourceText, separator: str, problems: Problems) -> tupl
                 lines.append(start)
             start = reader.line_num + 1
     except csv.Error as error:
-        told = f"line {start}: a quote is opened and not closed ({error})"
+        advice = f"line {start}: a quote is opened and not closed ({error})"
         remedy = "quotes from there on are taken as letters"
-        problems.add(Problem("quotes that are not closed", 1, (f"line {start}",), remedy, told))
+        problems.add(Problem("quotes that are not closed", 1, (f"line {start}",), remedy, advice))
         for number, line in enumerate(text.split("\n")[start - 1 :], start):
             if line.strip():
                 rows.append(line.split(separator))

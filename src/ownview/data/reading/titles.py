@@ -81,13 +81,13 @@ def require_narrow(path: Path) -> None:
 
 def _told_of_rows(path: Path, rows: int, named_items: int, found: int) -> str:
     """What a reader should know of rows that were not used, or nothing."""
-    told = []
+    notes = []
     if rows > named_items:
         again = counted(rows - named_items, "row")
-        told.append(f"{path.name}: {again} about an item that stands above; the first with a title counts")
+        notes.append(f"{path.name}: {again} about an item that stands above; the first with a title counts")
     if named_items > found:
-        told.append(f"{path.name}: {counted(named_items - found, 'item')} not in the data, left out")
-    return "; ".join(told)
+        notes.append(f"{path.name}: {counted(named_items - found, 'item')} not in the data, left out")
+    return "; ".join(notes)
 
 
 def _matched(path: Path, first: dict[str, int], items: list[Any]) -> tuple[dict[Any, int], str]:
@@ -101,9 +101,9 @@ def _matched(path: Path, first: dict[str, int], items: list[Any]) -> tuple[dict[
     matched = {item: first[others[short]] for item in missing if (short := _short(str(item))) in others.keys() & wanted}
     if not matched:
         return found, ""
-    told = f"titles of {counted(len(matched), 'item')} were found without the zeros in front of ids, or '.0' behind"
+    note = f"titles of {counted(len(matched), 'item')} were found without the zeros in front of ids, or '.0' behind"
     example = next(iter(matched))
-    return found | matched, f"{told}: {example!s} is {others[_short(str(example))]} in {path.name}"
+    return found | matched, f"{note}: {example!s} is {others[_short(str(example))]} in {path.name}"
 
 
 def _short(text: str) -> str:

@@ -83,7 +83,7 @@ def timestamps(
         positions: of the column, or of its parts.
         allow_negative: whether times before 1970 are sound.
         problems: takes note of what is no time.
-        order: of day and month in dates such as 3/4/2010; told by the data where None.
+        order: of day and month in dates such as 3/4/2010; detected where None.
     """
     column, position = _time_text(table, positions), positions[0]
     empty = _empty(table, position, column, "timestamp", problems)
@@ -182,8 +182,8 @@ def _numeric_times(
     other = pl.Series([False]).new_from_index(0, len(times))
     if EARLIEST <= middle // ticks < LATEST:
         other = ((seconds >= LATEST) | ((seconds < EARLIEST) & (times >= EARLIEST))).fill_null(False)
-        told = f"most rows are in {UNITS[ticks]}, and this one is not; expected one unit in all rows"
-        note_rows(problems, table, position, other, "times in another unit than most", "timestamp", told)
+        advice = f"most rows are in {UNITS[ticks]}, and this one is not; expected one unit in all rows"
+        note_rows(problems, table, position, other, "times in another unit than most", "timestamp", advice)
     late = (seconds >= LATEST).fill_null(False) & ~other
     expected = (
         "expected seconds since 1970, or milliseconds, microseconds or nanoseconds, or an ISO date; a column that is "
@@ -208,14 +208,14 @@ def _dates(
         words = "day/month/year" if dates.order == DAY_FIRST else "month/day/year"
         if dates.doubtful:
             row = (~empty).arg_max() or 0
-            told = (
+            advice = (
                 f"{table.place(row)}, column {name!r}: {column[row]!r} may be day/month/year or month/day/year, and no "
                 f"row tells; expected --dates {DAY_FIRST} or --dates {MONTH_FIRST}"
             )
             shown = (f"{table.place(row)}: {column[row]!r}",)
             remedy = f"taken as {words}; --dates {MONTH_FIRST} takes them the other way"
             problems.add(
-                Problem("dates whose day and month no row tells apart", int((~empty).sum()), shown, remedy, told)
+                Problem("dates whose day and month no row tells apart", int((~empty).sum()), shown, remedy, advice)
             )
         else:
             problems.note(f"dates in column {name!r} are {words} ({dates.told_by})")
@@ -228,6 +228,6 @@ def _empty(table: Table, position: int, column: pl.Series, name: str, problems: 
     if bool(empty.all()):
         return None
     words = {"rating": "rows without a rating", "timestamp": "rows without a time"}[name]
-    told = "other rows have one; give all rows a value, or none"
-    note_rows(problems, table, position, empty, words, f"no {name}", told)
+    advice = "other rows have one; give all rows a value, or none"
+    note_rows(problems, table, position, empty, words, f"no {name}", advice)
     return empty

@@ -26,14 +26,14 @@ def everything(data: Interactions, *, ties: str, untimed: str, seed: int, pause:
     order, known, notes = by_time(data, ties=ties, untimed=untimed, seed=seed)
     train, timeline = training(data, order, np.ones(len(data), dtype=bool))
     # What `by_time` says of held-out items is not true here: there are none.
-    told = tuple(note for note in notes if "held-out" not in note)
+    true_notes = tuple(note for note in notes if "held-out" not in note)
     question = Question(
         Ragged(torch.zeros(data.num_users + 1, dtype=torch.long), torch.zeros(0, dtype=torch.long)),
         _asked_at(timeline, pause),
         Ragged.from_distinct_pairs(data.user, data.item, data.num_users),
         open=True,
     )
-    return Split(data, train, timeline, question, question, known, told)
+    return Split(data, train, timeline, question, question, known, true_notes)
 
 
 def _asked_at(line: Timeline, pause: int | None) -> Timeline:

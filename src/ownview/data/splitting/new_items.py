@@ -47,7 +47,7 @@ def drawn_items(data: Interactions, *, share: float, ties: str, untimed: str, se
 def late_items(
     data: Interactions, *, first: int, second: int, ties: str, seed: int, among_new: bool
 ) -> Split:  # fmt: skip
-    """Items that first appear at or after a moment are new; whatever is earlier than the moment trains.
+    """Items that first appear at or after a moment are new; rows before the moment train.
 
     Args:
         data: with times.
@@ -128,14 +128,14 @@ def _held_out(
     among = {part: np.flatnonzero(mask) if among_new else None for part, mask in parts.items()}
     questions = {part: Question(asked[part], line, hidden, among=among[part]) for part in parts}
     # What `by_time` says of items drawn at random is not what is held out here.
-    told = [note for note in notes if "held-out" not in note]
+    true_notes = [note for note in notes if "held-out" not in note]
     if users > data.num_users:
-        told.append(f"{counted(users - data.num_users, 'user')} with nothing but new items dropped")
-    told.append(
+        true_notes.append(f"{counted(users - data.num_users, 'user')} with nothing but new items dropped")
+    true_notes.append(
         f"{num_new:,} of {counted(data.num_items, 'item')} are new: no client trains on them, they are asked for"
     )
     validation = questions.get("validation", questions["test"])
-    return Split(data, train, timeline, validation, questions["test"], known, tuple(told), num_new=num_new)
+    return Split(data, train, timeline, validation, questions["test"], known, tuple(true_notes), num_new=num_new)
 
 
 def _any(parts: Mapping[str, RowMask]) -> RowMask:

@@ -23,7 +23,7 @@ class Absences:
         self._until[place] = self.now() + self.seconds
 
     def end(self) -> None:
-        """The round has ended: nobody is absent."""
+        """End the round: no place is absent."""
         self._until = {}
 
     def present(self, places: Iterable[str]) -> list[str]:

@@ -54,6 +54,6 @@ def arrivals(
 
 
 def in_order(codec: Codec, arrived: Sequence[Arrival]) -> Iterator[Upload]:
-    """Uploads by identity, one at a time: sums are the same whatever order answers came in."""
+    """Uploads by identity, one at a time: sums do not depend on the order of arrival."""
     for one in sorted(arrived, key=lambda one: one.identity):
         yield codec.read_upload(one.data, one.identity)

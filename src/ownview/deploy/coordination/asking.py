@@ -39,7 +39,7 @@ class Asking:
     Args:
         transport: that carries messages.
         resend: seconds after which a message that was not answered is sent again.
-        say: told in one line what a person should know.
+        say: called with one line for the operator.
     """
 
     transport: Transport

@@ -1,4 +1,4 @@
-"""Who is there: places that have come are greeted, told the terms, and left alone for a while where they refuse."""
+"""Attendance: connected places are greeted, receive the terms, and are not asked for a while after a refusal."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Attendance:
         return [place for place in self.absences.present(self.transport.places()) if place in self.greeted]
 
     def leave_alone(self, refused: Mapping[str, str]) -> None:
-        """Places that refused or answered wrongly; who lacks the terms is told them at once."""
+        """Places that refused or answered wrongly; one that lacks the terms receives them at once."""
         self.greeted -= set(refused)
         for place in (one for one, why in refused.items() if NO_TERMS not in why):
             self.absences.begin(place)
@@ -102,9 +102,9 @@ class Attendance:
             else:
                 parts = [self.agreement.pack(), self.download()]
                 messages[place] = Envelope(Kind.TERMS, self.done(), note={"identities": mine}, parts=parts).pack()
-        told = self.asking.ask(messages, lambda place, answer: None, patience)
-        self.greeted |= set(told.answers)
-        self.leave_alone({**found.refused, **told.refused})
+        terms_sent = self.asking.ask(messages, lambda place, answer: None, patience)
+        self.greeted |= set(terms_sent.answers)
+        self.leave_alone({**found.refused, **terms_sent.refused})
         self._decline(declined)
 
     def _decline(self, reasons: Mapping[str, str]) -> None:

@@ -19,7 +19,7 @@ class CountedRound:
         counted: identities by place whose uploads are in the sums.
         asked: identities by place that were asked.
         refused: by place, why it did not do what it was asked for.
-        notes: by place, what it told.
+        notes: by place, its warnings.
         resent: messages that were sent again.
         seconds: from the first message to the checkpoint.
     """

@@ -30,7 +30,7 @@ class Register:
     def enrol(self, place: str, users: int) -> str:
         """Give identities to users of a place that have none; returns why some have none, empty where all have.
 
-        How many users there are is the place's word: whoever says more than the quota gets nothing for it, so that no
+        The number of users is the place's claim: a claim beyond the quota is refused, so that no
         place takes the identities that are meant for others.
         """
         mine = self.places.setdefault(place, [])

@@ -87,7 +87,7 @@ class Envelope:
         What the note says is for `deploy.envelopes.notes` to look at.
 
         Args:
-            data: whatever came.
+            data: untrusted bytes.
             longest_note: bytes of the note at most.
         """
         if len(data) > LONGEST_MESSAGE:

@@ -1,7 +1,7 @@
 """What every kind of message may say, as a question to a place and as its answer: note and number of parts.
 
 Both ends read what arrives here. What is no message, damaged, of another version, too long, or says anything else than
-its kind may say is a `MessageError`, whatever bytes came.
+its kind may say is a `MessageError`, for any bytes.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def read_answer(data: bytes, to: Kind, digest: str) -> Envelope | None:
     """What a place answers to a question, as the coordinator reads it; None for a late answer to another question.
 
     Args:
-        data: whatever came.
+        data: untrusted bytes.
         to: kind of the question.
         digest: of the question.
     """

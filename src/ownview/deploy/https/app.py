@@ -109,7 +109,7 @@ class App:
         number = headers.get(NUMBER, "")
         letter = self.mailboxes.asked(place, int(number)) if number.isdecimal() and len(number) < 20 else None
         if letter is None:
-            raise _RefusedError(HTTPStatus.CONFLICT, f"place {place}: an answer that nobody asked for")
+            raise _RefusedError(HTTPStatus.CONFLICT, f"place {place}: an answer without a question")
         body = await self._body(headers, receive, self.longest)
         self._place(caller)
         self.mailboxes.answer(place, letter, body)
@@ -130,7 +130,7 @@ class App:
         return _Response(HTTPStatus.OK, certificate)
 
     def _place(self, caller: Connection) -> str:
-        """The name that belongs to the caller's key now, whatever it says of itself."""
+        """The name that belongs to the caller's key now; a name in the message is ignored."""
         name = self.keys.names().get(caller.key)
         if name is None:
             raise _RefusedError(HTTPStatus.FORBIDDEN, self.keys.why_unknown(caller.key))

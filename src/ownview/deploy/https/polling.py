@@ -24,7 +24,7 @@ _LOOK = 0.1
 _RETRY = 0.05, 5.0
 """Seconds until a place tries again to reach its server, at first and at most."""
 _SUSPICIOUS = 5
-"""Connections in a row that end before anything was answered, after which a person is told."""
+"""Connections in a row that end before anything was answered, after which a warning is printed."""
 _SILENCE = 2 * POLL
 """Seconds without a byte within a request, after which the connection is given up."""
 

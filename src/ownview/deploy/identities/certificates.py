@@ -66,7 +66,7 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 
 def write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    """Write a private key that nobody but its owner may read."""
+    """Write a private key, readable by its owner alone."""
     write_secret(file, key_pem(key))
 
 
@@ -89,7 +89,7 @@ def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def certificate_request(name: str, key: ec.EllipticCurvePrivateKey) -> bytes:
-    """A request (PEM) for a certificate of this key; it proves that whoever asks has the key, and holds no secret."""
+    """A request (PEM) for a certificate of this key; it proves possession of the key, and holds no secret."""
     builder = x509.CertificateSigningRequestBuilder().subject_name(_named(name))
     return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
 

@@ -5,7 +5,7 @@ the server, and a certificate with its key that is good for one request: to have
 place makes that key itself and sends a certificate request. So the server's port stays closed to everybody without a
 certificate of its authority, and the server never has a place's key.
 
-Whoever reads an invitation before its place has joined can join in its stead, once; the place then learns that its
+A reader of an invitation that its place has not used yet can join in its stead, once; the place then learns that its
 invitation was used. Invitations end after some days.
 """
 
@@ -112,7 +112,7 @@ def accept(server: ServerFolder, invitation: str, request: bytes) -> bytes:
 
     Args:
         server: its folder, with the authority.
-        invitation: fingerprint of the invitation's key, by which whoever asks has come.
+        invitation: fingerprint of the invitation's key, with which the caller connected.
         request: certificate request for the place's own key, PEM.
 
     Raises:

@@ -61,7 +61,7 @@ class KnownKeys:
     """Places, invitations and revoked keys by fingerprint.
 
     Args:
-        file: JSON; nobody is known where it is not there. Changes lock its folder against each other.
+        file: JSON; no key is known where it is missing. Changes lock its folder against each other.
     """
 
     def __init__(self, file: Path) -> None:
@@ -88,12 +88,12 @@ class KnownKeys:
         return f"unknown key {fingerprint[:16]}; expected that of an enrolled place"
 
     def enrol(self, name: str, fingerprint: str) -> None:
-        """From now on whoever has this key is the place of this name; an earlier key of the place counts no more."""
+        """Enrol a key as that of the place of this name; an earlier key of the place counts no more."""
         with self._changing() as content:
             _enrol(self.file, content, name, fingerprint)
 
     def invite(self, name: str, fingerprint: str, until: datetime) -> None:
-        """Let whoever has this key join once as the place of this name; earlier invitations of the place are void."""
+        """Let the holder of this key join once as the place of this name; earlier invitations of the place are void."""
         with self._changing() as content:
             _withdraw(content, name)
             content.invited[fingerprint] = Invited(name, until.astimezone(UTC).isoformat(timespec="seconds"))
@@ -116,8 +116,8 @@ class KnownKeys:
                 return found.name
             if found.used_by:
                 raise MessageError(
-                    f"the invitation of place {found.name!r} was used already; where that was somebody else, revoke "
-                    f"{found.name} and invite it anew"
+                    f"the invitation of place {found.name!r} was used already; where that was not the place itself, "
+                    f"revoke {found.name} and invite it anew"
                 )
             if datetime.now(UTC) > datetime.fromisoformat(found.until):
                 raise MessageError(f"the invitation of place {found.name!r} ended at {found.until}; expected a new one")

@@ -1,4 +1,4 @@
-"""Recommendations at a place, by what lies in its folder: nothing is asked of anybody, and nothing leaves."""
+"""Recommendations at a place, computed from its folder alone: no message is sent."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The folder of a place: its users' ratings, and what it has to remember. Nothing here leaves by itself.
 
-Only the owner of the folder may read it and what is in it, whatever the umask is.
+Only the owner of the folder may read it and what is in it, under any umask.
 
 ratings.csv          the users' own: user,item and, where they are known, rating and timestamp; may grow at any time
 floor.toml           the weakest privacy under which the place answers; see `deploy.places.floor`
@@ -75,7 +75,7 @@ class Home:
         make_folder(self.state, private=True)
 
     def keep_private(self) -> list[str]:
-        """Let nobody but the owner read what is here; lines about what others could read, or still can."""
+        """Make everything here readable by its owner alone; warnings about files that others could read."""
         own = (RATINGS, PLACE, FLOOR)
         return narrow([self.folder, *(self.folder / name for name in own), *inside(self.state), *inside(self.keys)])
 
@@ -112,7 +112,7 @@ class Home:
         write_bytes(self.state / "agreement", agreement.pack(), private=True)
 
     def members(self) -> Members:
-        """Whoever lives here, as far as was remembered."""
+        """Users of this place as of the newest remembered state."""
         file = self.state / "members.json"
         if not file.is_file():
             return Members()
@@ -171,7 +171,7 @@ def end_last_line(file: Path) -> None:
 
 
 def own_key(file: Path) -> NoiseKey:
-    """A key that nobody else knows; made when it is first asked for."""
+    """A secret key of this place; made at its first use."""
     if not file.is_file():
         drop_unfinished(file)
         write_secret(file, NoiseKey.fresh().key)

@@ -47,18 +47,18 @@ class PlaceMasks:
                 self.clients, self.answered = {one: OwnMasks(one, cohort) for one in identities}, {}
             elif step is MaskStep.SHOW:
                 self._require_one_set(asked.round, asked.parts)
-            found = [self._of(one).answer(step, asked.round, told) for one, told in pairs]
+            found = [self._of(one).answer(step, asked.round, message) for one, message in pairs]
             if step is MaskStep.SHOW:
                 write_text(self.file, str(asked.round), private=True)
                 self.shown = asked.round
             self.answered[digest] = found
         return self.answered[digest]
 
-    def _require_one_set(self, number: int, told: Sequence[bytes]) -> None:
-        """Refuse to show shares unless all users are told of the same set of arrived clients."""
-        sets = {frozenset(Left.unpack(left).arrived.items()) for left in told}
+    def _require_one_set(self, number: int, messages: Sequence[bytes]) -> None:
+        """Refuse to show shares unless all users receive the same set of arrived clients."""
+        sets = {frozenset(Left.unpack(left).arrived.items()) for left in messages}
         if len(sets) > 1:
-            raise MessageError(f"round {number}: users of one place are told of {len(sets)} sets of arrived clients")
+            raise MessageError(f"round {number}: users of one place received {len(sets)} sets of arrived clients")
 
     def put_on(self, inboxes: Mapping[int, bytes]) -> Callable[[Upload], Upload]:
         """Puts masks on one user's upload."""

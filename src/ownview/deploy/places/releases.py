@@ -1,7 +1,7 @@
 """What a place has released of its users under a budget: how often, and how much of it is spent.
 
 Only what is under an accounted budget is noted. A message that comes again is answered the same again, and counts once.
-Asked otherwise in the same round (because nobody counted it), a user answers with other noise, and that counts too.
+A second question of the same round (after an uncounted one) is answered with other noise, and is charged too.
 """
 
 from __future__ import annotations

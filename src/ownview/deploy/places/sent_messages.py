@@ -10,7 +10,7 @@ from ownview.deploy.places.home import Home
 from ownview.deploy.places.releases import Releases
 
 
-class Told(NamedTuple):
+class SentMessages(NamedTuple):
     """What has left a place.
 
     messages: by time: when, kind, round, bytes, how many users' uploads, and what they are of
@@ -28,13 +28,13 @@ class Told(NamedTuple):
         return sum(int(one["bytes"]) for one in self.messages)
 
 
-def told(folder: Path) -> Told:
+def sent_messages(folder: Path) -> SentMessages:
     """By the folder of a place; a resident may be at work on it."""
     home = Home(folder)
     agreement = home.agreement()
     plan = None if agreement is None else agreement.terms().world.protection
     if agreement is None or plan is None:
-        return Told(home.sent(), None, {})
+        return SentMessages(home.sent(), None, {})
     releases = Releases(home, agreement, agreement.terms())
     spent = {user: releases.epsilon(user) or 0.0 for user in home.members().users}
-    return Told(home.sent(), (plan.epsilon, plan.delta), spent)
+    return SentMessages(home.sent(), (plan.epsilon, plan.delta), spent)

@@ -1,4 +1,4 @@
-"""A method's functions, tried on drawn values: what they raise is told as a fault of the method, with file and line."""
+"""A method's functions called on drawn values: exceptions become errors of the method, with file and line."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tried(what: str, function: Callable[..., Any], *given: Any) -> Any:
         given: to it; the client's values first, where it gets any.
 
     Raises:
-        SettingError: for whatever else it raises, but lack of memory.
+        SettingError: for any other exception but lack of memory.
     """
     try:
         return function(*given)
@@ -45,8 +45,8 @@ def tried(what: str, function: Callable[..., Any], *given: Any) -> Any:
     except Exception as error:
         if lacks_memory(error):
             raise
-        told = f"{type(error).__name__} in {_place(error, function)}: {_in_words(error, given)}"
-        raise SettingError(f"{what}: {told}") from error
+        fault = f"{type(error).__name__} in {_place(error, function)}: {_in_words(error, given)}"
+        raise SettingError(f"{what}: {fault}") from error
 
 
 def _place(error: Exception, function: Callable[..., Any]) -> str:
@@ -68,4 +68,4 @@ def _in_words(error: Exception, given: tuple[Any, ...]) -> str:
         return f"no value {name!r}{suggestion(name, given[0])}" if isinstance(name, str) else "values go by name"
     if isinstance(error, AttributeError) and said.startswith("'Batch'"):
         return f"{said}; it has {', '.join(Batch._fields)}"
-    return next((told for words, told in _IN_OTHER_WORDS.items() if words in said), said)
+    return next((words_for_it for words, words_for_it in _IN_OTHER_WORDS.items() if words in said), said)

@@ -19,7 +19,7 @@ class Mixtures:
     """A table for each client: sum over v of w_uv Q_v, Q_v the latest upload of client v.
 
     Clients that never uploaded are no part of any mixture; one of them receives the mean of the others by their shares.
-    Before anybody has uploaded, everybody receives the initial table.
+    Before the first upload every client receives the initial table.
 
     Args:
         rule: gives the weights.

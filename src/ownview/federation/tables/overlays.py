@@ -56,7 +56,7 @@ class OverlayTables(ABC):
     """The part both stores share: which table each client stands on.
 
     A base is the common initial table, or the global table of the round in which the client last took part. A base
-    stays as long as somebody stands on it.
+    stays as long as a client refers to it.
 
     Args:
         num_clients: n.
@@ -172,7 +172,7 @@ class DenseTables(OverlayTables):
         self.changed = torch.zeros(count + 1, dtype=torch.bool, device=base.device)
 
     def take(self, clients: Tensor, items: Tensor) -> Tensor:
-        """[B, R, ...] the rows of `items` [B, R] in each client's table. On a GPU, nobody waits for it."""
+        """[B, R, ...] the rows of `items` [B, R] in each client's table. On a GPU, without synchronisation."""
         place = keys_of(clients, items, self.num_items)
         own = rows_of(self.values, place)
         changed = self.changed[place].reshape(*items.shape, *[1] * (own.dim() - 2))

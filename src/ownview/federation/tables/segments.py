@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 _DEAD_SHARE = 0.25
-"""Rows that nobody refers to any more may be this many for each one that counts."""
+"""Most unreferenced rows for each referenced one, before rows are compacted."""
 
 _WASTE = 0.1
 """A segment with a larger share of dead rows than this is written anew when there are too many of them in all."""

@@ -15,7 +15,7 @@ def by_scale(form: NextForm, weights: Sequence[Tensor | LowRank], bias: Tensor |
     """score = bias + sum of terms, for one weight matrix [m, m] a scale."""
     given, private = form.given, form.world.protection is not None
     terms = (Term(one, tau, given.length) for one, tau in zip(weights, given.scales, strict=True))
-    pauses = ("what the model does after a pause is left out: whoever picks items is within a sitting",)
+    pauses = ("scores after a pause are left out: a visitor who picks items is within a sitting",)
     return Linear(tuple(terms), bias, pauses if form.clock and not private else ())
 
 

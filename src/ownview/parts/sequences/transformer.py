@@ -162,7 +162,7 @@ class Transformer:
             items: [W], padding behind the last: nothing looks ahead, so it changes nothing.
             there: [] how many are real.
             chance: of the client in this round, which keys dropout; None for none.
-            step: that other draws of the same chance are told by.
+            step: index that separates draws of the same chance.
         """
         t = torch.arange(len(items), device=items.device)
         known = t < there  # of an empty sequence not even the first is

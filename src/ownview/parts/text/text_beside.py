@@ -33,7 +33,7 @@ Loudness = Callable[[Params], Tensor]
 """New values of the server's -> [] root mean square of the weights."""
 
 UNDER_A_BUDGET = 10.0
-"""The weight that private forms take, whatever the data: choosing it on validation would spend budget. Of 3.3,
+"""The weight that private forms take on all data: choosing it on validation would spend budget. Of 3.3,
 10, 33 and 100 it had the highest mean NDCG@10 on goodbooks' validation at epsilon 1, 2, 4 and 8, two draws each."""
 
 

@@ -7,7 +7,7 @@ client in common, who shows once.
 
 Pairwise masks cost a keystream each, and reach fewer clients (Bell et al. 2020): everybody stands on a ring in a random
 order, and a client's neighbours are the k / 2 on either side. If k / 2 clients in a row are missing the others could
-fall apart into groups, whose sums would show. Everybody is told the order, and no client shows a share where such a gap
+fall apart into groups, whose sums would show. All receive the order, and no client shows a share where such a gap
 is. What a client cannot see is who works together with the server: where a share `COLLUDING` of all do, and all but T
 drop out, a gap has a chance of at most n (share missing)^(k / 2), and k is the smallest with which that is below 2^-40.
 In a cohort too small for that everybody is everybody's neighbour.

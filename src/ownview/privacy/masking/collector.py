@@ -121,7 +121,7 @@ class MaskingServer:
         try:
             return combined({place_of(who): found[who] for who in list(found)[: self.cohort.survivors]})
         except MessageError:
-            return b""  # no secret of anybody
+            return b""  # no client's secret
 
     def _is_dealt(self, dealer: int, holder: int, kind: int, share: bytes) -> bool:
         known = self.checks[dealer][holder][kind]

@@ -53,13 +53,13 @@ class MaskingClient:
         known = seed_check(self.round, self.client, self._seed)
         return Keys(self.round, self.client, self._sealing.public, self._masking.public, known)
 
-    def shares(self, told: Introduction) -> SealedShares:
+    def shares(self, introduction: Introduction) -> SealedShares:
         """Second step: shares of its secrets, one for everybody, itself included, which only that one can open."""
-        self._require(told.round, told.client)
+        self._require(introduction.round, introduction.client)
         if self._boxes:  # never reuse a (key, nonce) pair
             raise MessageError(f"client {self.client}: asked twice for shares of its secrets")
-        self._everybody = {one.client: one for one in told.keys}
-        self._require_agreed(told)
+        self._everybody = {one.client: one for one in introduction.keys}
+        self._require_agreed(introduction)
         order = list(self._everybody)
         self._neighbours = frozenset(self.cohort.of(self.client, order))
         places = [place_of(other) for other in order]
@@ -117,7 +117,7 @@ class MaskingClient:
         return {other: self._held[other][kind] for other, there in arrived.items() if there != bool(kind)}
 
     def _opened(self, other: int, one: Sealed) -> tuple[bytes, bytes]:
-        """The shares that another has sealed for this client: those that it has told the server the checks of."""
+        """The shares that another has sealed for this client: those whose checksums it has sent to the server."""
         if other not in self._boxes:
             raise MessageError(f"client {self.client}: shares of {other}, which does not take part")
         way, about = _addressed(self.round, other, self.client)
@@ -130,10 +130,10 @@ class MaskingClient:
             raise MessageError(f"client {self.client}: client {other} has sealed other shares than it gave checks of")
         return seed, key
 
-    def _require_agreed(self, told: Introduction) -> None:
+    def _require_agreed(self, introduction: Introduction) -> None:
         """The round must be one that was agreed on: made-up clients would be fewer to hide among."""
         here, agreed = len(self._everybody), self.cohort
-        if here < len(told.keys) or max(map(place_of, self._everybody), default=0) > LAST_PLACE:
+        if here < len(introduction.keys) or max(map(place_of, self._everybody), default=0) > LAST_PLACE:
             raise MessageError(f"client {self.client}: an introduction that names a client twice, or one above 2^30")
         if self._everybody.get(self.client) != self.keys():
             raise MessageError(f"client {self.client}: an introduction without its own keys")

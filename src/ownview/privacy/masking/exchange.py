@@ -55,8 +55,8 @@ class Exchange:
 
     def introduce(self, keys: Iterable[bytes]) -> dict[int, bytes]:
         """Keys -> who takes part."""
-        told = self.server.introduce(self._read(Keys, keys))
-        return self._sent({client: one.pack() for client, one in told.items()})
+        introductions = self.server.introduce(self._read(Keys, keys))
+        return self._sent({client: one.pack() for client, one in introductions.items()})
 
     def deliver(self, shares: Iterable[bytes]) -> dict[int, bytes]:
         """Sealed shares -> what each client gets of them."""
@@ -105,7 +105,7 @@ class OwnMasks:
     Args:
         client: its identity.
         cohort: what was agreed on.
-        entropy: of its secrets; nobody else may know what it returns.
+        entropy: source of its secrets; its output must stay secret.
         shown: the last round that the client has shown shares for; who keeps the client keeps this number too.
     """
 
@@ -113,11 +113,11 @@ class OwnMasks:
         self.client, self.cohort, self.entropy, self.shown = client, cohort, entropy, shown
         self._masking: MaskingClient | None = None
 
-    def answer(self, step: MaskStep, number: int, told: bytes) -> bytes:
-        """What the client says in a step of round `number` to what it is told."""
+    def answer(self, step: MaskStep, number: int, message: bytes) -> bytes:
+        """The client's answer to a message of a step in round `number`."""
         if step is MaskStep.KEYS:
             return self.keys(number)
-        return self.shares(told) if step is MaskStep.SHARES else self.show(told)
+        return self.shares(message) if step is MaskStep.SHARES else self.show(message)
 
     def keys(self, number: int) -> bytes:
         """Public keys of a round, which begins anew."""
@@ -125,9 +125,9 @@ class OwnMasks:
         self._masking = MaskingClient(self.client, number, self.cohort, self.entropy)
         return self._masking.keys().pack()
 
-    def shares(self, told: bytes) -> bytes:
+    def shares(self, message: bytes) -> bytes:
         """Shares of the client's secrets, sealed, for everybody in the round."""
-        return self._begun().shares(Introduction.unpack(told)).pack()
+        return self._begun().shares(Introduction.unpack(message)).pack()
 
     def put_on(self, upload: Upload, inbox: bytes) -> Upload:
         """The client's upload as it leaves: masked, with what everybody has sealed for it."""

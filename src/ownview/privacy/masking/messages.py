@@ -78,7 +78,7 @@ class Introduction:
 
     Args:
         round: it is for.
-        client: it is told.
+        client: its recipient.
         keys: of everybody, the client itself among them, in the order in which they stand on the ring.
     """
 
@@ -143,7 +143,7 @@ class Left:
 
     Args:
         round: it is about.
-        client: it is told.
+        client: its recipient.
         arrived: by client, of all that had sent shares.
     """
 

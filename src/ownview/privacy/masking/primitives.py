@@ -27,7 +27,7 @@ CHECK = 16
 """Bytes of a share's check."""
 
 Entropy = Callable[[int], bytes]
-"""A number of bytes -> so many that nobody can guess; `secrets.token_bytes` on a device."""
+"""A number of bytes -> so many unpredictable ones; `secrets.token_bytes` on a device."""
 
 Words = npt.NDArray[np.uint32]
 """Whole numbers modulo 2^32, which numpy's addition and subtraction of this type keep to."""
@@ -86,7 +86,7 @@ def stream(seed: bytes, count: int) -> Words:
 
 
 def sealed(key: bytes, number: int, content: bytes, about: bytes) -> bytes:
-    """Content that only who has the key can read, and nobody can change.
+    """Authenticated encryption: readable with the key alone, changes are detected.
 
     Args:
         key: of 32 bytes.

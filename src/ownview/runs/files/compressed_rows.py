@@ -66,7 +66,7 @@ def whole(tensors: Mapping[str, Tensor], shapes: Shapes) -> dict[str, Tensor]:
 
 
 def _rows(value: Tensor) -> dict[str, Tensor]:
-    """Whatever has a bit set: -0.0 is something else than 0."""
+    """Entries with any bit set: -0.0 counts."""
     bits = value.view(_BITS[value.itemsize])
     found = [torch.nonzero(part, as_tuple=True) for part in torch.split(bits, _ROWS)]
     rows = torch.cat([some + start * _ROWS for start, (some, _) in enumerate(found)])

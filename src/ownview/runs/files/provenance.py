@@ -70,8 +70,8 @@ def peak_memory(device: torch.device) -> int:
 
 def _cpu_kind() -> str | None:
     """The processor as its maker calls it; None where the system does not tell."""
-    told = Path("/proc/cpuinfo")
-    lines = told.read_text(encoding="utf-8", errors="replace").splitlines() if told.is_file() else []
+    source = Path("/proc/cpuinfo")
+    lines = source.read_text(encoding="utf-8", errors="replace").splitlines() if source.is_file() else []
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
 

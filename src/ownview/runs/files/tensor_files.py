@@ -37,13 +37,13 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
     plain, rows = compressed({key: value.detach().cpu().contiguous() for key, value in tensors.items()})
     # As it will be read again, with names in their order: what goes on from here writes them in the same one.
     checked = {"experiment": experiment, **({"rows": rows} if rows else {})}
-    told = json.loads(json.dumps({**about, _CHECKED: checked}, allow_nan=False))
-    told[_CHECKED]["sha256"] = _digest(plain, json.dumps(told, sort_keys=True))
+    description = json.loads(json.dumps({**about, _CHECKED: checked}, allow_nan=False))
+    description[_CHECKED]["sha256"] = _digest(plain, json.dumps(description, sort_keys=True))
 
     def fill(temporary: Path) -> None:
         try:
             # One entry: the order of several would differ from one file to the next.
-            save_file(plain, temporary, metadata={"about": json.dumps(told)})
+            save_file(plain, temporary, metadata={"about": json.dumps(description)})
         except SafetensorError as error:  # what a full disk comes as
             raise OSError(str(error).removeprefix("Error while serializing: ")) from error
 
@@ -76,8 +76,8 @@ def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, Any], dict[st
     return tensors, about, experiment
 
 
-def _digest(tensors: Mapping[str, Tensor], told: str) -> str:
-    digest = hashlib.sha256(told.encode())
+def _digest(tensors: Mapping[str, Tensor], description: str) -> str:
+    digest = hashlib.sha256(description.encode())
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"{name}\0{value.dtype}\0{tuple(value.shape)}\0".encode())

@@ -86,7 +86,7 @@ def attack_experiment(
         data: where the data was made in Python.
         memory: what training may take.
         data_dir: where datasets are.
-        on_step: told what begins.
+        on_step: called with the name of every step.
     """
     model = model or experiment.model()
     require_federated(model)

@@ -18,12 +18,12 @@ def differing_settings(experiment: Experiment) -> list[str]:
 
     A preset is named where it explains the settings best: what differs from it stands behind it.
     """
-    told = [f"plug-in {name}" for name, _ in experiment.plugins]
+    labels = [f"plug-in {name}" for name, _ in experiment.plugins]
     try:
         with unasked():
-            return told + min(_ways_to_say(experiment), key=len)
+            return labels + min(_ways_to_say(experiment), key=len)
     except OwnviewError:  # a method made in Python, which has no name to make it anew by, or a file that may not run
-        return told
+        return labels
 
 
 def _ways_to_say(experiment: Experiment) -> list[list[str]]:

@@ -27,14 +27,14 @@ def in_words(result: Mapping[str, Any]) -> str:
 
 def origin(result: Mapping[str, Any]) -> str:
     """Where the settings of a model come from that was trained on everything; empty if not recorded."""
-    told = result.get("settings_from")
-    if told is None:
+    like = result.get("settings_from")
+    if like is None:
         return ""
-    words = f"settings and rounds as in {told['run']}"
-    if told.get("test"):
+    words = f"settings and rounds as in {like['run']}"
+    if like.get("test"):
         words += (
-            f", where round {told['chosen_round']} was chosen on {told['chosen_on']} and test HR@10 was "
-            f"{told['test']['HR@10']:.4f} (protocol {told['protocol']})"
+            f", where round {like['chosen_round']} was chosen on {like['chosen_on']} and test HR@10 was "
+            f"{like['test']['HR@10']:.4f} (protocol {like['protocol']})"
         )
     return words
 

@@ -71,7 +71,7 @@ def as_result(found: Tried | None) -> dict[str, Any]:
     }
 
 
-def told(rows: Mapping[str, Tried | None], data: str) -> str:
+def tried_sentence(rows: Mapping[str, Tried | None], data: str) -> str:
     """In one sentence, for a table of rows on some data."""
     tuned = [
         f"{one.settings} for {label}" + (f" (on {one.data})" if one.data != data else "")

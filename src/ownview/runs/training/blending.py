@@ -66,7 +66,7 @@ class BlendTrainer:
             self.weights = self._chosen()
         if question.strangers is not None and len(self.weights) != 2:
             raise SettingError(
-                "blend: clients have weights of their own here, and somebody new has none; take a blend with own=0"
+                "blend: clients have weights of their own here, and a new user has none; take a blend with own=0"
             )
         late = after_pause(question, self.model.pause_days)
         by_user = self.weights[torch.from_numpy(late).long()] if len(self.weights) == 2 else self.weights
@@ -98,7 +98,7 @@ class BlendTrainer:
 
     def notes(self) -> tuple[str, ...]:
         """Those of the parts, and the weights that were found."""
-        told = [note for part in self.members for note in part.notes()]
+        notes = [note for part in self.members for note in part.notes()]
         if self.weights is not None and len(self.weights) == 2:
             names = names_of(self.model.parts)
             short, late = (
@@ -107,8 +107,8 @@ class BlendTrainer:
             )
             after = "" if short == late else f"; after a pause: {late}"
             origin = "of another run" if self.model.weights else "chosen on validation"
-            told.append(f"blend: weights of the {len(self.members)} parts, {origin}: {short}{after}")
-        return tuple(dict.fromkeys(told))
+            notes.append(f"blend: weights of the {len(self.members)} parts, {origin}: {short}{after}")
+        return tuple(dict.fromkeys(notes))
 
     def described(self) -> dict[str, Any]:
         """What was blended with which weights (not behind, and behind a pause), and how many were asked about."""

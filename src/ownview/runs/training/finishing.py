@@ -80,9 +80,9 @@ class Finishing:
             masks = None if one.terms.masked is None else one.terms.masked.described()
             numbers = Layout.of(one.client, one.terms.averaged, one.world.num_items).size
             releases = one.method.releases
-            told = record(self._plan, one.options, one.world.num_clients, releases, numbers, masks)
+            entry = record(self._plan, one.options, one.world.num_clients, releases, numbers, masks)
             noise = folder.read_noise_key()
-            folder.write_privacy(told if noise is None else {**told, "release": noise.name})
+            folder.write_privacy(entry if noise is None else {**entry, "release": noise.name})
         figures = self._fitted(folder) if standing is None else self._figures(best, standing, values, lists)
         folder.write_result(self._result(best, figures, folder, cost))
         write_manifest(folder.path)

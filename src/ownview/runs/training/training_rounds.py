@@ -30,7 +30,7 @@ _CHECKPOINT_SHARE = 0.05
 
 
 class InterruptedRunError(OwnviewError):
-    """The run was told to stop; its folder can be resumed."""
+    """The run was stopped by a signal; its folder can be resumed."""
 
     def __init__(self, folder: RunFolder, when: str, signal_number: int) -> None:
         self.exit_code = 128 + signal_number
@@ -49,11 +49,11 @@ class Training:
         rounds: how many.
         folder: where everything goes.
         device: for the memory readings.
-        on_round: told after every round; of a round that was not measured, without metrics.
+        on_round: called after every round; of a round that was not measured, without metrics.
         watch: clients whose values are noted after every round.
         measure_every: rounds from one measurement to the next; the last round is always measured. Rounds that are not
             measured cannot be chosen.
-        loggers: told every line of rounds.jsonl.
+        loggers: called with every line of rounds.jsonl.
     """
 
     trainer: Trainer
@@ -105,7 +105,7 @@ class Training:
                     cost = last_checkpoint - start
                 if signals.received and self.done < self.rounds:
                     raise InterruptedRunError(self.folder, f"after round {self.done}", signals.received)
-        self.folder.write_rounds(self.lines)  # whatever became of the file meanwhile
+        self.folder.write_rounds(self.lines)  # the file may have changed meanwhile
         return self.best
 
     def _one(self, number: int) -> None:

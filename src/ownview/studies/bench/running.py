@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from ownview.base.files import drop_unfinished, write_text
-from ownview.runs.batch import Told
+from ownview.runs.batch import OnRunRound
 from ownview.runs.findings.audits import findings_of
 from ownview.runs.run import open_run
 from ownview.runs.table import grouped
@@ -20,7 +20,7 @@ RESULTS, PAGE = "results.json", "results.md"
 
 
 def carried_out(
-    planned: Sequence[Planned], jobs: int, memory: str, data_dir: Path | None, on_round: Told
+    planned: Sequence[Planned], jobs: int, memory: str, data_dir: Path | None, on_round: OnRunRound
 ) -> dict[Path, str]:
     """Run what is not there yet; the folders of runs that failed, and why."""
     # One thread a run: results hang on nothing that differs from one start to the next.

@@ -163,7 +163,7 @@ def knobs(method: str, plugins: Sequence[str]) -> dict[str, NamedSetting]:
 def searched(
     method: str, plugins: Sequence[str], pinned: Iterable[str], asked: Sequence[str]
 ) -> dict[str, NamedSetting]:
-    """What a tuning varies: the declared spaces of method and plug-ins, and whatever was asked for besides.
+    """What a tuning varies: the declared spaces of method and plug-ins, and spaces asked for besides.
 
     Args:
         method: its name or file.
