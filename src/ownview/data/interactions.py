@@ -160,7 +160,9 @@ class Interactions:
         return repeated
 
     def select(self, keep: npt.NDArray[np.bool_]) -> Interactions:
-        """Keep the marked rows; users and items left with no row disappear."""
+        """Keep the marked rows; users and items left with no row disappear. The data itself where nothing goes."""
+        if keep.all() and self.counts.all() and np.bincount(self.item, minlength=self.num_items).all():
+            return self
         user, item = self.user[keep], self.item[keep]
         user_kept, new_user = np.unique(user, return_inverse=True)
         item_kept, new_item = np.unique(item, return_inverse=True)

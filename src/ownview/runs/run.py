@@ -7,6 +7,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -168,7 +169,8 @@ def run(
     setup = ExperimentSetup.of(experiment, data=data, memory=memory, data_dir=data_dir, workers=workers)
     place = temporary_folder() if out is None else out
     noise = NoiseKey.fresh()
-    work = _Work.fitting(experiment, model, data, setup, place.parent, noise)
+    begin = partial(_Work.of, data=data, setup=setup, beside=place.parent, noise=noise)
+    work = _fitting(begin, experiment, model)
     folder = RunFolder.create(place)
     with sole_worker(folder.path):
         folder.require_not_begun()
@@ -295,29 +297,6 @@ class _Work:
         written = replace(experiment.resolved(model), device=str(setup.machine.device), rounds=rounds)
         return cls(written, model, data, setup, at_work, _watch(at_work, experiment))
 
-    @classmethod
-    def fitting(
-        cls,
-        experiment: Experiment,
-        model: Model,
-        data: Interactions | None,
-        setup: ExperimentSetup,
-        beside: Path,
-        noise: NoiseKey,
-    ) -> _Work:
-        """The same in the form that fits the memory, where a method has smaller ones and no setting chose its form."""
-        asked = set(experiment.settings)
-        while True:
-            try:
-                return cls.of(experiment, model, data, setup, beside, noise)
-            except DeviceError:
-                less = model.smaller() if isinstance(model, Federated) else {}
-                if not less or asked & set(less) or model != experiment.model():
-                    raise
-                experiment = replace(experiment, settings={**experiment.settings, **less})
-                model = experiment.model()
-                experiment = replace(experiment, rounds=max(experiment.rounds, enough_rounds(model) or 1))
-
     def begin(self, folder: RunFolder) -> None:
         """Write what decides the result; a model to be used keeps its data, and no path that another machine lacks."""
         if not self.experiment.protocol.measured:
@@ -365,6 +344,21 @@ class _Work:
         for logger in training.loggers:
             logger.end(result)
         return Run(folder, self.experiment, result, self.data, self.model)
+
+
+def _fitting(begin: Callable[[Experiment, Model], _Work], experiment: Experiment, model: Model) -> _Work:
+    """The work in a form that fits the memory, where a method has smaller ones and no setting chose its form."""
+    asked = set(experiment.settings)
+    while True:
+        try:
+            return begin(experiment, model)
+        except DeviceError:
+            less = model.smaller() if isinstance(model, Federated) else {}
+            if not less or asked & set(less) or model != experiment.model():
+                raise
+            experiment = replace(experiment, settings={**experiment.settings, **less})
+            model = experiment.model()
+            experiment = replace(experiment, rounds=max(experiment.rounds, enough_rounds(model) or 1))
 
 
 def _watch(at_work: Trainer, experiment: Experiment) -> Watch | None:

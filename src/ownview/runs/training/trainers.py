@@ -77,12 +77,16 @@ def trainer(
                 rounds[place] = 0
         asked_first = rankers(protocol, split, seed, machine.device, machine.block_bytes)[0]
         return BlendTrainer(model, parts, rounds, asked_first)
-    made = _trainer(model, split, protocol, options, seed, machine, noise.derived("main"))
-    if split.earlier is None:
-        return made
-    # Noise of its own: the difference of two models with the same noise is the difference of their data.
-    earlier = _trainer(model, split.earlier, protocol, options, seed, machine, noise.derived("earlier"))
-    return TwinTrainer(made, earlier)
+    single: Federated | Central = model
+
+    def of(data: Split, use: str) -> Trainer:
+        """With noise of its own: the difference of two models with the same noise is the difference of their data."""
+        made = _at_work(single, data, protocol, options, seed, machine, noise.derived(use))
+        silent = data.num_new and not single.speaks_of_new
+        return CarryingTrainer(made, carrier_of(single, data, machine)) if silent else made
+
+    made = of(split, "main")
+    return made if split.earlier is None else TwinTrainer(made, of(split.earlier, "earlier"))
 
 
 def _part_run(path: Path, protocol: Protocol) -> RunFolder:
@@ -94,21 +98,6 @@ def _part_run(path: Path, protocol: Protocol) -> RunFolder:
     if not fitted and not protocol.measured:
         raise SettingError(f"{path}: has items held out; expected a model trained on everything (ownview fit)")
     return folder
-
-
-def _trainer(
-    model: Federated | Central,
-    split: Split,
-    protocol: Protocol,
-    options: FederationOptions,
-    seed: int,
-    machine: Machine,
-    noise: NoiseKey,
-) -> Trainer:
-    made = _at_work(model, split, protocol, options, seed, machine, noise)
-    if not split.num_new or model.speaks_of_new:
-        return made
-    return CarryingTrainer(made, carrier_of(model, split, machine))
 
 
 def _at_work(
