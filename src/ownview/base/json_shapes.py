@@ -14,14 +14,14 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Maybe:
-    """What may be missing."""
+    """A shape that may be missing."""
 
     shape: Any
 
 
 @dataclass(frozen=True)
 class OrNull:
-    """What must be named, and may be null."""
+    """A shape that must be named, and may be null."""
 
     shape: Any
 

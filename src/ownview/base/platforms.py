@@ -43,7 +43,7 @@ class FolderLock:
 
     @contextmanager
     def opened(self) -> Iterator[Attempt]:
-        """What can be locked; let go of on leaving."""
+        """An open handle that can be locked; closed on leaving."""
         attempt = _FolderItself(self.folder) if locks_folders() else _FileBeside(self.folder)
         try:
             yield attempt

@@ -49,13 +49,13 @@ class NCF(InEpochs):
 
     @property
     def network(self) -> Network:
-        """Of the score."""
+        """The layers of the score."""
         size = self.embedding_size
         return Network(size, self.hidden_layers or (size, size // 2, size // 4))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of everything that moves."""
+        """Names of all trained values."""
         return ("users", "items", *self.network.params(PRIVATE))
 
     def start(self, lessons: Lessons) -> Params:

@@ -93,7 +93,7 @@ class Part(NamedTuple):
 
 
 def names_of(parts: Sequence[str]) -> list[str]:
-    """What to call each part: its method, with those settings in brackets by which parts of one method differ."""
+    """Names of the parts: the method, with settings in brackets where parts of one method differ."""
     read = [Part.read(text) for text in parts]
     names = []
     for one in read:

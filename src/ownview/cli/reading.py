@@ -86,7 +86,7 @@ def with_reading_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _given(values: dict[str, Any]) -> ReadingOptions:
-    """What was given on the command line, and nothing else."""
+    """Options given on the command line alone."""
     options: Any = {name: value for name, value in values.items() if value not in (None, False, [])}
     if "columns" in options:
         options["columns"] = parse_columns(options["columns"])

@@ -51,7 +51,7 @@ def names_files_in_values(pairs: list[str] | None) -> list[str] | None:
 
 
 def asking() -> Ask | None:
-    """How to ask; None where there is no terminal to answer at."""
+    """A function that asks the user; None without a terminal."""
     return _ask if interactive() else None
 
 

@@ -59,7 +59,7 @@ class Order:
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a shard tells of its round, besides its partial sums.
+    """A shard's report of a round, besides its partial sums.
 
     Args:
         loss: mean over the clients that took part; None where there is none.
@@ -187,7 +187,7 @@ class _Sent:
 
 
 def as_arrays(values: Mapping[str, Tensor]) -> Arrays:
-    """As they travel."""
+    """Tensors as NumPy arrays, for Ray."""
     return {name: value.detach().cpu().numpy() for name, value in values.items()}
 
 

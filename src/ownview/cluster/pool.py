@@ -61,7 +61,7 @@ class Pool:
         return self.ray.put(value)
 
     def get(self, promise: Any) -> Any:
-        """What came of it.
+        """The result of a call.
 
         Raises:
             WorkerDiedError: the worker is no more.
@@ -195,7 +195,7 @@ def _no_cluster(address: str, why: str) -> DeviceError:
 
 
 def _within(wanted: int, have: int, where: str, *, on_gpu: bool) -> int:
-    """How many workers; more than there is room for would wait for ever without a word."""
+    """Number of workers; more than fit would wait for ever in silence."""
     what = "GPUs" if on_gpu else "CPUs"
     if have < 1 or wanted > have:
         expected = f"expected at most {have}" if have else "expected a machine with one, or --device cpu"

@@ -188,7 +188,7 @@ class Workers(Here):
         return orders
 
     def _noted(self, answer: Answer) -> Upload:
-        """What the server wants of single clients; sums have come another way."""
+        """An upload with what the server needs of single clients; sums are separate."""
         device = self.machine.device
         tensors = as_tensors({"clients": answer.senders, "samples": answer.samples}, device)
         nothing = tensors["clients"].new_zeros(len(answer.senders), 0)
@@ -243,7 +243,7 @@ class Workers(Here):
         )
 
     def _settle(self, worker: int) -> None:
-        """Where a worker is new, give it its shard: what was saved last, and what was done since."""
+        """Give a new worker its shard: the last saved state, and the steps since."""
         if self.lives[worker] == self.pool.lives[worker]:
             return
         self.lives[worker] = self.pool.lives[worker]
@@ -269,7 +269,7 @@ class Workers(Here):
 
     @property
     def work(self) -> Work:
-        """Of all clients, with the newest that they hold, which is fetched first."""
+        """The work of all clients, with the newest values, fetched first."""
         if not self.fetched:
             packs = self._everywhere(lambda k: self.pool.ask(k, "pack", self.key))
             here = torch.device("cpu")

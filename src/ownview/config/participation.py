@@ -22,7 +22,7 @@ class Participation:
     amount: float
 
     def wanted(self, num_clients: int) -> int | None:
-        """How many of so many clients; None where they are not chosen by number."""
+        """Number of clients chosen of so many; None where they are not chosen by number."""
         if self.kind in ("poisson", "turns"):
             return None
         return int(self.amount) if self.kind == "number" else max(round(self.amount * num_clients), 1)

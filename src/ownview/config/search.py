@@ -38,7 +38,7 @@ class Between:
         return bool(self.low <= value <= self.high)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The space as plain values."""
         return {"low": self.low, "high": self.high, "log": self.log}
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class OneOf:
         return text_of(value) in map(text_of, self.values)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The space as plain values."""
         return {"choices": [list(value) if isinstance(value, tuple) else value for value in self.values]}
 
     def __str__(self) -> str:

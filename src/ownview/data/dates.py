@@ -21,7 +21,7 @@ UNITS = {1: "seconds", 10**3: "milliseconds", 10**6: "microseconds", 10**9: "nan
 
 
 def ticks_in_a_second(typical: int) -> int | None:
-    """Of a clock that stands at such a number: 1 for seconds or a mere order, 1000 or more, None where no clock does.
+    """Ticks a second, by a typical timestamp: 1 for seconds or a mere order, 1000 or more, None for no clock.
 
     What is too late for seconds is taken for the unit in which it lies between 1973 and 2100.
     """

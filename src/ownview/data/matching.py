@@ -24,7 +24,7 @@ _NAMED = 3
 
 
 class Match(NamedTuple):
-    """What was said, and the item that was understood."""
+    """A given text and the item matched to it."""
 
     given: str
     position: int

@@ -13,7 +13,7 @@ from ownview.data.timeline import Timeline
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    """What n users are asked.
+    """A question to n users.
 
     Args:
         relevant: every user's right answers, distinct; who has none is not asked. Positions from the number of items on

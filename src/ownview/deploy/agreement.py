@@ -133,17 +133,17 @@ class Agreement:
         return replace(made, about=dict(about.columns)) if asks and about is not None else made
 
     def world(self, plan: Protection | None = None) -> World:
-        """What a method may know."""
+        """The world as methods see it."""
         items = ItemTable(self.about) if self.about else None
         return World(self.clients, len(self.items), self.order, plan, items)
 
     @property
     def label(self) -> str:
-        """What people call the model."""
+        """Label of the model."""
         return " + ".join([self.method, *(name for name, _ in self.plugins)])
 
     def title(self, item: int) -> str:
-        """Of the item at a position; its id where there are no titles."""
+        """Title of the item at a position; its id without titles."""
         return self.titles[item] if self.titles else self.items[item]
 
     @cached_property
@@ -182,7 +182,7 @@ class Agreement:
             )
 
     def pack(self) -> bytes:
-        """As bytes; the same for the same agreement. Refuses what `unpack` would refuse."""
+        """Serialise; equal agreements give equal bytes. Refuses what `unpack` would refuse."""
         values = {name: plain(getattr(self, name)) for name in self.__dataclass_fields__ if name != "federation"}
         values["federation"] = self.federation.plain()
         values["plugins"] = [[name, plain(dict(settings))] for name, settings in self.plugins]
@@ -216,7 +216,7 @@ class Agreement:
 
     @cached_property
     def positions(self) -> dict[str, int]:
-        """Of items by id."""
+        """Positions of items, by id."""
         return {one: place for place, one in enumerate(self.items)}
 
     @property
@@ -226,7 +226,7 @@ class Agreement:
 
 
 def _decompressed(data: bytes) -> bytes:
-    """What zlib has made short; a little of it may become very much, so that no more is made than may be."""
+    """Decompress up to a limit: a small input may expand to a huge one."""
     unpacking = zlib.decompressobj()
     content = unpacking.decompress(data, LONGEST_AGREEMENT)
     if unpacking.unconsumed_tail:

@@ -36,7 +36,7 @@ _ATTEMPTS = 20
 
 @dataclass
 class _Standing:
-    """What has been counted of whom.
+    """Counted rounds and their participants.
 
     Args:
         done: the last round.
@@ -210,7 +210,7 @@ class Coordinator:
         return Envelope(kind, number, self.standing.counted.get(place, 0), about, parts)
 
     def _download(self) -> bytes:
-        """What the server has for every client after the last round."""
+        """Download for every client after the last round."""
         no_clients = torch.zeros(0, dtype=torch.long)
         return self.terms.codec.write_download(self.server.download(self.done, no_clients), 0)
 

@@ -32,7 +32,7 @@ class NoClientsLeftError(TrainingError):
 
 
 class OthersError(TrainingError):
-    """What came is added up again, without a place that was left out meanwhile."""
+    """Raised to repeat a sum without a place that was left out meanwhile."""
 
 
 class Devices(Where):
@@ -144,7 +144,7 @@ class Devices(Where):
         return answered > 0 and answered >= self.settings.quorum * wanted
 
     def check(self, going: Round) -> None:
-        """Where a rule has left out a user, its whole place is: what the others learnt there cannot stay alone."""
+        """Leave out the whole place of a user that a rule left out: its users share one generation."""
         for place in list(self.arrived):
             why = next((going.left_out[one] for one in self.asked[place] if one in going.left_out), None)
             if why is not None:

@@ -56,7 +56,7 @@ class Reach(Settings):
 
     @property
     def address(self) -> tuple[str, int]:
-        """Of the server."""
+        """Address of the server."""
         return self.host, self.port
 
 

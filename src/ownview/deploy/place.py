@@ -98,7 +98,7 @@ class Place:
             return refusal(self._why(error), digest)
 
     def _why(self, error: Exception) -> str:
-        """What leaves of an error: all of it where it is about the message; others may name users and files."""
+        """The part of an error that may leave: all of it if about the message; others may name users and files."""
         kind = type(error).__name__
         self.say(line_of(str(error) if isinstance(error, OwnviewError) else f"{kind}: {error}"))
         return str(error) if isinstance(error, MessageError) else f"{kind} at the place, which tells the rest at home"
@@ -171,7 +171,7 @@ class Place:
         self.agreement = agreement
 
     def _users(self) -> int:
-        """How many users there are now; who is new comes behind the others."""
+        """Number of users now; new ones are appended."""
         if self._known_file != self._file_now():
             for line in narrow([self.home.ratings]):
                 self.say(line)
@@ -329,7 +329,7 @@ def worked_by(state: Generation | None, users: int) -> Tensor:
 
 
 def _heard(asked: Envelope) -> dict[str, int]:
-    """What a message says of rounds that were counted."""
+    """Counted rounds, as a message names them."""
     return {"back": asked.note["back"], "counted": asked.counted}
 
 

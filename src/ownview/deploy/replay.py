@@ -38,7 +38,7 @@ class _Logged(Here):
         self.log = log
 
     def choose(self, server: AggregationServer, number: int) -> Tensor:
-        """Who was counted in a round."""
+        """Clients that were counted in a round."""
         return torch.tensor(self.log[number].clients, dtype=torch.long)
 
 

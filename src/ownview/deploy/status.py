@@ -15,7 +15,7 @@ from ownview.deploy.running import process_at
 
 @dataclass(frozen=True)
 class ServerStanding:
-    """A server's.
+    """Status of a server.
 
     Args:
         process: at work now; None for none.
@@ -36,7 +36,7 @@ class ServerStanding:
 
 @dataclass(frozen=True)
 class PlaceStanding:
-    """A place's.
+    """Status of a place.
 
     Args:
         process: at work now; None for none.
@@ -56,7 +56,7 @@ class PlaceStanding:
 
 
 def standing(path: Path) -> ServerStanding | PlaceStanding:
-    """Of the folder of a server or of a place."""
+    """Status from the folder of a server or of a place."""
     if ServerFolder(path).exists:
         return _server(ServerFolder(path))
     if PlaceFolder(path).exists:

@@ -58,7 +58,7 @@ class Footprint:
 
     @property
     def row_bytes(self) -> int:
-        """Of one row of all tables that a client sees."""
+        """Bytes of one row of all tables that a client sees."""
         return max(self._values[0], 1) * self.bytes_per_value
 
     @cached_property

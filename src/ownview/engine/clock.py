@@ -15,7 +15,7 @@ class Clock:
         self.parts: dict[str, float] = {}
 
     def lap(self, part: str) -> None:
-        """What was done since the last lap belongs to `part`."""
+        """Add the seconds since the last lap to `part`."""
         now = time.perf_counter()
         self.parts[part] = self.parts.get(part, 0.0) + now - self.last
         self.last = now

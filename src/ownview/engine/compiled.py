@@ -76,7 +76,7 @@ def with_own_name(plain: Whole) -> Whole:
 
 
 def options(device: str) -> dict[str, Any]:
-    """What is asked of PyTorch's compiler for a kind of device, as far as this version knows it."""
+    """Options of PyTorch's compiler for a kind of device, as far as this version has them."""
     known = torch._inductor.list_options()
     return {name: value for name, value in _OPTIONS.get(device, {}).items() if name in known}
 
@@ -103,7 +103,7 @@ class Compiler:
     def function(
         self, phase: int, index: int, step: Step, names: tuple[str, ...], numbers: tuple[str, ...]
     ) -> _Compiled:
-        """Of step `index` of a phase, for every stack."""
+        """The compiled step `index` of a phase, for every stack."""
         key = phase, index
         if key not in self.made:
             self.made[key] = _Compiled(_whole(self.client, step, phase, names, numbers), self.compiling)
@@ -151,7 +151,7 @@ class CompiledStep:
             factors.copy_(self._factors(part, number))
 
     def _axes(self, name: str) -> tuple[int, ...]:
-        """Of clients, and of rows where there are any."""
+        """Dynamic axes: clients, and rows where there are any."""
         return (0, 1) if name in self.tables else (0,)
 
     def take(self, window: Window, active: int) -> Tensor:
@@ -162,7 +162,7 @@ class CompiledStep:
         return self.function(*self.standing[active], samples, self.numbers)
 
     def _standing(self, active: int) -> Standing:
-        """Of the first `active` runs: the same tensors in every epoch."""
+        """Values of the first `active` runs: the same tensors in every epoch."""
         here = self.runs.clients(active)
         values = [_sized(value[here], self._axes(name)) for name, value in self.params.items()]
         moving = [name for part in self.step.parts for name in part.names]
@@ -269,7 +269,7 @@ def _moved(
     part: Step, values: Sequence[Tensor], grads: Sequence[Tensor], memories: Sequence[Sequence[Tensor]],
     factors: Tensor, weights: Tensor | None,
 ) -> list[tuple[Tensor, Tensor]]:  # fmt: skip
-    """What the values of a part and their memories become: pairs of a tensor and what is to be written into it."""
+    """New values and memories of a part: pairs of a tensor and its new content."""
     bounded = clipped(tuple(grads), part.clip, alone=False) if part.clip else grads
     written: list[tuple[Tensor, Tensor]] = []
     for x, grad, memory in zip(values, bounded, memories, strict=True):

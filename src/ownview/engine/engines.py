@@ -176,7 +176,7 @@ class VectorEngine(Engine):
 
     @contextmanager
     def _named(self, context: Context, *samples: Samples) -> Iterator[None]:
-        """What goes wrong inside names the method and the round."""
+        """Add method and round to errors raised inside."""
         try:
             yield
         except Exception as error:

@@ -30,11 +30,11 @@ class NotedContext(Context):
 
     @classmethod
     def begun(cls, number: int, phase: int, by_round: ByRound, like: Tensor) -> NotedContext:
-        """Of round `number`, with numbers of the kind of `like`."""
+        """The context of round `number`; its numbers have the dtype of `like`."""
         return cls(number, phase, {name: like.new_full((), value) for name, value in by_round(number).items()})
 
     def __getattribute__(self, name: str) -> Any:
-        """What is asked for; that the round was asked for is noted."""
+        """The attribute; records that the round was read."""
         if name == "round":
             object.__getattribute__(self, "looked").append(name)
         return object.__getattribute__(self, name)
@@ -52,7 +52,7 @@ class NotedContext(Context):
 
 
 def open_with(opening: Opening, context: Context, p: Params) -> Params:
-    """What an opening makes of a client's values, these last."""
+    """Values that an opening makes of a client's `p`, the last argument for `partial`."""
     return opening(p, context)
 
 
@@ -109,7 +109,7 @@ class Epoch:
         return [self.params[name] for name in names]
 
     def prepare(self) -> None:
-        """What the phase has done before every epoch."""
+        """Preparation of the phase before every epoch."""
         if self.phase.before_epoch is not None:
             prepared = self.runs.each(partial(open_with, self.phase.before_epoch, self.context))(self.params)
             for name, value in prepared.items():

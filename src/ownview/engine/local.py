@@ -64,7 +64,7 @@ class EarlyStop:
         return self.tolerance == 0 or self.working.device.type != "cpu" or bool(self.working.any())
 
     def restart(self) -> None:
-        """As before the first epoch."""
+        """Reset to the state before the first epoch."""
         self.working.fill_(value=True)
         self.epochs.zero_()
         self.last.fill_(torch.inf)
@@ -164,7 +164,7 @@ class Fit:
 
     @property
     def trained(self) -> Trained:
-        """What came of the last round."""
+        """Losses and opened values of the last round."""
         return self.losses, tuple(self.opened)
 
     def pieces(self, number: int) -> Iterator[None]:

@@ -108,7 +108,7 @@ class Repeated:
 
     @property
     def _first_runs_plainly(self) -> bool:
-        """Where it may not come again; and where what it calls has to be compiled, which cannot be recorded."""
+        """Whether to run unrecorded first: the work may never repeat, and compilation cannot be recorded."""
         return self.calls < 2 and (self.times < 2 or self.recorder.rehearses)
 
     def forget(self) -> None:

@@ -104,7 +104,7 @@ class Foreseen:
 
     @classmethod
     def of(cls, clients: Tensor, train: Ragged, sampler: NegativeSampler) -> Foreseen:
-        """Of clients [B], whose positions are on the host."""
+        """Sizes of the samples of clients [B], whose positions are on the host."""
         lengths, excluded = train.host_lengths_of(clients), sampler.excluded.host_lengths_of(clients)
         rows = likely_rows(lengths, sampler.num_items - excluded, sampler.per_positive, sampler.num_items)
         return cls(tuple(lengths.tolist()), int(excluded.max()), rows)

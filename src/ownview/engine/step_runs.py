@@ -50,7 +50,7 @@ class Runs:
         return (lambda function: function) if self.spans[0] is ... else torch.vmap
 
     def at(self, batch: int) -> int:
-        """How many runs have a batch of this number."""
+        """Number of runs with a batch of this number."""
         return sum(count > batch for count in self.batches)
 
     def clients(self, active: int) -> Run:

@@ -25,7 +25,7 @@ class StepAtWork(Protocol):
         """Move the clients of the first `active` runs in place; [B] or [] their losses before that, of all samples."""
 
     def restart(self, number: int) -> None:
-        """Be as at the start of round `number`, in the same tensors: recorded steps go on with them."""
+        """Reset to the start of round `number` in place: recorded steps refer to these tensors."""
 
 
 class PlainStep:

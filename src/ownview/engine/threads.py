@@ -12,7 +12,7 @@ Result = TypeVar("Result")
 
 
 def in_threads(work: Sequence[Callable[[], Result]]) -> list[Result]:
-    """What every piece of work returns, in order; the last piece, which should be the longest, begins.
+    """Results of all pieces of work, in order; the last piece, which should be the longest, starts first.
 
     Each has one thread of PyTorch, so that what it returns does not hang on how many there are. A single piece runs
     here, with all of them. Where one fails, those that have not begun are left out, and its error is raised.

@@ -138,7 +138,7 @@ class Cell:
         return f"{self.mean:.3f}{' ' * bool(self.signs)}{self.signs} ({self.low:.3f} to {self.high:.3f})"
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The row as plain values."""
         return {**asdict(self), "mark": str(self.mark)}
 
 

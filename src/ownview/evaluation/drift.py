@@ -84,7 +84,7 @@ class Windows:
 
 
 def drift(data: Interactions, since: int) -> list[Finding]:
-    """What changed; `data` with times."""
+    """Drift of the data, which has times."""
     windows = Windows.of(data, since)
     assert data.timestamp is not None
     earlier = (data.timestamp >= windows.begin) & (data.timestamp < since)

@@ -25,7 +25,7 @@ class Finding:
         return hash((self.probe, self.sentence))
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The finding as plain values."""
         return asdict(self)
 
     @classmethod

@@ -20,7 +20,7 @@ HEADLINE = ("HR@10", "NDCG@10")
 
 @dataclass(frozen=True, eq=False)
 class Standing:
-    """Where the right answers of each asked user stand.
+    """Ranks of each asked user's right answers.
 
     Args:
         users: [k] positions of the users.

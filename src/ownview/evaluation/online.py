@@ -32,7 +32,7 @@ _UNEVEN = 1e-3
 
 @dataclass(frozen=True)
 class Rate:
-    """Of one arm.
+    """Hit rate of one arm.
 
     Args:
         lists: that were shown.
@@ -81,7 +81,7 @@ class Online:
 
     @property
     def notes(self) -> list[str]:
-        """What a reader must know."""
+        """Warnings for readers."""
         few = min(self.a.buckets, self.b.buckets)
         said = []
         if few < _FEW:
@@ -98,7 +98,7 @@ class Online:
         return said
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The estimate as plain values."""
         arms = {
             name: {"lists": one.lists, "hits": one.hits, "rate": one.value, "models": list(one.models)}
             for name, one in zip(ARMS, (self.a, self.b), strict=True)
@@ -131,7 +131,7 @@ def compared_online(path: Path, level: float = 0.95) -> Online:
 
 
 def _rate(counts: FloatArray, models: tuple[str, ...]) -> Rate:
-    """Of an arm with lists and hits [2, B]."""
+    """Rate of an arm with lists and hits [2, B]."""
     lists, hits = counts[:, counts[0] > 0]
     rate, number = hits.sum() / lists.sum(), len(lists)
     residual = float(((hits - rate * lists) ** 2).sum())

@@ -66,7 +66,7 @@ def picture(protocol: Protocol) -> str:
 
 
 def _split(protocol: Protocol, data: Interactions) -> Split | None:
-    """Of users kept out by a hash of their ids, the first fold that has any of the five."""
+    """The split with the first fold of users, by a hash of their ids, that can be prepared; None if none can."""
     wanted = replace(protocol, min_interactions=0, min_item_interactions=0, candidates=0, same_candidates=False)
     for fold in range(round(1 / protocol.newcomers)):
         try:

@@ -62,7 +62,7 @@ class Ranker:
     others: Tensor | None = None
 
     def rank(self, scorer: Scorer) -> Standing:
-        """Where the right answers stand."""
+        """Rank the right answers."""
         return self._standing(
             [
                 self._rank_all(*self._shown(scorer, self.users[part]), part)

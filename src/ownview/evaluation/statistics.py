@@ -68,7 +68,7 @@ def by_person(values: FloatArray, persons: IntArray | None) -> FloatArray:
 
 
 def number_of_persons(values: FloatArray, persons: IntArray | None) -> int:
-    """How many different ones are behind values [users, ...]."""
+    """Number of different persons behind values [users, ...]."""
     return len(values) if persons is None else int(persons.max(initial=-1)) + 1
 
 

@@ -22,7 +22,7 @@ from ownview.seam.training import World
 
 @dataclass(frozen=True, eq=False)
 class OwnFacts:
-    """Of k clients.
+    """Facts of k clients.
 
     Args:
         rated: items of each that have a rating; None where the data has no ratings.
@@ -36,7 +36,7 @@ class OwnFacts:
 
     @classmethod
     def of(cls, split: Split) -> OwnFacts:
-        """Of everybody in a split; of its ratings a client sees those of items that it knows."""
+        """Facts of all clients of a split; a client sees its ratings of known items alone."""
         data = split.data
         if data.rating is None:
             return cls(users=data.about_users)
@@ -44,7 +44,7 @@ class OwnFacts:
         return cls(rated, torch.from_numpy(data.rating.copy()), data.about_users)
 
     def part(self, here: range) -> OwnFacts:
-        """Of clients in a row."""
+        """Facts of a range of clients."""
         users = None if self.users is None else self.users.select(list(here))
         if self.rated is None or self.ratings is None:
             return OwnFacts(users=users)

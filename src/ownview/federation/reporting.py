@@ -220,7 +220,7 @@ def all_finite(values: Tensor) -> bool:
 
 
 def not_finite(method: str, name: str, number: int) -> str:
-    """What to say of a value that has left the numbers."""
+    """Message about a value that is not finite."""
     return f"{method} diverged in round {number}: {name} is not finite; lower a rate, or raise the regularisation"
 
 

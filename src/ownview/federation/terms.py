@@ -158,7 +158,7 @@ class Terms:
 
     @cached_property
     def transform(self) -> Transform | None:
-        """Of uploads; None for none."""
+        """Transform of uploads; None for none."""
         if self.masked is not None:
             return self.masked
         if self.world.protection is not None:
@@ -187,7 +187,7 @@ class Terms:
 
     @cached_property
     def codec(self) -> Codec:
-        """How messages are written."""
+        """Codec of messages."""
         steps = [part for phase in self.client.phases for step in phase.steps for part in step.parts]
         shrunk = frozenset(name for part in steps if part.shrink for name in part.names)
         tells_samples = self.weighting == "samples" or bool(self.mixed)
@@ -207,7 +207,7 @@ class Terms:
         self, identities: Tensor, train: Ragged, timelines: Timelines, excluded: Ragged, users: IdArray,
         facts: OwnFacts | None = None,
     ) -> Work:  # fmt: skip
-        """What some clients do in a round; see `Clients` and `Household` for what is given."""
+        """The work of some clients; see `Clients` and `Household` for the arguments."""
         params, items = self.client.params, self.world.num_items
         rows = changed_rows(self.client, train, items)
         clients = Clients(params, items, identities, self.seed, self.machine, train, timelines, rows, facts)

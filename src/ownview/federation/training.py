@@ -88,7 +88,7 @@ class TrainingWork:
 
     @property
     def _on_cpu(self) -> int:
-        """How many blocks a wave has there at most."""
+        """Most blocks of a wave on a CPU."""
         threads = torch.get_num_threads() if self.home.machine.engine != "loop" else 1
         return _BLOCKS_A_THREAD * threads if threads > 1 else 1
 
@@ -179,7 +179,7 @@ class TrainingWork:
         openings: Sequence[tuple[Opened, ...]],
         context: Context,
     ) -> Sequence[Params]:
-        """Of every block of a wave; on a CPU every core has one."""
+        """Rewrite every block of a wave; on a CPU every core has one."""
         if not any(openings):
             return [{} for _ in drawn]
         stacks = zip(drawn, beside, openings, strict=True)

@@ -56,13 +56,13 @@ class Work(Protocol):
         """Positions of clients that work side by side."""
 
     def samples(self, number: int, block: Tensor) -> Any:
-        """What a block draws for round `number`."""
+        """Samples of a block for round `number`."""
 
     def waves(self, blocks: Sequence[Tensor]) -> Sequence[Sequence[Tensor]]:
         """Blocks that are drawn together and work together."""
 
     def draw(self, number: int, wave: Sequence[Tensor]) -> Sequence[Any]:
-        """What the blocks of a wave draw for round `number`."""
+        """Samples of the blocks of a wave for round `number`."""
 
     def do_all(self, drawn: Sequence[Any], downloads: Sequence[Download]) -> Sequence[Upload]:
         """What `do` does, for the blocks of a wave."""

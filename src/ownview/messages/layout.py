@@ -102,7 +102,7 @@ class Layout:
 
     @classmethod
     def of(cls, client: Client, averaged: frozenset[str], num_items: int) -> Layout:
-        """Of what a method's clients send: the values that the server averages, or their summands."""
+        """Layout of a method's uploads: values that the server averages, or summands."""
         if isinstance(client.work, Reporting):
             return cls(tuple(Part(n, one.shape, True, one.symmetric) for n, one in client.work.sends.items()))
         return cls(tuple(Part(name, client.params[name].whole_shape(num_items)) for name in sorted(averaged)))

@@ -94,7 +94,7 @@ def clipped(uploads: list[Upload], weights: Tensor, factor: float) -> list[Uploa
 
 
 def trimmed(uploads: list[Upload], weights: Tensor, share: float) -> list[Upload]:
-    """Of the t clients that sent a number, floor(share t) from either end count 0, the rest t over how many they are.
+    """Trimmed mean: of t clients floor(share t) numbers at either end become 0, the k others are scaled by t / k.
 
     At least one, or of an even t two, are left: with share = 1/2 it is the median.
     """

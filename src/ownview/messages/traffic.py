@@ -54,7 +54,7 @@ class Traffic:
 
     @property
     def bytes_up(self) -> float:
-        """Of all uploads together. Asked once a round: on a GPU, the host waits for it."""
+        """Bytes of all uploads. Once a round: on a GPU, the host waits for it."""
         return sum(float(sizes.sum()) for sizes in self.up)
 
     def weighed(self, clients: int, down: int, up: int) -> None:

@@ -72,7 +72,7 @@ class Upload:
         return replace(self, rows={}, whole={**self.whole, **spread})
 
     def numbers_filled(self, num_items: int) -> int:
-        """Of one client, where every table is whole; without summands."""
+        """Numbers of one client's upload with whole tables, without summands."""
         of_rows = sum(num_items * math.prod(change.shape[2:]) for change in self.rows.values())
         return of_rows + sum(math.prod(change.shape[1:]) for change in self.whole.values())
 

@@ -126,7 +126,7 @@ class Message:
     tables: Mapping[str, Table] = field(default_factory=dict)
 
     def pack(self) -> bytes:
-        """As bytes."""
+        """Serialise."""
         parts = [struct.pack(_HEAD, MAGIC, VERSION, self.kind, self.round, self.samples, len(self.tables))]
         for name, table in self.tables.items():
             parts += [struct.pack("<B", len(name.encode())), name.encode(), encode(table)]

@@ -108,7 +108,7 @@ def _network(layers: Params, attributes: Tensor) -> Tensor:
 
 
 def _gradient(values: Params, attributes: Tensor, target: Tensor) -> Params:
-    """Of the mean squared distance between the network's vectors of the first items and `target`, by layer."""
+    """Gradient, by layer, of the mean squared distance between the network's vectors and `target`."""
     with torch.enable_grad():
         layers = {name: values[name].detach().clone().requires_grad_() for name in _LAYERS}
         loss = (_network(layers, attributes)[: len(target)] - target).square().mean()

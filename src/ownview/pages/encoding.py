@@ -53,7 +53,7 @@ class Encoded(NamedTuple):
 
 
 def encode(form: Linear | Factors, room: int) -> Encoded:
-    """As much of a form as fits into so many bytes of text.
+    """Encode as much of a form as fits into so many bytes of text.
 
     Raises:
         SettingError: even the least of it does not fit.

@@ -93,7 +93,7 @@ class Published:
 
     @property
     def form(self) -> Linear | Factors:
-        """Of the items that are left."""
+        """Portable form of the items that are left."""
         return self.left.form
 
     @cached_property

@@ -28,7 +28,7 @@ _LEAST = 0.3
 
 @dataclass(frozen=True)
 class Sampling:
-    """Who is in the sum of a round, as far as that is hidden.
+    """Sampling of a round's clients, as far as it is hidden.
 
     Args:
         rate: Poisson sampling: the chance of every client by itself; 1 for everybody.

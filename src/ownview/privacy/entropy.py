@@ -121,7 +121,7 @@ def require_package() -> None:
 
 
 def _ciphers() -> Any:
-    """Of the package cryptography, which is not imported before it is needed."""
+    """Ciphers of the package cryptography, imported at first use."""
     try:
         return importlib.import_module("cryptography.hazmat.primitives.ciphers")
     except ModuleNotFoundError as error:

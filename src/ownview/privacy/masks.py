@@ -34,7 +34,7 @@ class Masks:
 
     @property
     def parts(self) -> list[str]:
-        """As they are written."""
+        """Parts as a setting writes them."""
         numbers = (("threshold", self.threshold), ("neighbours", self.neighbours))
         return [f"{name}={value}" for name, value in numbers if value is not None] + (
             [] if self.real else ["masks=skipped"]
@@ -91,7 +91,7 @@ def masked_sums(text: str) -> MaskedSums | None:
 
 
 def masks_of(named: Mapping[str, str], text: str) -> Masks:
-    """Of the parts of a setting."""
+    """Masks from the parts of a setting."""
     carried = named.get("masks", "real")
     if carried not in ("real", "skipped"):
         raise wrong(text, f"masks {carried!r}; expected real or skipped{suggestion(carried, ('real', 'skipped'))}")

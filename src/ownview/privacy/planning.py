@@ -25,7 +25,7 @@ class Rounds(Protocol):
 
     @property
     def clients(self) -> str:
-        """Who takes part in a round."""
+        """Setting of the participants of a round."""
 
 
 def planned(options: Rounds, num_clients: int, releases: Sequence[float] = ()) -> Protection | None:

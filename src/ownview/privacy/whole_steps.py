@@ -44,7 +44,7 @@ _NUMBERS_TOGETHER = 2**22
 
 @dataclass(frozen=True)
 class WholeSteps:
-    """Of one round.
+    """Contributions of one round in whole steps, and their noise.
 
     Args:
         changes: z, standard deviation of the noise over C, for what clients learnt.
@@ -60,7 +60,7 @@ class WholeSteps:
 
     @classmethod
     def of(cls, plan: Protection, number: int, clip: float, symmetric: frozenset[str]) -> WholeSteps:
-        """Of round `number` of a plan."""
+        """Steps of round `number` of a plan."""
         return cls(plan.of_changes(number), plan.of_quantile(number), clip, symmetric)
 
     @property

@@ -44,7 +44,7 @@ class Mechanism:
     sampling: Sampling
 
     def plain(self) -> dict[str, Any]:
-        """As values of JSON, rounds of one z together."""
+        """JSON values, rounds of one z together."""
         return {
             "mode": self.mode,
             "epsilon": self.epsilon,
@@ -90,13 +90,13 @@ class Entry:
         return f"{self.model} on {self.data} ({self.when[:10]}, {self.folder})"
 
     def plain(self) -> dict[str, Any]:
-        """As values of JSON."""
+        """JSON values."""
         mechanism = {} if self.mechanism is None else {"mechanism": self.mechanism.plain()}
         items = {"items": self.items} if self.items else {}
         return {word: getattr(self, word) for word in _WORDS} | items | mechanism
 
     def line(self) -> str:
-        """As it stands in the file."""
+        """Line of the file."""
         return json.dumps(self.plain(), allow_nan=False)
 
 

@@ -89,7 +89,7 @@ class Standing(NamedTuple):
 
 
 class Ledger:
-    """Of all releases on this machine.
+    """Ledger of all releases on this machine.
 
     Args:
         folder: made when something is first written.

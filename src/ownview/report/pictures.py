@@ -86,7 +86,7 @@ class Watched(NamedTuple):
 
     @property
     def users(self) -> list[str]:
-        """Who was watched."""
+        """Watched users."""
         return list(self.run.watched[1]["users"]) if self.run.watched is not None else []
 
 
@@ -269,7 +269,7 @@ def _apart_by_aggregation(one: Variant, other: Variant) -> bool:
 
 
 def _pairs(runs: Sequence[SeenRun], partners: Sequence[SeenRun]) -> list[dict[str, Any]]:
-    """Of the first seed that both have."""
+    """Paths of the first pair of runs with a common seed."""
     pairs = ((run, other) for run in runs for other in partners if run.experiment.seed == other.experiment.seed)
     return next((_paths(*pair) for pair in pairs), [])
 

@@ -104,13 +104,13 @@ def sparsity(runs: Sequence[SeenRun]) -> dict[str, Any] | None:
 
 
 def _shared_lines(runs: Sequence[SeenRun]) -> list[list[dict[str, Any]]]:
-    """Of the rounds that every seed has."""
+    """Lines of the rounds that every seed has."""
     length = min(len(run.rounds) for run in runs)
     return [run.rounds[:length] for run in runs]
 
 
 def _kept(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """As many as a curve shows."""
+    """At most as many points as a curve shows."""
     places = np.linspace(0, len(lines) - 1, min(len(lines), MOST_POINTS)).round()
     return [lines[k] for k in np.unique(places).astype(int).tolist()]
 

@@ -288,7 +288,7 @@ class RoundReport:
 
 
 def report(done: Round) -> RoundReport:
-    """Of a round that is over."""
+    """Report of a finished round."""
     traffic, dense = done.traffic, done.terms.codec.dense_download(done.first)
     return RoundReport(
         done.number, len(done.counted), done.loss, done.clock.seconds(), traffic.mean_down, traffic.mean_up, dense,
@@ -297,7 +297,7 @@ def report(done: Round) -> RoundReport:
 
 
 def sparsity(shared: Params) -> dict[str, dict[str, float]]:
-    """Of every value that clients receive the share that is exactly 0, and the share below `SMALL` in size."""
+    """For every received value, the share that is exactly 0 and the share below `SMALL` in size."""
     return {
         name: {
             "zero": 1 - int(torch.count_nonzero(value)) / value.numel(),

@@ -190,7 +190,7 @@ def _seconds_alone(federation: Federation, client: int, number: int) -> tuple[fl
 
 
 def _client_bytes(federation: Federation, client: int) -> int:
-    """Of what it predicts with, its data left out."""
+    """Bytes that a client predicts with, its data left out."""
     place = torch.tensor([client], device=federation.machine.device)
     values, _ = federation.predicting(place, None)
     data = {n for n, param in visible(federation.client.params).items() if param.role.given}

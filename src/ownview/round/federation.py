@@ -78,7 +78,7 @@ class Federation:
 
     @property
     def work(self) -> Work:
-        """Of all clients, with the newest that they hold."""
+        """The work of all clients, with their newest values."""
         return self.where.work
 
     @property
@@ -103,7 +103,7 @@ class Federation:
         return done
 
     def participants(self, number: int) -> Tensor:
-        """Who takes part in a round."""
+        """Participants of a round."""
         return self.where.choose(self.server, number)
 
     def newest(self, clients: Tensor, names: frozenset[str] | None = None) -> Download:

@@ -41,7 +41,7 @@ class Here(Where):
 
     @property
     def work(self) -> Work:
-        """Of all clients, with the newest that they hold."""
+        """The work of all clients, with their newest values."""
         return self._work
 
     def about_masks(self, going: Round, step: MaskStep, messages: Mapping[int, bytes]) -> Mapping[int, bytes]:

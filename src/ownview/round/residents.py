@@ -92,7 +92,7 @@ class Residents:
         return [sent.get(identity, b"") for identity in self.data.identities[here].tolist()]
 
     def settle(self, message: bytes, here: Tensor) -> None:
-        """Who took part works on what the server has after the round, where the method has it so."""
+        """Participants work on the server's new values, where the method asks for it."""
         self.work.after_round(opened(self.terms, message, 0), here)
 
     @property

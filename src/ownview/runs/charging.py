@@ -80,6 +80,6 @@ def _asked(experiment: Experiment, name: str, folder: Path, mechanism: Mechanism
 
 
 def _digest(path: Path) -> str:
-    """Of a model that was made before releases had names."""
+    """Digest of a model without a named release."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -177,7 +177,7 @@ class Experiment:
         return Path(self.data).name if Path(self.data).is_absolute() else self.data
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The experiment as plain values."""
         words = ("method", "data", "rounds", "measure_every", "seed", "inactive", "watch", "engine", "device")
         return {
             **plain({name: getattr(self, name) for name in words}),

@@ -103,7 +103,7 @@ class Recommender:
 
     @property
     def ranker(self) -> Ranker:
-        """Of test: its question says what is known of everybody, and what is not recommended."""
+        """Ranker of test: its question has every user's known items, which are not recommended."""
         return self.setup.rankers[1]
 
     @cached_property
@@ -117,7 +117,7 @@ class Recommender:
         return self.trainer.asked(self.ranker.question)
 
     def lists(self, ids: Sequence[object] | None, k: int) -> Lists:
-        """Of users by id, or of everybody."""
+        """Lists of users by id, or of all users."""
         question = self.ranker.question
         users = (
             np.arange(len(question.relevant))
@@ -127,12 +127,12 @@ class Recommender:
         return self._asked(self.ranker, self._members, users, k)
 
     def one(self, user: object, k: int) -> list[Recommendation]:
-        """Of one user, by id."""
+        """Recommendations to one user, by id."""
         found = self.lists([user], k)
         return self._recommendations(found, self.ranker.question.answers(int(found.users[0])))
 
     def newcomer(self, person: Newcomer, k: int) -> list[Recommendation]:
-        """Of a new user."""
+        """Recommendations to a new user."""
         question, device = person.question(self.split), self.setup.machine.device
         ids = question.strangers
         assert ids is not None

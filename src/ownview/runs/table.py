@@ -59,7 +59,7 @@ class OverSeeds:
         return f"{self.mean:.4f}" + ("" if self.spread is None else f" ± {self.spread:.4f}")
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The table as plain values."""
         return {"mean": self.mean, "standard_deviation": self.spread, "values": list(self.values)}
 
 
@@ -351,7 +351,7 @@ class Comparison:
         return fired(self.findings.get(protocol, ()))
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The table as plain values."""
         return {
             "data": self.data,
             "findings": {

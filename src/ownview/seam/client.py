@@ -193,12 +193,12 @@ class Client:
 
     @property
     def phases(self) -> tuple[Phase, ...]:
-        """Of training; none where the client reports."""
+        """Phases of training; none where the client reports."""
         return self.work.phases if isinstance(self.work, Training) else ()
 
     @property
     def loss(self) -> Loss:
-        """Of training."""
+        """Loss of training."""
         return self.training.loss
 
     @property

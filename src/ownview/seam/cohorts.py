@@ -73,7 +73,7 @@ class ClusteredCohort:
         return order[turns.argsort(stable=True)][:wanted].sort().values
 
     def moves(self, seen: Seen, cohort: Tensor, newest: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        """Of the value that clusters are made by."""
+        """Moves of the value that clusters are made by."""
         before = seen.reported[self.by]
         members = one_hot(self._groups(seen), self.clusters).to(before)
         delegates = members[cohort]

@@ -35,7 +35,7 @@ class Mover(Protocol):
         """
 
     def restart(self, number: int) -> None:
-        """Be as at the start of round `number`, in the same tensors: recorded steps go on with them."""
+        """Reset to the start of round `number` in place: recorded steps refer to these tensors."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Sgd:
         return kind(self, number, params, runs)
 
     def rate(self, number: int) -> float:
-        """Of the first step of round `number`."""
+        """Learning rate of the first step of round `number`."""
         return self.learning_rate * self.round_decay ** (number - 1)
 
     @property

@@ -133,7 +133,7 @@ class Param:
         return self.role in (SHARED, KEPT, PERSONAL, RECEIVED)
 
     def whole_shape(self, num_items: int) -> tuple[int, ...]:
-        """Of the whole value; of a table with all its rows."""
+        """Shape of the whole value; of a table with all its rows."""
         return (num_items, *self.shape) if self.rows else self.shape
 
     def drawn(self, name: str, num_items: int, seed: int, *numbers: int) -> Tensor:

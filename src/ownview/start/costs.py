@@ -61,7 +61,7 @@ _WORDS = 12.0
 
 @dataclass(frozen=True)
 class Speed:
-    """Of this machine's cores together, while they do nothing else.
+    """Speed of all cores of this machine, idle otherwise.
 
     Args:
         factor: operations a second while a matrix is factored and inverted in double precision, n^3 in all.
@@ -184,7 +184,7 @@ def _rank_form(settings: Mapping[str, Value], split: Split, speed: Speed) -> tup
 
 
 def _seconds(work: Callable[[], object]) -> float:
-    """Of CPU time; the better of two tries, for the first meets cold memory."""
+    """CPU-seconds, the better of two tries: the first meets cold memory."""
     taken = []
     for _ in range(2):
         began = time.process_time()

@@ -67,7 +67,7 @@ class People:
 
     @classmethod
     def of(cls, data: Interactions, *, ordered: bool) -> People:
-        """Of some data; `ordered` where FedEASE knows what came after what."""
+        """The people of some data; `ordered` where FedEASE knows what came after what."""
         counts = sorted(data.without_repeats().counts.tolist())
         usual = counts[min(math.ceil((1 - _SHORTENED) * len(counts)), len(counts)) - 1]
         clip = 2.0 ** math.ceil(math.log2(length_of_pairs(usual, ordered=ordered)))

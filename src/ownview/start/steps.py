@@ -87,7 +87,7 @@ class Steps:
 
     @property
     def split(self) -> Split:
-        """As the question has it."""
+        """Split that the question asks for."""
         return self.question.split
 
     @classmethod

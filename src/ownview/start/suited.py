@@ -58,7 +58,7 @@ class Selection:
     left_out: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The choice as plain values."""
         return asdict(self)
 
     @classmethod
@@ -132,7 +132,7 @@ def suited(split: Split, budget: Budget | None = None) -> Selection:
 
 
 def fitting(wished: Selection, split: Split, budget: Budget) -> Selection:
-    """Of some methods those that fit, the first ones first; of the others, why not."""
+    """Methods that fit, in order, and the reason for each that does not."""
     chosen: list[Suited] = []
     left_out = list(wished.left_out)
     for one in wished.methods:

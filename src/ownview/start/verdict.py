@@ -31,7 +31,7 @@ class Verdict:
     numbers: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The verdict as plain values."""
         return {"sentences": list(self.sentences), "numbers": dict(self.numbers)}
 
 
@@ -103,7 +103,7 @@ def _served(question: Question, hits: float, usual: float | None, of: int) -> st
 
 
 def _round_number(shares: Sequence[float]) -> int:
-    """Of how many people to speak: of a hundred, or of more where less than one in a hundred is served."""
+    """Number of people in a sentence: a hundred, or more where less than one in a hundred is served."""
     smallest = min((one for one in shares if one > 0), default=1.0)
     return next((of for of in (100, 1_000, 10_000) if of * smallest >= 1), 100_000)
 

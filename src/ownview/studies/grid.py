@@ -184,7 +184,7 @@ class Planned:
 
     @property
     def seed(self) -> int:
-        """Of the run."""
+        """Seed of the run."""
         return self.experiment.seed
 
 

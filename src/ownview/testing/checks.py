@@ -63,7 +63,7 @@ def scores_of(one: Trainer, split: Split, device: str = "cpu") -> Tensor:
 
 
 def rounds_of(model: Model, wanted: int) -> int:
-    """As many rounds as wanted; one where a model is fitted at once."""
+    """Number of rounds: `wanted`, or one for a model fitted at once."""
     return 1 if isinstance(model, OneShot) else wanted
 
 
@@ -157,7 +157,7 @@ def _fits_alone(one: Federation) -> bool:
 
 
 def _share(scores: Tensor, split: Split) -> float:
-    """Of the `_TOP` best items that a user does not have in training, the share of its group's, the mean over users."""
+    """Mean share of the user's group among its `_TOP` best items outside training."""
     items = split.data.items[torch.arange(split.num_items)].astype(int) // _ITEMS
     users = split.data.users[torch.arange(split.num_users)].astype(int) // _USERS
     mine = torch.as_tensor(items)[None] == torch.as_tensor(users)[:, None]

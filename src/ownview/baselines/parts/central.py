@@ -91,7 +91,7 @@ class Central(Settings):
         """[B, m] scores of all items for the users that are asked about."""
 
     def portable(self, learned: Params) -> Portable:
-        """What its scores come to on a device that has nothing but the model; a refusal unless a model knows."""
+        """The portable form of its scores; a refusal by default."""
         return Refusal()
 
 
@@ -143,7 +143,7 @@ class Lessons:
 
     @property
     def device(self) -> torch.device:
-        """Where it lies."""
+        """Device of the training data."""
         return self.train.values.device
 
 
@@ -168,5 +168,5 @@ class InEpochs(Central):
         """
 
     def learned(self, values: Params, lessons: Lessons) -> Params:
-        """What `scores` takes, from the values; they themselves unless a model says otherwise."""
+        """The argument of `scores`, from the values; by default the values themselves."""
         return values

@@ -28,7 +28,7 @@ class Cells(NamedTuple):
 
 
 def cells_of(sums: FloatArray | IntArray) -> Cells:
-    """Of sums [n]."""
+    """The non-zero cells of sums [n]."""
     places = np.flatnonzero(sums)
     return Cells(places, sums[places].astype(np.float64))
 
@@ -44,7 +44,7 @@ class Counting(OneShot):
 
     @abstractmethod
     def shapes(self, num_items: int) -> dict[str, tuple[int, ...]]:
-        """Of the sums, by name."""
+        """Shapes of the sums, by name."""
 
     @abstractmethod
     def counted(self, line: Timeline, num_items: int) -> dict[str, Cells]:
@@ -52,7 +52,7 @@ class Counting(OneShot):
 
     @abstractmethod
     def learned_from(self, sums: Mapping[str, Cells], num_items: int) -> Params:
-        """What `scores` takes."""
+        """The argument of `scores`."""
 
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Count everybody at once."""

@@ -57,7 +57,7 @@ class Forecast:
         self.left[folder] = max(self.left[folder] - 1, 0)
 
     def seconds_left(self) -> float | None:
-        """Of all runs together; None as long as nothing is known."""
+        """Estimate for all runs together; None before the first progress."""
         known = {kind: mean(taken) for kind, taken in self.seconds.items() if taken}
         if not known:
             return None

@@ -51,7 +51,7 @@ class Work:
         return next((name for name in self.began if name not in self.taken), None)
 
     def seconds_left(self) -> float:
-        """Of all parts: what was expected, times what those that are done took of what was expected of them."""
+        """Remaining expected seconds, scaled by actual over expected seconds of the finished parts."""
         expected = sum(self.parts.get(name, 0.0) for name in self.taken)
         pace = sum(self.taken.values()) / expected if expected else 1.0
         left = sum(seconds for name, seconds in self.parts.items() if name not in self.began)
@@ -61,7 +61,7 @@ class Work:
         return pace * left
 
     def line(self) -> str:
-        """Where the work stands."""
+        """Progress in one line."""
         now = self.now
         if now is None:
             return f"{len(self.taken)} of {len(self.parts)}"

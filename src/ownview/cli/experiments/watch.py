@@ -130,7 +130,7 @@ class Followed:
         self.lines = folder.read_rounds()
 
     def metric(self, name: str) -> list[float]:
-        """Of every round that was measured, on what rounds are chosen by."""
+        """The validation metric that chooses the round, for every measured round."""
         return [line[_stage(line)][name] for line in self.measured]
 
     @property
@@ -139,7 +139,7 @@ class Followed:
         return [line for line in self.lines if _stage(line) in line]
 
     def losses(self) -> list[float]:
-        """Of every round; none for models that tell none."""
+        """The loss of every round; empty for models without one."""
         return [line["loss"] for line in self.lines if line.get("loss") is not None]
 
     def head(self) -> str:

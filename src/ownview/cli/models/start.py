@@ -294,7 +294,7 @@ def _use(console: Console, steps: Steps, work: Work, k: int) -> None:
 
 
 def _kind(best: Run) -> str:
-    """Where it learns."""
+    """Central or federated, in words."""
     model = best.experiment.model()
     if isinstance(model, Central):
         at_home = "made of what is public about items: nothing is sent"

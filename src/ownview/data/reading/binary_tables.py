@@ -96,7 +96,7 @@ def excel_table(
 
 
 def _one_sheet(firsts: Mapping[str, Sequence[str]], is_header: IsHeader) -> str | None:
-    """Of sheets by their first rows: the only one, else the only one that names user and item, or has a header."""
+    """Choose a sheet by first rows: the only one, else the only one that names user and item, or has a header."""
     named = [name for name, first in firsts.items() if len(locate_known(first, REQUIRED)) == len(REQUIRED)]
     headed = [name for name, first in firsts.items() if is_header(first)]
     return next((one[0] for one in (list(firsts), named, headed) if len(one) == 1), None)

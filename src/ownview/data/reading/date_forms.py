@@ -108,7 +108,7 @@ def _by_sequence(texts: Sequence[str], read_by: dict[str, dict[str, int | None]]
 
 
 def _fixed(text: str, found: re.Match[str] | None) -> int | None:
-    """Of a moment in which day and month cannot be mistaken."""
+    """Seconds of a moment whose day and month are unambiguous."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:

@@ -35,7 +35,7 @@ class Problem:
 
     @property
     def sentence(self) -> str:
-        """What was done about it, as a note."""
+        """Remedy of a problem, as a note."""
         where = f" ({', '.join(self.examples)}{', ...' if self.count > len(self.examples) else ''})"
         return f"{self.kind}: {self.count:,}, {self.remedy}{where if self.examples else ''}"
 
@@ -58,7 +58,7 @@ class UnsoundFileError(DataError):
 
 @dataclass
 class Problems:
-    """What a reader has come across so far.
+    """Problems of a file so far.
 
     Args:
         path: the file.

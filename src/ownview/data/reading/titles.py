@@ -59,7 +59,7 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
             "column of items; expected the ids of the data"
         )
     untitled = "" if "title" in where else f"{path.name} has no column of titles: items are called by their ids"
-    note = "; ".join(filter(None, (note, untitled, _told_of_rows(path, len(ids), len(first), len(rows)))))
+    note = "; ".join(filter(None, (note, untitled, _notes_of_rows(path, len(ids), len(first), len(rows)))))
     columns = {
         name.strip(): {item: values[row] for item, row in rows.items() if values[row]}
         for place, name in enumerate(header)
@@ -79,7 +79,7 @@ def require_narrow(path: Path) -> None:
         require_columns(str(path), [""] * columns)
 
 
-def _told_of_rows(path: Path, rows: int, named_items: int, found: int) -> str:
+def _notes_of_rows(path: Path, rows: int, named_items: int, found: int) -> str:
     """What a reader should know of rows that were not used, or nothing."""
     notes = []
     if rows > named_items:

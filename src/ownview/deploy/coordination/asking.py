@@ -17,7 +17,7 @@ Taken = TypeVar("Taken")
 
 @dataclass
 class Asked(Generic[Taken]):
-    """What came of asking.
+    """Answers and refusals to one question.
 
     Args:
         answers: by place, as they were taken.

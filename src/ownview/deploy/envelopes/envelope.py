@@ -73,7 +73,7 @@ class Envelope:
     parts: Sequence[bytes] = ()
 
     def pack(self) -> bytes:
-        """As bytes; the same for the same content."""
+        """Serialise; equal content gives equal bytes."""
         note = json.dumps(self.note, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
         lengths = struct.pack(f"<{len(self.parts)}I", *map(len, self.parts))
         body = b"".join([lengths, note, *self.parts])
@@ -134,7 +134,7 @@ def line_of(text: str) -> str:
 
 
 def kind_of(message: bytes) -> Kind:
-    """Of a message that was packed here."""
+    """The kind of a message that was packed here."""
     return Kind(message[4])
 
 

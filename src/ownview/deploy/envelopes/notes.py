@@ -31,7 +31,7 @@ _LINE = Text(LONGEST_LINE)
 
 @dataclass(frozen=True)
 class Said:
-    """What a message of one kind may say.
+    """Schema of one kind of message.
 
     Args:
         note: its words.

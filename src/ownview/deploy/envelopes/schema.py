@@ -14,7 +14,7 @@ from ownview.base.errors import MessageError
 
 
 class Rule(Protocol):
-    """What a value may be."""
+    """A rule that values are checked against."""
 
     def require(self, value: object, where: str) -> None:
         """Raise `MessageError`, which names `where`, if the value is not allowed."""

@@ -99,7 +99,7 @@ class Connection(H11Protocol):
 
     @property
     def address(self) -> str:
-        """Of the other end, for the log."""
+        """Address of the other end, for the log."""
         return "?" if self.client is None else self.client[0]
 
     def abort(self) -> None:

@@ -128,7 +128,7 @@ class HttpsTransport:
             await connections.close()
 
     def _on_error(self, _: asyncio.AbstractEventLoop, about: dict[str, Any]) -> None:
-        """What asyncio would log with a traceback."""
+        """Log an error of asyncio in one line, without a traceback."""
         error = about.get("exception")
         self.say(f"{about.get('message', 'an error')}: {type(error).__name__}: {error}"[:500])
 

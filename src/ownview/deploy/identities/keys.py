@@ -139,7 +139,7 @@ class KnownKeys:
             _withdraw(content, name)
 
     def _content(self) -> _Content:
-        """What the file says now."""
+        """The file's content."""
         try:
             about = self.file.stat()
         except FileNotFoundError:

@@ -41,7 +41,7 @@ _SATISFIED_BY: Mapping[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True)
 class Floor(Settings):
-    """What a place asks for at least."""
+    """A place's weakest accepted protection."""
 
     title: ClassVar[str] = "place"
 

@@ -43,7 +43,7 @@ class Holdings:
         return distinct(self.train)
 
     def first(self, count: int) -> Holdings:
-        """Of the first users alone."""
+        """Holdings of the first users alone."""
         line = self.timeline
         times = None if line.times is None else _first(line.times, count)
         timeline = Timeline(_first(line.items, count), times, None if line.now is None else line.now[:count])

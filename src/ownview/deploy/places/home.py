@@ -50,7 +50,7 @@ class Members:
 
 @dataclass(frozen=True)
 class Newest:
-    """What the coordinator has sent last.
+    """The coordinator's last download.
 
     Args:
         round: after which it was.
@@ -103,7 +103,7 @@ class Home:
         write_floor(self.folder / FLOOR, floor)
 
     def agreement(self) -> Agreement | None:
-        """What was agreed on; None before a coordinator was met."""
+        """The agreement; None before the first contact."""
         file = self.state / "agreement"
         return read_agreement(file) if file.is_file() else None
 
@@ -131,7 +131,7 @@ class Home:
         write_json(self.state / "members.json", known, private=True)
 
     def newest(self) -> Newest:
-        """What was received last."""
+        """The last download."""
         file = self.state / "newest"
         if not file.is_file():
             return Newest()
@@ -143,7 +143,7 @@ class Home:
         write_bytes(self.state / "newest", newest.round.to_bytes(4, "little") + newest.download, private=True)
 
     def noise(self) -> NoiseKey:
-        """What noise of this place is drawn from."""
+        """Key of this place's noise."""
         return own_key(self.state / "secret")
 
     def note_sent(self, line: dict[str, Any]) -> None:

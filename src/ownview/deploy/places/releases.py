@@ -22,7 +22,7 @@ from ownview.seam.client import Reporting
 
 
 class Releases:
-    """Of the users of a place.
+    """Releases of a place's users.
 
     Args:
         home: of the place.
@@ -43,7 +43,7 @@ class Releases:
             self._add(one["users"], one["mark"], one["round"])
 
     def ratings(self) -> Path:
-        """What users train on: once a sum of theirs has left under a budget for sums, what it was made of.
+        """Training data: frozen once a sum of it has left under a budget for sums.
 
         The rounds of such a budget look at the same ratings. New ones wait for the next.
         """
@@ -55,7 +55,7 @@ class Releases:
             write_bytes(self.frozen, self.home.ratings.read_bytes(), private=True)
 
     def mark(self, message: str) -> str:
-        """What tells releases apart: the message that is answered, and the ratings it is answered from."""
+        """Identity of a release: digest of the question and of the ratings."""
         return blake2b(message.encode() + self.ratings().read_bytes(), digest_size=16).hexdigest()
 
     def note(self, number: int, users: Sequence[str], mark: str) -> None:
@@ -80,7 +80,7 @@ class Releases:
             self._add(users, mark, number)
 
     def epsilon(self, user: str) -> float | None:
-        """What a user has spent so far; None where there is no budget."""
+        """Epsilon spent by a user so far; None without a budget."""
         if self.plan is None:
             return None
         rounds = list(self.made.get(user, {}).values())

@@ -11,7 +11,7 @@ from ownview.deploy.places.releases import Releases
 
 
 class SentMessages(NamedTuple):
-    """What has left a place.
+    """Messages that have left a place.
 
     messages: by time: when, kind, round, bytes, how many users' uploads, and what they are of
     budget:   epsilon and delta that were agreed on; None where nothing is accounted for

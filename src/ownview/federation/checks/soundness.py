@@ -103,7 +103,7 @@ def _moved_in(phases: Iterable[Phase]) -> list[str]:
 
 
 def _require_scores(client: Client, name: str) -> None:
-    """Of a client that trains: those of one that reports depend on what it makes of the download."""
+    """Refuse scores of a wrong shape, of a client that trains; those of a reporting client depend on the download."""
     if not isinstance(client.work, Training):
         return
     scores = tried(f"method {name} cannot score {_ROWS} rows", client.scores, _drawn(client.params))

@@ -28,7 +28,7 @@ _IN_OTHER_WORDS = {
 
 
 def tried(what: str, function: Callable[..., Any], *given: Any) -> Any:
-    """What a function makes of what it is given.
+    """The function's result.
 
     Args:
         what: that is tried, as the beginning of a sentence.

@@ -227,7 +227,7 @@ class DenseTables(OverlayTables):
 
 
 class SparseTables(OverlayTables):
-    """Of every client the rows it changed: 4 bytes for the item and the row itself; see `Segments`.
+    """The rows that each client changed: 4 bytes for the item and the row itself; see `Segments`.
 
     A client's items are ascending. On a GPU, every call waits for what was asked of it before.
     """
@@ -262,13 +262,13 @@ class SparseTables(OverlayTables):
         self.held.write(clients, *self._counted(keys, len(clients)), joined.index_select(0, places[order]))
 
     def _changed_by_block(self, clients: Tensor) -> tuple[Tensor, Tensor]:
-        """Of B clients the keys b m + item [K] of the rows they changed, b the place in the block, and these rows."""
+        """Keys b m + item [K] of the rows that B clients changed, b the place in the block, and these rows."""
         counts, items, rows = self.held.read(clients)
         owners = torch.repeat_interleave(counts, output_size=len(items))
         return owners * self.num_items + items, rows
 
     def _counted(self, keys: Tensor, num_clients: int) -> tuple[Tensor, Tensor]:
-        """Of keys [K] the number that each client has [B], and their items [K]."""
+        """Number of keys [K] that each client has [B], and their items [K]."""
         counts = torch.bincount(keys // self.num_items, minlength=num_clients)
         return counts, (keys % self.num_items).to(torch.int32)
 
@@ -289,7 +289,7 @@ class SparseTables(OverlayTables):
 
 
 def _listed(marks: Tensor) -> tuple[Tensor, Tensor]:
-    """Of marks [n, m] the count in each row [n], and the columns [K], end to end."""
+    """Count of marks [n, m] in each row [n], and their columns [K], end to end."""
     return marks.sum(1), marks.nonzero()[:, 1].to(torch.int32)
 
 

@@ -12,7 +12,7 @@ Packed = Mapping[str, Tensor]
 
 
 def joined(packs: Sequence[Packed]) -> dict[str, Tensor]:
-    """What the clients of all shards hold, as `Clients.pack` would have it of all of them together."""
+    """Join packed shards into what `Clients.pack` gives for all clients."""
     whole = {name: torch.cat([pack[name] for pack in packs]) for name in packs[0] if not _of_bases(name)}
     for name in (one for one in packs[0] if one.endswith(".numbers")):
         bases = name.removesuffix("numbers") + "bases"
@@ -25,7 +25,7 @@ def joined(packs: Sequence[Packed]) -> dict[str, Tensor]:
 
 
 def parted(packed: Packed, here: range) -> dict[str, Tensor]:
-    """What the clients at positions `here` hold of what all of them do; the other way round than `joined`."""
+    """The part of clients at positions `here`; inverse of `joined`."""
     found: dict[str, Tensor] = {}
     for name, value in packed.items():
         table = name.rpartition(".")[0]

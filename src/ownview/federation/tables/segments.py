@@ -40,7 +40,7 @@ class Segments:
         self.stored_rows = self.alive_rows = 0
 
     def read(self, clients: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Of clients [B] how many rows each has [B], their items [K] and the rows [K, ...], client after client.
+        """Number of rows of clients [B], their items [K] and the rows [K, ...], client after client.
 
         What is returned may be part of the store: it must not be written to.
         """

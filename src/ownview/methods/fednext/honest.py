@@ -28,7 +28,7 @@ _ROUNDING = 1e-3
 
 @dataclass(frozen=True)
 class NextHistory:
-    """Of one client's sums.
+    """Check whether one history can have made a client's sums.
 
     Args:
         given: the settings.

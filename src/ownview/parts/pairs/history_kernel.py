@@ -20,7 +20,7 @@ _ROUNDING = 1e-5
 
 @dataclass(frozen=True)
 class HistoryKernel:
-    """Of FedEASE's pairs.
+    """Check whether a history can have made a matrix of FedEASE's pairs.
 
     Args:
         tau: places after which a pair counts 1/e; infinite where all pairs count 1.

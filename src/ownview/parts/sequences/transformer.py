@@ -108,7 +108,7 @@ class Transformer:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Of all parameters."""
+        """Names of all parameters."""
         return tuple(self.params(1, RECEIVED))
 
     def working(self, candidates: int) -> int:

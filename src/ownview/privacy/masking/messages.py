@@ -60,7 +60,7 @@ class Keys:
     seed: bytes
 
     def pack(self) -> bytes:
-        """As bytes."""
+        """Serialise."""
         return _packed(_KEYS, self.round, self.client, [(self.sealing, self.masking, self.seed)])
 
     @classmethod
@@ -74,7 +74,7 @@ class Keys:
 
 @dataclass(frozen=True)
 class Introduction:
-    """Who takes part in a round.
+    """Participants of a round and their public keys.
 
     Args:
         round: it is for.
@@ -87,7 +87,7 @@ class Introduction:
     keys: tuple[Keys, ...]
 
     def pack(self) -> bytes:
-        """As bytes."""
+        """Serialise."""
         entries = [(one.client, one.sealing, one.masking, one.seed) for one in self.keys]
         return _packed(_INTRODUCTION, self.round, self.client, entries)
 
@@ -127,7 +127,7 @@ class SealedShares:
     boxes: Mapping[int, Sealed]
 
     def pack(self) -> bytes:
-        """As bytes."""
+        """Serialise."""
         return _packed(_SEALED, self.round, self.client, [(who, *one) for who, one in self.boxes.items()])
 
     @classmethod
@@ -139,7 +139,7 @@ class SealedShares:
 
 @dataclass(frozen=True)
 class Left:
-    """Who is left, now that masked numbers have arrived.
+    """Clients whose masked numbers have arrived.
 
     Args:
         round: it is about.
@@ -152,7 +152,7 @@ class Left:
     arrived: Mapping[int, bool]
 
     def pack(self) -> bytes:
-        """As bytes."""
+        """Serialise."""
         return _packed(_LEFT, self.round, self.client, list(self.arrived.items()))
 
     @classmethod
@@ -179,7 +179,7 @@ class Shares:
     keys: Mapping[int, bytes]
 
     def pack(self) -> bytes:
-        """As bytes."""
+        """Serialise."""
         entries = [(who, True, share) for who, share in self.seeds.items()]
         entries += [(who, False, share) for who, share in self.keys.items()]
         return _packed(_SHARES, self.round, self.client, entries)

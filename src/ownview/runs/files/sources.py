@@ -117,6 +117,6 @@ def _files(base: Path, names: list[str]) -> Iterator[Path]:
 
 @cache
 def _sha256(path: Path, size: int, modified: int) -> str:
-    """Of a file, once for every size and time that it has: a suite asks for every one of its runs."""
+    """SHA-256 of a file, cached by size and modification time: a suite asks for each run."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -53,11 +53,11 @@ class Attacked:
     notes: tuple[str, ...] = ()
 
     def finding(self, attack: str) -> AttackFinding:
-        """Of one attack by name."""
+        """Finding of one attack, by name."""
         return {one.attack: one for one in self.findings}[attack]
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The findings as plain values."""
         one = self.experiment
         return {
             "method": one.label(), "data": one.data_label(), "protocol": one.protocol.name, "seed": one.seed,

@@ -48,7 +48,7 @@ class CarryingTrainer:
 
     @property
     def federation(self) -> Federation | None:
-        """Of the model."""
+        """Federation of the model."""
         return self.inner.federation
 
     def round(self, number: int) -> RoundReport:

@@ -188,7 +188,7 @@ class TwinTrainer:
 
     @property
     def federation(self) -> Federation | None:
-        """Of the model that is tested."""
+        """Federation of the model that is tested."""
         return self.main.federation
 
     def round(self, number: int) -> RoundReport:
@@ -266,7 +266,7 @@ class CentralTrainer(ABC):
         return ()
 
     def portable(self) -> Portable:
-        """As the model says, with what it learnt."""
+        """Portable form of the model with its learnt values."""
         if refusal := overruled(type(self.central)):
             return refusal
         return self.central.portable({name: value.cpu() for name, value in self.predicting().items()})

@@ -57,7 +57,7 @@ class Watch:
         return found
 
     def about(self) -> dict[str, Any]:
-        """Who they are, where they stand in what others send them, and what each table is to them.
+        """Watched clients: ids, positions in others' mixtures, and the role of each table.
 
         A table is "local" where the client has one of its own, "global" where it is the one all clients share or one
         the server made for this client.
