@@ -68,4 +68,4 @@ def _in_words(error: Exception, given: tuple[Any, ...]) -> str:
         return f"no value {name!r}{suggestion(name, given[0])}" if isinstance(name, str) else "values go by name"
     if isinstance(error, AttributeError) and said.startswith("'Batch'"):
         return f"{said}; it has {', '.join(Batch._fields)}"
-    return next((words_for_it for words, words_for_it in _IN_OTHER_WORDS.items() if words in said), said)
+    return next((plain for raw, plain in _IN_OTHER_WORDS.items() if raw in said), said)
