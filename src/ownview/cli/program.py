@@ -77,7 +77,7 @@ class Program:
         except _ClickError as error:
             code = self._misused(error)
         except typer.Abort:
-            code = self._told(Ending("stopped", 128 + signal.SIGINT))
+            code = self._printed(Ending("stopped", 128 + signal.SIGINT))
         except BaseException as error:
             how = ending(error)
             if how is None:
@@ -117,12 +117,12 @@ class Program:
         usage = "" if context is None else f"{context.get_usage()}\n"
         message = one_line(error.format_message())
         if not message:  # no arguments at all: the help has been asked for
-            return self._told(Ending("", error.exit_code))
+            return self._printed(Ending("", error.exit_code))
         hint = "" if context is None else f" (see {context.command_path} --help)"
         sys.stderr.write(usage)
         # Of a command that does not exist some versions of the parser name the nearest one twice.
         message = re.sub(r"(Did you mean [^?]*\?) \1", r"\1", message)
-        return self._told(Ending(message + hint, error.exit_code))
+        return self._printed(Ending(message + hint, error.exit_code))
 
 
 def _loading(program: Program) -> type[TyperGroup]:
