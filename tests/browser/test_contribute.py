@@ -14,11 +14,12 @@ import torch
 pytest.importorskip("cryptography.hazmat.primitives.hpke")
 pytest.importorskip("starlette")
 
-from ownview.one_message.solving import publish, solve
+from ownview.one_message.solving import solve
 from ownview.one_message.store import ShareStore
 from ownview.pages.encoding import encode
 from ownview.pages.page import page as make_page
 from ownview.pages.taken import Taken
+from ownview.pages.weights_file import publish
 from ownview.runs.run import Run
 from tests.browser.chromium import NAMES, Chromium, find_chromium
 from tests.one_message.federations import Federation, simulated

@@ -18,10 +18,11 @@ pytest.importorskip("cryptography.hazmat.primitives.hpke")
 pytest.importorskip("starlette")
 
 from ownview.data.datasets.catalog import load
-from ownview.one_message.solving import publish, solve
+from ownview.one_message.solving import solve
 from ownview.one_message.store import ShareStore
 from ownview.pages.encoding import encode
 from ownview.pages.page import page as make_page
+from ownview.pages.weights_file import publish
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
 from tests.browser.chromium import NAMES, Chromium, find_chromium

@@ -1,4 +1,4 @@
-"""From what was opened to weights that pages score with: a file that never changes, named by its SHA-256.
+"""From what was opened to weights that pages score with.
 
 Without a budget items that fewer than `min_people` had are left out before anything is solved, and pairs that may be
 one person's (together at most what one person can add) are spread evenly over all such pairs, as in a published page.
@@ -7,8 +7,6 @@ Under a budget nothing is left out by exact counts: there are none.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -18,15 +16,12 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import SettingError
-from ownview.base.files import write_bytes, write_json
 from ownview.baselines.markov import Markov
 from ownview.baselines.parts.counting import cells_of
 from ownview.methods.fednext.rank import RankForm
 from ownview.one_message.next import vectors_of
-from ownview.one_message.store import LATEST, ShareStore
 from ownview.one_message.tables import STEP
 from ownview.one_message.terms import Terms
-from ownview.pages.encoding import encode
 from ownview.parts.pairs.private_pairs import weights_above
 from ownview.registry import find_model
 from ownview.seam.portable import Linear, Term
@@ -44,35 +39,6 @@ class Solved(NamedTuple):
     form: Linear
     ids: list[str]
     rule: str
-
-
-def publish(store: ShareStore, settings: Mapping[str, Any], min_people: int, room: int) -> dict[str, Any]:
-    """Solve what was opened, and put it where server b serves it; what `weights.json` then says.
-
-    Args:
-        store: of server b.
-        settings: of the method, that its server decides.
-        min_people: that an item must have; 1 leaves nothing out.
-        room: bytes of text.
-    """
-    status = store.status()
-    if not status.batches:
-        raise SettingError(f"{store.folder}: no batch has been opened yet; expected contributions first")
-    solved = solve(store.terms, store.total(), status.batches, status.contributions, settings, min_people)
-    encoded = encode(solved.form, room)
-    told = {
-        "format": 1, "agreement": store.terms.name.hex(), "contributions": status.contributions, "ids": solved.ids,
-        "form": encoded.plain, "rule": solved.rule,
-    }  # fmt: skip
-    content = json.dumps(told, ensure_ascii=False, separators=(",", ":")).encode()
-    name = hashlib.sha256(content).hexdigest()
-    write_bytes(store.folder / f"weights.{name}.json", content)
-    latest = {"sha256": name, "contributions": status.contributions, "bytes": len(content)}
-    before = [path for path in store.folder.glob("weights.*.json") if name not in path.name]
-    write_json(store.folder / LATEST, latest)
-    for path in sorted(before, key=lambda one: one.stat().st_mtime)[:-1]:  # a page may be reading the last but one
-        path.unlink()
-    return latest
 
 
 def solve(terms: Terms, total: Any, batches: int, people: int, settings: Mapping[str, Any], min_people: int) -> Solved:

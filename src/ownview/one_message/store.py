@@ -4,7 +4,7 @@ journal.sqlite    messages, contributions, and which generation of files counts
 waiting/          share b: numbers of messages that the other server has not confirmed yet
 share.N.u4        share b: the sum of the shares that were confirmed and are not opened, group by group
 total.N.i64       share b: what was opened so far
-weights.json      share b: name of the weights that were solved last (one_message.solving); weights.NAME.json: these
+weights.json      share b: name of the weights that were solved last (pages.weights_file); weights.NAME.json: these
 batch.HEX.u4      share a: its sum of the batch opened last, for a server b that was killed before it had it
 
 A change of files makes the next generation beside the old one; one transaction of the journal puts it in its place.

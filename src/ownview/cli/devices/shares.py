@@ -89,8 +89,8 @@ def weights(
 ) -> None:
     """Solve what was opened, for the pages of people: a static file with a name of its own for every version."""
     with extra():
-        from ownview.one_message.solving import publish  # noqa: PLC0415 - slow to import, and an extra
-        from ownview.one_message.store import ShareStore  # noqa: PLC0415
+        from ownview.one_message.store import ShareStore  # noqa: PLC0415 - an extra
+        from ownview.pages.weights_file import publish  # noqa: PLC0415 - slow to import
     terms = read_terms(agreement)
     done = publish(
         ShareStore(folder, terms, "b"), _settings(terms.method, sets or []), min_people, round(megabytes * 1e6)

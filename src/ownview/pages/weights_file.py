@@ -1,0 +1,43 @@
+"""Weights of browsers' sums for pages that contribute: a file that never changes, named by its SHA-256."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ownview.base.errors import SettingError
+from ownview.base.files import write_bytes, write_json
+from ownview.one_message.solving import solve
+from ownview.one_message.store import LATEST, ShareStore
+from ownview.pages.encoding import encode
+
+
+def publish(store: ShareStore, settings: Mapping[str, Any], min_people: int, room: int) -> dict[str, Any]:
+    """Solve what was opened, and put it where server b serves it; what `weights.json` then says.
+
+    Args:
+        store: of server b.
+        settings: of the method, that its server decides.
+        min_people: that an item must have; 1 leaves nothing out.
+        room: bytes of text.
+    """
+    status = store.status()
+    if not status.batches:
+        raise SettingError(f"{store.folder}: no batch has been opened yet; expected contributions first")
+    solved = solve(store.terms, store.total(), status.batches, status.contributions, settings, min_people)
+    encoded = encode(solved.form, room)
+    published = {
+        "format": 1, "agreement": store.terms.name.hex(), "contributions": status.contributions, "ids": solved.ids,
+        "form": encoded.plain, "rule": solved.rule,
+    }  # fmt: skip
+    content = json.dumps(published, ensure_ascii=False, separators=(",", ":")).encode()
+    name = hashlib.sha256(content).hexdigest()
+    write_bytes(store.folder / f"weights.{name}.json", content)
+    latest = {"sha256": name, "contributions": status.contributions, "bytes": len(content)}
+    before = [path for path in store.folder.glob("weights.*.json") if name not in path.name]
+    write_json(store.folder / LATEST, latest)
+    for path in sorted(before, key=lambda one: one.stat().st_mtime)[:-1]:  # a page may be reading the last but one
+        path.unlink()
+    return latest
