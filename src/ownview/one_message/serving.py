@@ -13,10 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ownview.base.errors import SettingError
 from ownview.base.files import write_secret
+from ownview.base.http.bounded_head import BoundedHead
+from ownview.base.http.listening import listening
 from ownview.deploy.https.bounded_log import BoundedLog, LogHandler, Say
 from ownview.one_message.app import ShareServer
-from ownview.serve.protocol import BoundedHead
-from ownview.serve.supervisor import listening
 
 _KEY_BYTES = 32
 _CONNECTIONS = 256

@@ -8,10 +8,8 @@ change over between two requests. A model that cannot be read changes nothing an
 from __future__ import annotations
 
 import multiprocessing
-import os
 import shutil
 import signal
-import socket
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -22,7 +20,8 @@ from multiprocessing.process import BaseProcess
 from pathlib import Path
 from types import FrameType
 
-from ownview.base.errors import DataError, OwnviewError, SettingError
+from ownview.base.errors import OwnviewError
+from ownview.base.http.listening import listening
 from ownview.serve.arms import Arm, ImpressionLog, Split
 from ownview.serve.metrics import make
 from ownview.serve.prepared import Stamp, prepare, stamp
@@ -31,7 +30,6 @@ from ownview.serve.worker import FAILED, READY, SAID, SWAPPED, Duties, work
 
 _LOOK = 1.0
 """Seconds from one look at the models to the next; one that changed is read when two looks agree."""
-_BACKLOG = 1024
 _BREATH = 1.0
 """Seconds between two starts of a worker that ends at once."""
 _GRACE = 30.0
@@ -231,22 +229,3 @@ class Supervisor:
             worker.control.close()
         self.listening.close()
         shutil.rmtree(self.own, ignore_errors=True)
-
-
-def listening(host: str, port: int) -> socket.socket:
-    """A socket of systemd where it hands one over (LISTEN_FDS), else a new one."""
-    if os.environ.get("LISTEN_PID") == str(os.getpid()) and os.environ.get("LISTEN_FDS") == "1":
-        return socket.socket(fileno=3)
-    try:
-        family, kind, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        made = socket.socket(family, kind)
-    except OSError as error:
-        raise SettingError(f"--host {host}: {error.strerror or error}; expected an address of this machine") from error
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        made.bind(address)
-    except OSError as error:
-        made.close()
-        raise DataError(f"{host}:{port}: cannot be listened at: {error.strerror}; choose another --port") from error
-    made.listen(_BACKLOG)
-    return made

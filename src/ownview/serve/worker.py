@@ -15,12 +15,12 @@ from pathlib import Path
 import uvicorn
 
 from ownview.base.errors import OwnviewError
+from ownview.base.http.bounded_head import BoundedHead
 from ownview.deploy.https.bounded_log import BoundedLog, LogHandler
 from ownview.serve.app import Service
 from ownview.serve.arms import Arm, ImpressionLog, Split
 from ownview.serve.metrics import Metrics
 from ownview.serve.model import ServedModel
-from ownview.serve.protocol import BoundedHead
 from ownview.serve.stock import Stock
 
 READY, SWAPPED, FAILED, SAID = "ready", "swapped", "failed", "said"
