@@ -97,5 +97,5 @@ def test_columns_may_be_series(kind: Callable[[Any], Any]) -> None:
 
 def test_lists_are_asked_for_by_a_series() -> None:
     run = ov.run("popularity")
-    users = ov.load("goodbooks").users[:3]
+    users = ov.load("goodbooks").users[:3].tolist()
     assert run.recommend_many(pd.Series(users), k=2).equals(run.recommend_many(users, k=2))

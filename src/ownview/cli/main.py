@@ -42,6 +42,10 @@ COMMANDS = {
         "experiments.paper",
         "Print finished runs for a paper: a table, one row against each, a figure, or BibTeX of the methods used.",
     ),
+    "board": Command(
+        "experiments.board",
+        "Sign results, verify signed ones, and make one page of many: a board on which every row can be run again.",
+    ),
     "verify": Command(
         "experiments.verify",
         "Verify a run: files, versions, source, data and figures; with --again, whether it comes out again.",

@@ -21,7 +21,7 @@ name = "{name}"
 version = "0.1.0"
 description = "A method for Ownview."
 requires-python = ">=3.11"
-dependencies = ["ownview"]
+dependencies = []  # Ownview is installed from a clone: its name is on no package index
 
 [project.optional-dependencies]
 test = ["pytest"]

@@ -1,0 +1,224 @@
+"""Signed result files, and a board of them: what was measured, by whose word, and what is needed to run it again.
+
+A result file is JSON: `content` (the experiment, the result, its provenance, fingerprints of the run's files and the
+source of a method of one's own), `signer` (a name and an Ed25519 public key) and `signature`, over the canonical form
+of the rest: keys sorted, no blanks, UTF-8. A signature says who states a figure; only running it again says it is true.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from html import escape
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from ownview.base.errors import DataError, OutputError, SettingError
+from ownview.base.extras import how_to_install
+from ownview.base.files import make_folder, write_json, write_secret, write_text
+from ownview.base.json_shapes import TableOf, misfit
+from ownview.base.json_text import parse_json
+from ownview.evaluation.metrics import HEADLINE
+from ownview.runs.experiment import SOURCE, Experiment
+from ownview.runs.files.manifest import fingerprints, read_manifest
+from ownview.runs.run import open_run, run
+from ownview.runs.verifying import DIFFERS, HOLDS, Check
+
+FORMAT = 1
+_MOST = 4 * 2**20
+"""Bytes of a result file."""
+_TOLD = (
+    "method",
+    "data",
+    "protocol",
+    "seed",
+    "settings",
+    "chosen_round",
+    "rounds",
+    "test",
+    "interval_95",
+    "users_ranked",
+)
+_SHAPE = {
+    "format": int, "signature": str, "signer": {"name": str, "key": str},
+    "content": {
+        "experiment": str, "provenance": {}, "files": TableOf(str), "sources": TableOf(str),
+        "result": {"method": str, "data": str, "protocol": str, "seed": int, "settings": {}, "chosen_round": int,
+                   "rounds": int, "test": TableOf(float), "interval_95": TableOf([float]), "users_ranked": int},
+    },
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Signed:
+    """A result file whose signature holds.
+
+    Args:
+        path: of the file.
+        signer: name that the signer states.
+        key: fingerprint of the key, 16 hexadecimal digits.
+        content: what was signed.
+    """
+
+    path: Path
+    signer: str
+    key: str
+    content: dict[str, Any]
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """Figures, with protocol and seed."""
+        return dict(self.content["result"])
+
+
+def sign(folder: str | Path, key: Path, name: str, out: Path) -> Path:
+    """Write a finished run as a signed result file.
+
+    Args:
+        folder: of the run, unchanged since it finished.
+        key: an Ed25519 private key in PEM without a password; made, for its owner's eyes alone, where it is not there.
+        name: of the signer, as the board shows it.
+        out: the file.
+    """
+    one = open_run(folder)
+    place = one.folder.path
+    if read_manifest(place) != fingerprints(place):
+        raise OutputError(
+            f"{place}: has changed since the run finished, or has no manifest; ownview verify says what differs"
+        )
+    if "test" not in one.result:
+        raise OutputError(f"{place}: has no test figure; expected a measured run")
+    if out.exists():
+        raise OutputError(f"{out}: already exists; choose another --out")
+    sources = {
+        path.relative_to(place / SOURCE).as_posix(): path.read_text("utf-8")
+        for path in sorted((place / SOURCE).rglob("*.py"))
+    }
+    plain = replace(one.experiment, method=Path(one.experiment.method).name if sources else one.experiment.method)
+    content = {
+        "experiment": plain.to_toml(place), "provenance": one.folder.read_provenance(), "files": fingerprints(place),
+        "sources": sources, "result": {name: one.result[name] for name in _TOLD},
+    }  # fmt: skip
+    private = _private(key)
+    public = private.public_key().public_bytes_raw()
+    signed = {"format": FORMAT, "content": content, "signer": {"name": name, "key": base64.b64encode(public).decode()}}
+    write_json(out, {**signed, "signature": base64.b64encode(private.sign(_canonical(signed))).decode()})
+    return out
+
+
+def read_signed(path: str | Path) -> Signed:
+    """A result file, checked: `DataError` names what is wrong with it."""
+    path = Path(path)
+    if not path.is_file() or path.stat().st_size > _MOST:
+        raise DataError(f"{path}: no result file of at most {_MOST:,} bytes")
+    try:
+        values = parse_json(path.read_text(encoding="utf-8"))
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path}: is no result file: {error}") from None
+    if found := misfit(values, _SHAPE):
+        raise DataError(f"{path}: is no result file: {found}")
+    if values["format"] != FORMAT:
+        raise DataError(f"{path}: format {values['format']}; this version reads {FORMAT}")
+    _, invalid, public_key = _ed25519()
+    signed = {name: values[name] for name in ("format", "content", "signer")}
+    try:
+        raw = base64.b64decode(values["signer"]["key"], validate=True)
+        public_key.from_public_bytes(raw).verify(
+            base64.b64decode(values["signature"], validate=True), _canonical(signed)
+        )
+    except (invalid, ValueError):
+        raise DataError(f"{path}: the signature is not that of its key; nothing in it is believed") from None
+    return Signed(path, values["signer"]["name"], hashlib.sha256(raw).hexdigest()[:16], values["content"])
+
+
+def again(one: Signed, data_dir: Path | None = None, memory: str = "auto") -> Check:
+    """Carry a result file's experiment out once more; source of its own must be trusted (--trust)."""
+    with tempfile.TemporaryDirectory() as place:
+        for name, text in one.content["sources"].items():
+            relative = PurePosixPath(name)
+            if relative.is_absolute() or ".." in relative.parts:
+                raise DataError(f"{one.path}: source {name!r} lies outside of its folder")
+            make_folder((Path(place) / SOURCE / relative).parent)
+            write_text(Path(place) / SOURCE / relative, text)
+        write_text(Path(place) / "experiment.toml", one.content["experiment"])
+        experiment = Experiment.from_toml(one.content["experiment"], str(Path(place) / "experiment.toml"))
+        made = run(experiment, out=Path(place) / "run", data_dir=data_dir, memory=memory).result["test"]
+    wrong = [
+        f"{name} is {made.get(name)!r}, signed {value!r}"
+        for name, value in one.result["test"].items()
+        if made.get(name) != value
+    ]
+    return Check("again", DIFFERS if wrong else HOLDS, "; ".join(wrong) or "run once more, every figure is the same")
+
+
+def page(files: Sequence[Signed], title: str = "Board") -> str:
+    """One page: a table for each dataset and protocol, the best first."""
+    groups: dict[tuple[str, str], list[Signed]] = {}
+    for one in files:
+        groups.setdefault((one.result["data"], one.result["protocol"]), []).append(one)
+    parts = []
+    heads = ["method", *HEADLINE, "95 % interval", "seed", "signed by", "to run it again"]
+    for (data, protocol), ones in sorted(groups.items()):
+        ordered = sorted(ones, key=lambda one: -one.result["test"].get(HEADLINE[1], 0.0))
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in _cells(one)) + "</tr>" for one in ordered
+        )
+        head = "".join(f"<th>{escape(one)}</th>" for one in heads)
+        parts.append(f"<h2>{escape(data)}, {escape(protocol)}</h2><table><tr>{head}</tr>{rows}</table>")
+    style = "body{font:16px sans-serif;max-width:70em;margin:2em auto}td,th{padding:.2em .8em;text-align:left}"
+    about = (
+        "Every row is a signed file. A signature says who states a figure; whoever wants to believe it runs it again: "
+        "<code>ownview board verify FILE --again</code>."
+    )
+    return (
+        f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(title)}</title><style>{style}</style>'
+        f"<h1>{escape(title)}</h1><p>{about}</p>{''.join(parts)}</html>\n"
+    )
+
+
+def _cells(one: Signed) -> list[str]:
+    result, about = one.result, one.content["provenance"]
+    low, high = (result["interval_95"].get(HEADLINE[1]) or [0.0, 0.0])[:2]
+    how = f"{len(one.content['sources'])} source files" if one.content["sources"] else "registered"
+    return [
+        result["method"], *(f"{result['test'].get(name, 0.0):.4f}" for name in HEADLINE), f"{low:.4f} to {high:.4f}",
+        str(result["seed"]), f"{one.signer} ({one.key})", f"{how}, Ownview {about.get('ownview', '?')}",
+    ]  # fmt: skip
+
+
+def _canonical(values: Any) -> bytes:
+    text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8")
+
+
+def _ed25519() -> tuple[Any, Any, Any]:
+    try:
+        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an extra
+        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
+    except ImportError:
+        hint = how_to_install("privacy")
+        raise SettingError(f"signatures need the package cryptography, which is not installed: {hint}") from None
+    return ed25519.Ed25519PrivateKey, InvalidSignature, ed25519.Ed25519PublicKey
+
+
+def _private(path: Path) -> Any:
+    kind, _, _ = _ed25519()
+    from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415
+
+    if not path.exists():
+        made = kind.generate()
+        write_secret(path, made.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()))
+        return made
+    try:
+        key = form.load_pem_private_key(path.read_bytes(), None)
+    except (ValueError, TypeError, OSError) as error:
+        raise SettingError(f"{path}: is no private key in PEM without a password: {error}") from None
+    if not isinstance(key, kind):
+        raise SettingError(
+            f"{path}: is another kind of key; expected Ed25519, as in: openssl genpkey -algorithm ed25519"
+        )
+    return key

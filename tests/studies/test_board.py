@@ -1,0 +1,87 @@
+"""Signed results: what was signed is read, anything else is refused, and it can be run again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import ownview as ov
+from ownview.base.errors import DataError
+from ownview.studies.board import read_signed, sign
+from tests.outcome import Outcome
+
+METHOD = (Path(__file__).parents[2] / "examples" / "pairwise_mf.py").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def signed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("board")
+    ov.run("popularity", out=place / "run")
+    return sign(place / "run", place / "key.pem", "A <b>group</b>", place / "popularity.json")
+
+
+def test_a_result_is_signed_shown_and_run_again(signed: Path, ownview: Callable[..., Outcome]) -> None:
+    assert (signed.parent / "key.pem").stat().st_mode & 0o777 == 0o600
+    one = read_signed(signed)
+    assert one.result["test"]["HR@10"] == ov.open_run(signed.parent / "run").metrics["HR@10"]
+    done = ownview("board", "page", signed, "-o", signed.parent / "board.html")
+    assert done.code == 0, done.err
+    page = (signed.parent / "board.html").read_text()
+    assert "A &lt;b&gt;group&lt;/b&gt;" in page
+    assert one.key in page
+    done = ownview("board", "verify", signed, "--again")
+    assert done.code == 0, done.err
+    assert "every figure is the same" in done.out
+
+
+def test_another_run_by_the_same_key_has_the_same_fingerprint(signed: Path) -> None:
+    ov.run("markov", out=signed.parent / "second")
+    other = sign(signed.parent / "second", signed.parent / "key.pem", "B", signed.parent / "markov.json")
+    assert read_signed(other).key == read_signed(signed).key
+
+
+@pytest.mark.parametrize("change", ["figure", "name", "key", "signature", "nothing but a list", "format"])
+def test_whatever_was_changed_is_refused(change: str, signed: Path, tmp_path: Path) -> None:
+    values = json.loads(signed.read_text())
+    if change == "figure":
+        values["content"]["result"]["test"]["HR@10"] += 1e-9
+    elif change in ("name", "key"):
+        values["signer"][change] = "C" if change == "name" else "A" * 43 + "="
+    elif change == "signature":
+        values["signature"] = "AAAA"
+    elif change == "format":
+        values["format"] = 2
+    (tmp_path / "x.json").write_text(json.dumps([values] if "list" in change else values))
+    with pytest.raises(DataError) as refused:
+        read_signed(tmp_path / "x.json")
+    assert "\n" not in str(refused.value)
+
+
+def test_a_method_of_ones_own_travels_signed_and_runs_only_where_trusted(
+    tmp_path: Path, ownview: Callable[..., Outcome]
+) -> None:
+    (tmp_path / "mine.py").write_text(METHOD)
+    short = ["--rounds", "1", "--set", "local_epochs=1", "--set", "embedding_size=4"]
+    assert ownview("run", tmp_path / "mine.py", *short, "--out", tmp_path / "run").code == 0
+    done = ownview(
+        "board", "sign", tmp_path / "run", "--key", tmp_path / "k.pem", "--name", "us", "-o", tmp_path / "r.json"
+    )
+    assert done.code == 0, done.err
+    (tmp_path / "mine.py").unlink()
+    assert "did not name yourself" in ownview("board", "verify", tmp_path / "r.json", "--again").err
+    done = ownview("board", "verify", tmp_path / "r.json", "--again", "--trust")
+    assert done.code == 0, done.err + done.out
+    assert "every figure is the same" in done.out
+
+
+def test_a_run_that_was_changed_is_not_signed(tmp_path: Path, ownview: Callable[..., Outcome]) -> None:
+    ov.run("popularity", out=tmp_path / "run")
+    with (tmp_path / "run" / "users.csv").open("a") as users:
+        users.write("\n")
+    done = ownview("board", "sign", tmp_path / "run", "--key", tmp_path / "k.pem", "--name", "us")
+    assert done.code == 2
+    assert "has changed since the run finished" in done.err
+    assert "expected sign, verify or page" in ownview("board", "show", tmp_path).err
