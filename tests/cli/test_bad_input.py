@@ -217,7 +217,7 @@ def test_experiment_file_that_turned_bad_is_refused_on_resume(ownview: Callable[
         ("import nosuchmodule", ["cannot be imported", "ModuleNotFoundError", "nosuchmodule"]),
         ("def f(:", ["cannot be imported", "SyntaxError"]),
         ("raise ValueError('one\\ntwo')", ["cannot be imported", "ValueError: one two"]),
-        ("x = 1", ["expected exactly one subclass of ownview.Method or ownview.ReportingMethod, found 0"]),
+        ("x = 1", ["expected exactly one subclass of ownview.Method, ReportingMethod, OneShot or InEpochs, found 0"]),
         ("import ownview\nclass A(ownview.Method): pass\nclass B(ownview.Method): pass", ["found 2"]),
     ],
     ids=["absent import", "syntax", "raises", "no method", "two methods"],

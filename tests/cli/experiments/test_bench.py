@@ -230,7 +230,7 @@ def test_a_suite_without_its_data_says_how_to_get_it(part: tuple[str, ...], ownv
 
 
 def test_a_suite_must_be_named_and_known(ownview: Callable[..., Outcome]) -> None:
-    assert "name a suite: best, large, papers, private, quick, sequential" in ownview("bench").err
+    assert "name a suite: best, citeulike, large, papers, private, quick, sequential" in ownview("bench").err
     assert ownview("bench", "quik").err == "ownview: unknown suite 'quik'; did you mean 'quick'?\n"
     assert ownview("bench", "none.toml").err == "ownview: none.toml: no such suite file\n"
 

@@ -100,7 +100,7 @@ def test_a_full_disk_is_one_line_and_the_same_command_goes_on(ownview: Callable[
 
 def test_the_line_for_cron_does_what_the_page_says(ownview: Callable[..., Outcome], tmp_path: Path) -> None:
     """The page's own line, with this test's folder in the place of /srv/shop; cron turns \\% into %."""
-    page = (Path(__file__).parents[2] / "docs" / "living-sums.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "docs" / "living-sums.md").read_text(encoding="utf-8")
     line = next(one for one in page.splitlines() if one.startswith("30 3 * * * "))
     words = line.removeprefix("30 3 * * * ").replace("\\%", "%").replace("/srv/shop", str(tmp_path))
     program = tmp_path / "bin" / "ownview"

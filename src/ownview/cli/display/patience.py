@@ -11,8 +11,8 @@ from contextlib import contextmanager
 
 
 def lines_wanted() -> bool:
-    """False under OWNVIEW_PROGRESS=off, for output that is kept."""
-    return os.environ.get("OWNVIEW_PROGRESS", "") != "off"
+    """False under OWNVIEW_PROGRESS=off and with --json, for output that is kept."""
+    return os.environ.get("OWNVIEW_PROGRESS", "") != "off" and "--json" not in sys.argv
 
 
 _told: list[float] = []
