@@ -15,7 +15,10 @@ import pytest
 pytest.importorskip("cryptography.hazmat.primitives.hpke")
 pytest.importorskip("starlette")
 
+from ownview.base.errors import MessageError
 from ownview.one_message.numbers import summand
+from ownview.one_message.sender import Contributor
+from ownview.one_message.sender import simulated as summed_here
 from tests.browser.chromium import NAMES, Chromium, find_chromium
 from tests.one_message.federations import PACKAGE, Federation, simulated
 
@@ -96,3 +99,27 @@ def test_a_tab_contributes_and_takes_back(browser: Chromium, tmp_path: Path) -> 
     assert browser.complaints == []
     asked = {url.partition("/v1/")[0] for url in browser.requests if "/v1/" in url}
     assert asked == {*servers.terms.urls.values()}
+
+
+def test_python_places_node_and_a_tab_in_one_federation(browser: Chromium, tmp_path: Path) -> None:
+    """One agreement with FedNext's numbers and a proof of work: simulated here, and sent by all three kinds."""
+    places = [["item 1", "item 2", "item 3"], ["item 40", "item 2"], ["item 5", "item 6", "item 7", "item 1"]]
+    nodes = [{"history": [f"item {k}", "item 9", "item 4"], "fate": "plain", "later": []} for k in range(10, 14)]
+    with Federation(tmp_path, ITEMS, "fednext", fewest=8, work=8) as servers:
+        contributor = Contributor(servers.terms)
+        receipts = [contributor.add(one) for one in places]
+        contributor.change(receipts[1], places[1], ["item 8", "item 40"])
+        contributor.take_out(receipts[2], places[2])
+        with pytest.raises(MessageError, match="taken out already"):
+            contributor.take_out(receipts[2], places[2])
+        assert '"failed":[]' in servers.contributors(nodes).communicate(timeout=120)[0]
+        browser.run(f"""(async () => {{
+            const {{ Contributor }} = await import("/index.js");
+            const tab = await Contributor.join({json.dumps(servers.terms.urls["b"])});
+            await tab.send(await tab.prepare({json.dumps(HISTORIES[0])}));
+        }})()""")
+        servers.until_counted(7)
+        histories = [places[0], ["item 8", "item 40"], HISTORIES[0]]
+        histories += [one["history"] for one in nodes]  # type: ignore[misc]
+    assert np.array_equal(servers.total(), summed_here(servers.terms, histories))
+    assert browser.complaints == []

@@ -135,17 +135,18 @@ def test_a_server_alone_has_nothing_of_a_history_and_both_have_all(tmp_path: Pat
                 assert not [one for one in signatures if one in content]
     # A curious server keeps all that it can open; which contribution is whose both together tell, and nothing else.
     read = {share: [_opened(tmp_path, terms, share, body) for body in bodies] for share, bodies in arrived.items()}
-    seen = {"a": [stream(key, terms.size) for key in read["a"]], "b": [np.frombuffer(one, "<u4") for one in read["b"]]}
+    seen: dict[str, list[Any]] = {"a": [stream(key, terms.size) for key in read["a"]]}
+    seen["b"] = [np.frombuffer(one, "<u4") for one in read["b"]]
     seen["both"] = [one + other for one, other in zip(seen["a"], seen["b"], strict=True)]
     truth = np.zeros((PEOPLE, len(ITEMS)), dtype=bool)
     for row, one, both in zip(truth, people, seen["both"], strict=True):
         row[_places(terms, one)] = True
         assert np.array_equal(both, summand(terms, _places(terms, one)))
-    for share, given in seen.items():
+    for who, given in seen.items():
         for attack, (found, error) in _guessed(terms, given, truth).items():
-            print(f"{share}: {attack}: area {found:.4f}, blind guesses .5 +- {error:.4f}")  # noqa: T201 - with -s
-            if share != "both":
-                assert abs(found - 0.5) < _ERRORS * error, (share, attack)
+            print(f"{who}: {attack}: area {found:.4f}, blind guesses .5 +- {error:.4f}")  # noqa: T201 - with -s
+            if who != "both":
+                assert abs(found - 0.5) < _ERRORS * error, (who, attack)
     assert _guessed(terms, seen["both"], truth)["its own number near a pair's"][0] == 1.0
 
 

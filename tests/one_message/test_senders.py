@@ -9,7 +9,6 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +17,9 @@ import pytest
 pytest.importorskip("cryptography.hazmat.primitives.hpke")
 pytest.importorskip("starlette")
 
-from ownview.one_message.envelope import HEAD, Operation, Receipt, sealed
+from ownview.one_message.envelope import Operation, Receipt, sealed
 from ownview.one_message.numbers import summand
+from ownview.one_message.sender import worked
 from ownview.one_message.terms import Share
 from tests.one_message.federations import Federation, free_port, simulated
 
@@ -39,20 +39,13 @@ def _posted(port: int, body: bytes, headers: dict[str, str]) -> tuple[int, dict[
         connection.close()
 
 
-def _worked(body: bytes, bits: int) -> str:
-    number = 0
-    while int.from_bytes(sha256(body[:HEAD] + number.to_bytes(8, "big")).digest(), "big") >> (256 - bits):
-        number += 1
-    return f"{number:016x}"
-
-
 @NODE
 def test_work_is_asked_for_the_rate_is_kept_and_headers_are_strict(tmp_path: Path) -> None:
     options = ("--per-minute", "12", "--behind-proxy")
     with Federation(tmp_path, ITEMS, fewest=3, work=9, options=options) as servers:
         sent, _ = sealed(servers.terms, summand(servers.terms, [1, 2]), Receipt.new(), Operation.ADD)
         port, body = servers.ports["b"], sent["b"]
-        proof = _worked(body, 9)
+        proof = worked(body, 9)
         for said in ("", "zz", "0" * 15, proof[:-1], f"{int(proof, 16) ^ 1:016x}"):
             status, _, answer = _posted(port, body, {"ownview-work": said} if said else {})
             assert (status, b"no proof of work of 9 bits" in answer) == (400, True)
