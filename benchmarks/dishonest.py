@@ -27,8 +27,10 @@ from ownview.attacks.dishonest.audit import LOSS, DishonestSettings, allowed_exp
 from ownview.attacks.dishonest.crew import DEGRADE, GOALS, MEANS, PLAUSIBLE, PROMOTE, Crew
 from ownview.attacks.dishonest.infiltration import lists_of
 from ownview.attacks.view import Scene
+from ownview.base.display.amounts import counted
 from ownview.evaluation.named_protocols import HONEST
 from ownview.federation.checks.liars import defence
+from ownview.registry import METHODS
 from ownview.runs.experiment import Experiment
 from ownview.runs.findings.attacking import scene_of
 from ownview.runs.training.setup import load_data, split_data
@@ -121,7 +123,9 @@ def tables(rows: list[Row]) -> str:
     """As Markdown: what promotes at worst, by method; then every row, before and now."""
     kept = {(one["method"], one["server"], one["attack"], one["clients"]): one for one in rows}
     methods = [name for name in ROUNDS if any(one["method"] == name for one in rows)]
-    return "\n".join([*_summary(kept, methods), "", *_all(kept, methods)]) + "\n"
+    absent = sorted(set(METHODS) - {*methods, "local-only"})
+    left = f"Not measured: {', '.join(f'`{name}`' for name in absent)}; `local-only` sends nothing."
+    return "\n".join([*_summary(kept, methods), "", left, "", *_all(kept, methods)]) + "\n"
 
 
 Kept = dict[tuple[str, str, str, int], Row]
@@ -141,18 +145,20 @@ def _summary(kept: Kept, methods: list[str]) -> list[str]:
         counts = (1, round(0.01 * users), round(0.05 * users))
         worst = [[_worst(kept, method, server, count) for count in counts] for server in SERVERS]
         cost = honest[1]["HR@10"] / honest[0]["HR@10"] - 1 if honest[0]["HR@10"] else 0.0
-        reached = cost >= -LOSS and all(
-            now is not None and now <= allowed_exposure(count, users)
-            for now, count in zip(worst[1], counts, strict=True)
-        )
+        reached = _reached(cost, [*zip(worst[1], counts, strict=True)], users)
         cells = [f"{_share(a)}, now {_share(b)}" for a, b in zip(*worst, strict=True)]
         by = "check" if honest[1]["robust"] == "none" and method != "fedcia" else honest[1]["robust"]
         hits = f"{_figure(honest[0]['HR@10'])}, now {_figure(honest[1]['HR@10'])}"
-        where = f"{honest[0]['data']}, {honest[0]['rounds']} rounds"
-        lines.append(
-            f"| `{method}` ({where}) | {by} | {' | '.join(cells)} | {hits} | {'yes' if reached else '**no**'} |"
-        )
+        where = f"{honest[0]['data']}, {counted(honest[0]['rounds'], 'round')}"
+        lines.append(f"| `{method}` ({where}) | {by} | {' | '.join(cells)} | {hits} | {reached} |")
     return lines
+
+
+def _reached(cost: float, now: list[tuple[float | None, int]], users: int) -> str:
+    """Whether exposures of so many liars, and the cost in HR@10, are within their limits."""
+    if cost < -LOSS or any(one is not None and one > allowed_exposure(count, users) for one, count in now):
+        return "**no**"
+    return "yes" if all(one is not None for one, _ in now) else "as far as measured"
 
 
 def _worst(kept: Kept, method: str, server: str, count: int) -> float | None:
