@@ -16,6 +16,7 @@ import torch
 from ownview import FedEASE
 from ownview.base.errors import SettingError
 from ownview.data.reading.readers import read
+from ownview.parts.text.text_beside import UNDER_A_BUDGET
 from ownview.privacy.budget import budget
 from ownview.runs.run import Run, open_run
 from ownview.start.private import (
@@ -174,3 +175,13 @@ def test_fit_like_takes_another_privacy(ownview: Callable[..., Outcome]) -> None
     refused = ownview("fit", "--like", "counts", "--privacy", "masked:clip=8", "--out", "no")
     assert (refused.code, "popularity is no federated method" in refused.err) == (2, True)
     assert not Path("no").exists()
+
+
+@pytest.mark.parametrize("number", [2_000, 50_000, 300_000])
+def test_text_weighs_the_same_by_rule_whatever_the_people_and_the_budget(number: int) -> None:
+    """Chosen on people's validation it would be a release that no epsilon covers."""
+    ways = [one for one in private_ways(People(number, 2_000, 16.0, 90, True)).methods if one.method == "fedease"]
+    assert ways
+    assert {one.settings["text"] for one in ways} == {UNDER_A_BUDGET}
+    without = [one for one in private_ways(People(number, 2_000, 16.0, 90, False)).methods if one.method == "fedease"]
+    assert all("text" not in one.settings for one in without)
