@@ -8,7 +8,6 @@ what it has released, so that one weight suits sums of any size, with noise and 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -46,7 +45,11 @@ class TextSettings(Settings):
         low=0, search=OneOf((0.0, 3.0, 10.0, 30.0)), afterwards=True,
     )  # fmt: skip
     text_recency: float = setting(
-        2.0, "places after which an item counts 1/e in what text says", above=0, infinite=True, afterwards=True
+        2.0,
+        "places after which an item counts 1/e in what text says; inf for data without order",
+        above=0,
+        infinite=True,
+        afterwards=True,
     )
     new_items_ridge: float = setting(
         MU, "ridge of the regression on text that carries weights to items nobody has taken", above=0, afterwards=True
@@ -56,7 +59,7 @@ class TextSettings(Settings):
         """The client's half with text, which must have a timeline called past."""
         if not self.text:
             return client
-        work, m, span = client.work, world.num_items, self._span(world)
+        work, m, span = client.work, world.num_items, self.text_recency
         assert isinstance(work, Reporting)
 
         def scores(p: Params) -> Tensor:
@@ -94,11 +97,7 @@ class TextSettings(Settings):
             return form
         kernel = nearest_by_text(term_vectors(world.items), world.num_items)
         weighed = SparseRows(kernel.offsets, kernel.columns, kernel.values * self.text * received["loud"])
-        return replace(form, terms=(*form.terms, Term(weighed, self._span(world), public=True)))
-
-    def _span(self, world: World) -> float:
-        """`text_recency`; infinite where the data has no order in time."""
-        return math.inf if world.order == "none" else self.text_recency
+        return replace(form, terms=(*form.terms, Term(weighed, self.text_recency, public=True)))
 
 
 def loudness(weights: Tensor) -> Tensor:
