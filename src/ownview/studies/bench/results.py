@@ -242,7 +242,8 @@ def tables(values: Document) -> list[Comparison]:
 
 def _table(data: str, values: Document, every: Sequence[Entry]) -> Comparison:
     here = [one for one in values["runs"] if one["data"] == data]
-    ranked = {pooled(one["protocol"]): f"{one['ranked_among']} items" for one in here}
+    among = {name: Protocol.of(plain).ranked_among for name, plain in values["protocols"].items()}
+    ranked = {pooled(one["protocol"]): among[one["protocol"]] for one in here}
     protocols = {name: ranked[name] for name in map(pooled, values["protocols"]) if name in ranked}
     methods = tuple(dict.fromkeys(one["method"] for one in every if one["data"] == data))
     compared = {
