@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.lived import add_record
 from ownview.serve.model import ServedModel
 from ownview.serve.prepared import prepare
 
@@ -251,6 +252,8 @@ def main() -> None:
     parser.add_argument("--swaps", type=int, default=0)
     parser.add_argument("--kills", type=int, default=0)
     parser.add_argument("--requests", type=int, default=0)
+    parser.add_argument("--record", type=Path, help="JSON that `benchmarks.lived` reads.")
+    parser.add_argument("--case", default="32 connections", help="What the record calls it.")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as own:
         folder = prepare(given.model, Path(own) / "model")
@@ -260,7 +263,10 @@ def main() -> None:
         requests = requests_of(ServedModel(folder))
         quiet = os.getloadavg()[0]
         found = asyncio.run(measure(given, folders, link, requests))
-    print(json.dumps({"cores": len(os.sched_getaffinity(0)), "load_before": round(quiet, 1), **found}, indent=2))
+    found = {"cores": len(os.sched_getaffinity(0)), "load_before": round(quiet, 1), **found}
+    print(json.dumps(found, indent=2))
+    if given.record:
+        add_record(given.record, "serve", found, given.case)
 
 
 if __name__ == "__main__":

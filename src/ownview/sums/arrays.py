@@ -20,7 +20,7 @@ from safetensors.numpy import load, save
 from ownview.base.errors import OutputError
 from ownview.base.files import make_folder, sync_folder, write_bytes, writing
 from ownview.data.interactions import IntArray
-from ownview.sums.blocks import LARGEST, Axes, Block, Blocks
+from ownview.sums.blocks import LARGEST, Axes, Blocks, Change, Steps
 
 _CHUNK = 2**22
 """Numbers that are copied together."""
@@ -76,24 +76,32 @@ class Arrays:
                         theirs[down[first : first + step, None], across] = part
         return new
 
-    def after(self, change: Blocks) -> Blocks:
+    def after(self, change: Change) -> Change:
         """The values that cells have once a change is added.
 
         Raises:
             OutputError: a sum would leave its 64 bits.
         """
         found = {}
-        for name, block in change.items():
-            steps = self.values[name][np.ix_(block.rows, block.columns)] + block.steps
-            if steps.size and max(int(steps.max()), -int(steps.min())) > LARGEST:
-                raise OutputError(f"{self.folder / name}: a sum would go beyond 2^62 steps; nothing was added")
-            found[name] = block._replace(steps=steps)
+        for name, (places, steps) in change.items():
+            found[name] = Steps(places, self._bounded(name, self.values[name].reshape(-1)[places] + steps))
         return found
 
-    def put(self, cells: Blocks) -> None:
+    def put(self, cells: Change) -> None:
         """Write values into cells."""
-        for name, block in cells.items():
-            self.values[name][np.ix_(block.rows, block.columns)] = block.steps
+        for name, (places, steps) in cells.items():
+            self.values[name].reshape(-1)[places] = steps
+
+    def add(self, blocks: Blocks) -> None:
+        """Add a whole contribution to files that are being made."""
+        for name, block in blocks.items():
+            place = np.ix_(block.rows, block.columns)
+            self.values[name][place] = self._bounded(name, self.values[name][place] + block.steps)
+
+    def _bounded(self, name: str, steps: IntArray) -> IntArray:
+        if steps.size and max(int(steps.max()), -int(steps.min())) > LARGEST:
+            raise OutputError(f"{self.folder / name}: a sum would go beyond 2^62 steps; nothing was added")
+        return steps
 
     def flush(self) -> None:
         """Everything has reached the disk when this returns."""
@@ -110,18 +118,18 @@ class Arrays:
         return np.array(self.values[name][np.ix_(rows, columns)])
 
 
-def write_redo(path: Path, cells: Blocks) -> None:
+def write_redo(path: Path, cells: Change) -> None:
     """Values of cells, whole or not at all."""
-    parts = {f"{name}.{part}": getattr(block, part) for name, block in cells.items() for part in Block._fields}
+    parts = {f"{name}.{part}": getattr(one, part) for name, one in cells.items() for part in Steps._fields}
     write_bytes(path, save({name: np.ascontiguousarray(value) for name, value in parts.items()}))
 
 
-def read_redo(path: Path) -> Blocks:
+def read_redo(path: Path) -> Change:
     """What `write_redo` wrote."""
     try:
         found = load(path.read_bytes())
         names = {name.rpartition(".")[0] for name in found}
-        return {name: Block(*(found[f"{name}.{part}"] for part in Block._fields)) for name in names}
+        return {name: Steps(*(found[f"{name}.{part}"] for part in Steps._fields)) for name in names}
     except (OSError, SafetensorError, KeyError) as error:
         raise OutputError(f"{path}: cannot be read: {error}; bring a sound copy back") from None
 

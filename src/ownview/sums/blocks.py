@@ -9,14 +9,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from ownview.baselines.parts.counting import Cells
-from ownview.data.interactions import FloatArray, IntArray
+from ownview.data.interactions import IntArray
 from ownview.seam.client import Patch, Product, Sent
 
 FRACTION = 36
@@ -41,6 +42,17 @@ class Block(NamedTuple):
 
 Blocks = dict[str, Block]
 """By the name of the sum."""
+
+
+class Steps(NamedTuple):
+    """Cells of a matrix as one row: places [c], distinct and ascending, and steps [c] int64."""
+
+    places: IntArray
+    steps: IntArray
+
+
+Change = dict[str, Steps]
+"""What is added to cells, or what they will have; by the name of the sum."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +90,14 @@ def axes_of(small: tuple[int, ...], large: tuple[int, ...]) -> Axes:
 def block_of(sent: Sent) -> Block:
     """A summand in whole steps."""
     if isinstance(sent, Patch):
-        values = sent.values.numpy()
-        columns = np.arange(values.shape[1]) if sent.of_rows else sent.columns.numpy()
-        return _ordered(sent.rows.numpy(), columns, values)
+        columns = np.arange(sent.values.shape[1]) if sent.of_rows else sent.columns.numpy()
+        return _ordered(sent.rows.numpy(), columns, sent.values)
     if isinstance(sent, Product):
         rows, columns = (np.flatnonzero(side.ne(0).any(0).numpy()) for side in sent)
-        return _ordered(rows, columns, (sent.left[:, rows].T @ sent.right[:, columns]).numpy())
-    values = sent.reshape(len(sent), -1).numpy()
-    rows, columns = (np.flatnonzero((values != 0).any(axis)) for axis in (1, 0))
-    return _ordered(rows, columns, values[np.ix_(rows, columns)])
+        return _ordered(rows, columns, sent.left[:, rows].T @ sent.right[:, columns])
+    values = sent.reshape(len(sent), -1)
+    rows, columns = (np.flatnonzero(values.ne(0).any(axis).numpy()) for axis in (1, 0))
+    return _ordered(rows, columns, values[torch.from_numpy(rows)][:, torch.from_numpy(columns)])
 
 
 def block_of_cells(cells: Cells, width: int) -> Block:
@@ -94,37 +105,56 @@ def block_of_cells(cells: Cells, width: int) -> Block:
     rows, columns = np.unique(cells.places // width), np.unique(cells.places % width)
     values = np.zeros((len(rows), len(columns)))
     values[np.searchsorted(rows, cells.places // width), np.searchsorted(columns, cells.places % width)] = cells.values
-    return _ordered(rows, columns, values)
+    return _ordered(rows, columns, torch.from_numpy(values))
 
 
-def _ordered(rows: IntArray, columns: IntArray, values: FloatArray) -> Block:
-    steps = np.rint(values.astype(np.float64) * 2.0**FRACTION).astype(np.int64)
+def _ordered(rows: IntArray, columns: IntArray, values: Tensor) -> Block:
+    """Rounded by torch and ordered by numpy, whichever is the faster of both at it."""
+    steps = (values.double() * 2.0**FRACTION).round_().numpy()
     down, across = np.argsort(rows, kind="stable"), np.argsort(columns, kind="stable")
-    return Block(rows[down], columns[across], steps[np.ix_(down, across)])
+    return Block(rows[down], columns[across], steps.take(down, 0).take(across, 1).astype(np.int64))
 
 
-def joined(parts: Sequence[Blocks]) -> Blocks:
-    """The sum of several contributions."""
-    names = {name for one in parts for name in one}
-    return {name: reduce(_plus, (one[name] for one in parts if name in one)) for name in sorted(names)}
+def change_of(after: Block | None, before: Block | None, width: int) -> Steps:
+    """What makes one contribution of another, or of none, in a matrix that is so wide."""
+    there = [one for one in (after, before) if one is not None]
+    rows, columns = (np.unique(np.concatenate([one[k] for one in there])) for k in (0, 1))
+    new, old = (0 if one is None else _among(one, rows, columns) for one in (after, before))
+    steps = (new - old).reshape(-1)
+    cells = np.flatnonzero(steps)
+    down, across = np.divmod(cells, max(1, len(columns)))
+    return Steps(rows[down] * width + columns[across], steps[cells])
 
 
-def _plus(one: Block, other: Block) -> Block:
-    rows, columns = np.union1d(one.rows, other.rows), np.union1d(one.columns, other.columns)
-    steps = np.zeros((len(rows), len(columns)), dtype=np.int64)
-    for block in (one, other):
-        steps[np.ix_(np.searchsorted(rows, block.rows), np.searchsorted(columns, block.columns))] += block.steps
-    return Block(rows, columns, steps)
+def _among(block: Block, rows: IntArray, columns: IntArray) -> IntArray:
+    """[k, l] the steps of a block where more rows and columns cross; 0 where it has none."""
+    if block.steps.shape == (len(rows), len(columns)):
+        return block.steps
+    padded = np.pad(block.steps, (0, 1))  # taking rows, then columns, is five times as fast as both at once
+    return padded.take(_places(block.rows, rows), 0).take(_places(block.columns, columns), 1)
 
 
-def negative(blocks: Blocks) -> Blocks:
-    """What takes a contribution out again."""
-    return {name: block._replace(steps=-block.steps) for name, block in blocks.items()}
+def _places(some: IntArray, every: IntArray) -> IntArray:
+    """Of all numbers among some of them, both ascending; one behind the last where it is not there."""
+    found = np.searchsorted(some, every)
+    return np.where(np.isin(every, some), found, len(some))
 
 
-def size(blocks: Mapping[str, Block]) -> int:
-    """Cells of a contribution."""
-    return sum(block.steps.size for block in blocks.values())
+def together(parts: Sequence[Change]) -> Change:
+    """The sum of several changes."""
+    found = {}
+    for name in sorted({name for one in parts for name in one}):
+        each = [one[name] for one in parts if name in one]
+        places, where = np.unique(np.concatenate([one.places for one in each]), return_inverse=True)
+        steps = np.zeros(len(places), dtype=np.int64)
+        np.add.at(steps, where, np.concatenate([one.steps for one in each]))
+        found[name] = Steps(places, steps)
+    return found
+
+
+def size(change: Change) -> int:
+    """Cells that it changes."""
+    return sum(len(one.places) for one in change.values())
 
 
 def digest(blocks: Mapping[str, Block]) -> str:

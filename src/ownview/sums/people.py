@@ -11,7 +11,7 @@ import numpy as np
 from ownview.base.errors import DataError, OutputError
 from ownview.data.interactions import IntArray, Interactions
 from ownview.sums.arrays import Arrays
-from ownview.sums.blocks import Axes, Block, Blocks, negative
+from ownview.sums.blocks import Axes, Block, Blocks
 from ownview.sums.histories import History, about_items
 from ownview.sums.store import Items, Snapshot, Store
 from ownview.sums.summing import Summing
@@ -127,14 +127,16 @@ def merge(store: Store, other: Snapshot, theirs: Store) -> Came:
     both = {name: known for name in came if (known := store.history(name)) is not None}
     final = {name: both[name].plus(one) if name in both else one for name, one in came.items()}
     ids = {where: item for item, where in place.items()}
-    taken = theirs.summing.contributions(
+    taken = theirs.summing.each(
         {name: other.people[name] for name in both}, {where: item for where, (item, _) in other.items.items()}
     )
-    parts = [negative(_moved(taken[name], summing.axes, theirs.arrays.items, room, moved)) for name in both]
-    before = summing.contributions(both, ids)
-    after = summing.contributions({name: final[name] for name in both}, ids)
-    parts += [*map(negative, before.values()), *after.values()]
-    made = {name: summing.digest(after[name]) for name in both}
+    parts, made = [], {}
+    for (_, hers), (_, before), (name, after) in zip(
+        taken, summing.each(both, ids), summing.each({name: final[name] for name in both}, ids), strict=True
+    ):
+        parts.append(summing.change({}, _moved(hers, summing.axes, theirs.arrays.items, room, moved)))
+        parts.append(summing.change(after, before))
+        made[name] = summing.digest(after)
     others = {name: one for name, one in final.items() if name not in both}
     made |= {name: summing.digest(one) for name, one in summing.each(others, ids)}
 
@@ -174,7 +176,7 @@ def rebuild(store: Store) -> int:
         for value in arrays.values.values():
             value[:] = 0
         for name, blocks in store.summing.each(now.people, ids):
-            arrays.put(arrays.after(blocks))
+            arrays.add(blocks)
             made[name] = store.summing.digest(blocks)
 
     store.change_all([], add, lambda: store.journal.note_people(now.people, now.people, made, 0.0), store.summing)

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from ownview.runs.files.tensor_files import read_tensors, write_tensors
 from ownview.seam.training import Params
 from ownview.sums.agreement import Agreement
 from ownview.sums.arrays import Arrays, drop_others, read_redo, write_redo
-from ownview.sums.blocks import Blocks, digest, joined, negative, size
+from ownview.sums.blocks import Blocks, Change, digest, size, together
 from ownview.sums.histories import History
 from ownview.sums.journal import Journal, State
 from ownview.sums.summing import Summing
@@ -33,8 +34,8 @@ Items = Mapping[int, tuple[str, dict[str, str]]]
 """By place: id, and columns about it."""
 
 _AGREED = "agreed.safetensors"
-_FEW_CELLS, _FEW_PARTS = 2**22, 8
-"""A change of more cells, or of more people, makes new files."""
+_FEW_CELLS = 2**22
+"""A change of more cells makes new files."""
 
 _ATTEMPTS = 1000
 _SPARE = 8
@@ -49,7 +50,7 @@ class Snapshot:
         sums: by name, of the items that there are.
         places: [m] of these items, ascending.
         items: id and columns of each.
-        people: histories by name.
+        packed: histories by name, as the journal has them.
         clients: contributions that count.
         state: of the arrays.
     """
@@ -57,9 +58,14 @@ class Snapshot:
     sums: dict[str, IntArray]
     places: IntArray
     items: Items
-    people: dict[str, History]
+    packed: dict[str, bytes]
     clients: int
     state: State
+
+    @cached_property
+    def people(self) -> dict[str, History]:
+        """Histories by name."""
+        return {name: History.unpacked(one) for name, one in self.packed.items()}
 
 
 class Store:
@@ -108,7 +114,7 @@ class Store:
                 ids = {where: item for where, (item, _) in items.items()}
                 made = {}
                 for who, blocks in summing.each(people, ids):
-                    arrays.put(arrays.after(blocks))
+                    arrays.add(blocks)
                     made[who] = summing.digest(blocks)
                 arrays.flush()
                 with journal.transaction():
@@ -181,10 +187,10 @@ class Store:
         needed = max(self.journal.last_place(), *items, -1) + 1
         room = self.arrays.items if needed <= self.arrays.items else _roomy(needed)
         summing = self.summing if room == self.arrays.items else Summing.of(self.agreement, self.agreed, room)
-        before = self._contributions(known, ids, summing)
-        after = summing.contributions(people, ids)
-        digests = {name: summing.digest(one) for name, one in after.items()}
-        parts = [part for name, one in after.items() for part in (one, negative(before.get(name, {})))]
+        before, digests, parts = self._added(known, ids, summing), {}, []
+        for name, after in summing.each(people, ids):  # one after the other: all together are some GB
+            digests[name] = summing.digest(after)
+            parts.append(summing.change(after, next(before)[1] if name in known else {}))
         rows = max(int(one.rows.max()) + 1 if len(one.rows) else 0 for one in people.values()) if people else 0
 
         def record() -> None:
@@ -203,7 +209,7 @@ class Store:
         one = self.history(name)
         if one is None:
             raise UnknownNameError("user of this model (a forgotten one is unknown)", name, self.names())
-        taken = negative(self._contributions({name: one}, self.journal.ids([one]), self.summing)[name])
+        taken = self.summing.change({}, next(self._added({name: one}, self.journal.ids([one]), self.summing))[1])
 
         def record() -> None:
             self.journal.note_forgotten(name, one)
@@ -217,7 +223,8 @@ class Store:
         if self.journal.run("SELECT id FROM contributions WHERE id = ?", contribution):
             return False
         made = digest(blocks)
-        self._commit([blocks], lambda: self.journal.note(contribution, made, budget), self.summing)
+        change = self.summing.change(blocks, {})
+        self._commit([change], lambda: self.journal.note(contribution, made, budget), self.summing)
         return True
 
     def take_out(self, contribution: str, blocks: Blocks) -> None:
@@ -232,7 +239,8 @@ class Store:
             raise OutputError(f"contribution {contribution[:64]!r}: {why}; nothing was changed")
         if rows[0][1] != digest(blocks):
             raise OutputError(f"contribution {contribution[:64]!r}: is not what was added; nothing was changed")
-        self._commit([negative(blocks)], lambda: self.journal.note_taken_out(contribution), self.summing)
+        change = self.summing.change({}, blocks)
+        self._commit([change], lambda: self.journal.note_taken_out(contribution), self.summing)
 
     def snapshot(self) -> Snapshot:
         """A consistent snapshot, also while a writer is at work."""
@@ -251,34 +259,31 @@ class Store:
                     raise
                 continue
             if self.journal.state() == state:
-                people = {name: History.unpacked(bytes(packed)) for name, packed in rows}
-                return Snapshot(sums, places, items, people, int(counting[0][0]), state)
+                packed = {name: bytes(one) for name, one in rows}
+                return Snapshot(sums, places, items, packed, int(counting[0][0]), state)
         raise OutputError(f"{self.folder}: changes all the time; read it later")
 
-    def _read(self, places: IntArray, waiting: Blocks) -> dict[str, IntArray]:
+    def _read(self, places: IntArray, waiting: Change) -> dict[str, IntArray]:
         """Sums of some items; cells that may not have been written yet have their values."""
         found = {}
-        for name, (rows, columns) in self.arrays.axes.items():
-            value = self.arrays.of(name, places)
+        for name, axes in self.arrays.axes.items():
+            found[name] = self.arrays.of(name, places)
             if name in waiting:
-                here = [axis.of(places, self.arrays.items) for axis in (rows, columns)]
-                block = waiting[name]
-                sides = [np.isin(part, one) for part, one in zip((block.rows, block.columns), here, strict=True)]
-                order = [np.argsort(one) for one in here]
-                down, across = (
-                    way[np.searchsorted(one, part[there], sorter=way)]
-                    for way, one, part, there in zip(order, here, (block.rows, block.columns), sides, strict=True)
-                )
-                value[np.ix_(down, across)] = block.steps[np.ix_(sides[0], sides[1])]
-            found[name] = value
+                cells, sides = waiting[name], []
+                for axis, part in zip(axes, np.divmod(cells.places, axes[1].size(self.arrays.items)), strict=True):
+                    where = np.full(axis.size(self.arrays.items), -1)
+                    here = axis.of(places, self.arrays.items)
+                    where[here] = np.arange(len(here))
+                    sides.append(where[part])
+                there = np.minimum(*sides) >= 0
+                found[name][sides[0][there], sides[1][there]] = cells.steps[there]
         return found
 
-    def _contributions(
+    def _added(
         self, people: Mapping[str, History], ids: Mapping[int, str], summing: Summing
-    ) -> dict[str, Blocks]:
+    ) -> Iterator[tuple[str, Blocks]]:
         """What people have added, worked out again; refuses where this machine makes other numbers than were added."""
-        found = summing.contributions(people, ids)
-        for name, blocks in found.items():
+        for name, blocks in summing.each(people, ids):
             rows = self.journal.run(
                 "SELECT c.digest FROM contributions c JOIN people p ON p.id = c.id WHERE p.name = ?", name
             )
@@ -287,25 +292,25 @@ class Store:
                     f"{self.folder}: this machine rounds otherwise than the one that added user {name}: add everybody "
                     "up again with: ownview sums rebuild"
                 )
-        return found
+            yield name, blocks
 
-    def _commit(self, parts: Sequence[Blocks], record: Callable[[], object], summing: Summing) -> int:
-        """Change sums and journal together."""
+    def _commit(self, parts: Sequence[Change], record: Callable[[], object], summing: Summing) -> int:
+        """Change sums and journal together; the number of cells that changed."""
         state, cells = self.journal.state(), sum(map(size, parts))
-        if summing.items == state.items and cells <= _FEW_CELLS and len(parts) <= _FEW_PARTS:
-            change = self.arrays.after(joined(parts))
+        if summing.items == state.items and cells <= _FEW_CELLS:
+            values = self.arrays.after(together(parts))
             redo = f"redo-{state.sequence + 1:09d}"
-            write_redo(self.folder / redo, change)
+            write_redo(self.folder / redo, values)
             with self.journal.transaction():
                 record()
                 self.journal.set_state(sequence=state.sequence + 1, redo=redo)
-            self._recover_from(change, redo)
+            self._recover_from(values, redo)
             return cells
         self.change_all(parts, lambda arrays: None, record, summing)
         return cells
 
     def change_all(
-        self, parts: Sequence[Blocks], change: Callable[[Arrays], None], record: Callable[[], object], summing: Summing
+        self, parts: Sequence[Change], change: Callable[[Arrays], None], record: Callable[[], object], summing: Summing
     ) -> None:
         """Change sums at large, in new files, and the journal with them."""
         new = self.arrays.copied_to(self.journal.state().generation + 1, summing.items)
@@ -314,8 +319,8 @@ class Store:
             new.put(new.after(one))
         self._replace(new, record, summing)
 
-    def _recover_from(self, change: Blocks, redo: str) -> None:
-        self.arrays.put(change)
+    def _recover_from(self, values: Change, redo: str) -> None:
+        self.arrays.put(values)
         self.arrays.flush()
         with self.journal.transaction():
             self.journal.set_state(redo="")

@@ -29,7 +29,18 @@ from ownview.seam.roles import HELD, HISTORY, PRIVATE, RECEIVED, TIMELINE
 from ownview.seam.server import Arrived, Solved, Sums
 from ownview.seam.training import Batch, Context, Params, World
 from ownview.sums.agreement import Agreement
-from ownview.sums.blocks import FRACTION, Axes, Block, Blocks, axes_of, block_of, block_of_cells, digest
+from ownview.sums.blocks import (
+    FRACTION,
+    Axes,
+    Block,
+    Blocks,
+    Change,
+    axes_of,
+    block_of,
+    block_of_cells,
+    change_of,
+    digest,
+)  # fmt: skip
 from ownview.sums.histories import History, as_ids
 
 _MOST_BYTES = 2**31
@@ -95,13 +106,23 @@ class Summing(ABC):
         """SHA-256 of a contribution, whatever room the files have: numbers by item, then by number of an item."""
         found = {}
         for name, block in blocks.items():
+            if max(axis.per_item for axis in self.axes[name]) <= 1:
+                found[name] = block
+                continue
             sides = [
                 part % self.items * axis.per_item + part // self.items if axis.per_item else part
                 for axis, part in zip(self.axes[name], (block.rows, block.columns), strict=True)
             ]
             down, across = (np.argsort(one, kind="stable") for one in sides)
-            found[name] = Block(sides[0][down], sides[1][across], block.steps[np.ix_(down, across)])
+            found[name] = Block(sides[0][down], sides[1][across], block.steps.take(down, 0).take(across, 1))
         return digest(found)
+
+    def change(self, after: Blocks, before: Blocks) -> Change:
+        """What makes one contribution of another; of what was nothing or becomes nothing, that is {}."""
+        return {
+            name: change_of(after.get(name), before.get(name), self.axes[name][1].size(self.items))
+            for name in {**after, **before}
+        }
 
     def require(self, name: str, length: int) -> None:
         """Refuse a history whose contribution does not fit into memory."""

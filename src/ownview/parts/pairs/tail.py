@@ -89,7 +89,7 @@ class Tail:
 
 def tail_of(gram: Tensor, regularization: float) -> Tail | None:
     """The tail of a Gram matrix [m, m]; None where it is too short to help, or on a GPU, which solves faster."""
-    if gram.device.type != "cpu":
+    if gram.device.type != "cpu" or int((gram.diagonal() <= 1).sum()) * _WORTH < len(gram):
         return None
     from scipy.sparse import block_diag, csr_matrix  # noqa: PLC0415 - slow to import
 

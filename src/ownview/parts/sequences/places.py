@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,7 +17,7 @@ ALL = 2**31
 _FADED = 37.0
 """exp(-37) is below the rounding of double precision: what has faded so far adds nothing."""
 
-CROWDED = 24
+CROWDED = 8
 """Items are many where there are more than one of so many rows: one product with the whole table is faster then."""
 
 
@@ -86,18 +86,62 @@ def weighed_rows(weights: Tensor, rows: Tensor, table: Tensor) -> Tensor:
     if CROWDED * len(rows) > len(table):
         spread = torch.zeros_like(table[:, 0]).to(weights.dtype).scatter_add(0, rows, weights)
         return spread @ table
-    return weights @ table[rows]
+    found: Tensor = _WeighedRows.apply(weights, rows, table)
+    return found
+
+
+class _WeighedRows(torch.autograd.Function):
+    """Rows are added up as they are read: a copy of them, which indexing would make, takes three times as long.
+
+    One client and many give the same bits.
+    """
+
+    @staticmethod
+    def forward(weights: Tensor, rows: Tensor, table: Tensor) -> Tensor:
+        """Of one client."""
+        return _bags(weights[None], rows[None], table)[0]
+
+    @staticmethod
+    def setup_context(ctx: object, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        """Scores are not trained through."""
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], weights: Tensor, rows: Tensor, table: Tensor
+    ) -> tuple[Tensor, int]:
+        """Of many clients with one table, or with one each."""
+        weights, rows = (
+            part.expand(info.batch_size, -1) if dim is None else part.movedim(dim, 0)
+            for part, dim in zip((weights, rows), in_dims, strict=False)
+        )
+        if in_dims[2] is None:
+            return _bags(weights, rows, table), 0
+        each = zip(weights, rows, table.movedim(in_dims[2], 0), strict=True)
+        return torch.stack([_bags(w[None], r[None], t)[0] for w, r, t in each]), 0
+
+
+def _bags(weights: Tensor, rows: Tensor, table: Tensor) -> Tensor:
+    """[B, b] of weights [B, l] and rows [B, l]."""
+    count, length = rows.shape
+    starts = torch.arange(count, device=rows.device) * length
+    flat = weights.to(table.dtype).reshape(-1)
+    return torch.nn.functional.embedding_bag(rows.reshape(-1), table, starts, mode="sum", per_sample_weights=flat)
 
 
 def numbers_held(count: int, height: int, width: int) -> int:
     """By `weighed_rows` for so many rows of a table of this height and width."""
-    return 2 * (height + width) + 2 * min(count, height // CROWDED) * width
+    return 2 * (height + width) + 2 * min(count, height // CROWDED)
 
 
 def nearness(places: Places, tau: float) -> Tensor:
     """[l, l] exp(-|i - j| / tau) for items i and j places from the first; 1 for all pairs where tau is infinite."""
-    place = torch.arange(len(places.mask), dtype=places.mask.dtype, device=places.mask.device)
-    return torch.exp(-(place[:, None] - place).abs() / tau) * places.mask[:, None] * places.mask
+    length = len(places.mask)
+    if not length:
+        return places.mask[:, None] * places.mask
+    apart = torch.exp(-torch.arange(length, dtype=places.mask.dtype, device=places.mask.device) / tau)
+    # Row i is the window that begins at place l - 1 - i of l - 1, ..., 1, 0, 1, ..., l - 1 places apart.
+    every = torch.cat([apart.flip(0), apart[1:]]).unfold(0, length, 1).flip(0)
+    return every * places.mask[:, None] * places.mask
 
 
 def column(places: Places, values: Tensor) -> Patch:

@@ -1,0 +1,101 @@
+"""What was measured of models in use, as tables between the markers of docs/living-sums.md and docs/serve.md.
+
+python -m benchmarks.lived results/living.json
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+PAGES = {"sums": "docs/living-sums.md", "serve": "docs/serve.md"}
+_ROOT = Path(__file__).parents[1]
+Record = dict[str, Any]
+
+
+def add_record(path: Path, part: str, found: Record, case: str = "") -> None:
+    """Put a measurement into the record, in the place of the one before; `case` where a part has several."""
+    known: Record = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    known["machine"] = {"processor": _processor(), "cores": len(os.sched_getaffinity(0))}
+    if case:
+        known.setdefault(part, {})[case] = found
+    else:
+        known[part] = found
+    path.write_text(json.dumps(known, indent=2) + "\n", encoding="utf-8")
+
+
+def _processor() -> str:
+    lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else os.environ.get("PROCESSOR", platform.machine())
+
+
+def rendered(page: str, part: str, record: Record) -> str:
+    """A page with its table between the markers."""
+    begin, end = f"<!-- {part} -->\n", f"<!-- end of {part} -->"
+    before, found, rest = page.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise SystemExit(f"expected the lines {begin.strip()} and {end} in the page")
+    table = _sums(record) if part == "sums" else _serve(record)
+    return before + begin + table + end + after
+
+
+def _sums(record: Record) -> str:
+    found, machine = record["sums"], record["machine"]
+    data, fit = found["data"], found["lines"][0]
+    rows = []
+    for line in found["lines"]:
+        small = "slowest" in line
+        clock = f"{1000 * line['seconds']:.0f} ms" if small else f"{line['seconds']:.1f}"
+        work = f"{1000 * line['processor']:.0f} ms" if small else f"{line['processor']:.1f}"
+        how = f"{line['people']} people, the slowest {1000 * line['slowest']:.0f} ms" if small else line.get("how", "")
+        inside = f"{line['inside']:.1f}" if "inside" in line else ""
+        share = f"{line['seconds'] / fit['seconds']:.2g}"
+        rows.append(f"| {line['what']} | {clock} | {inside} | {work} | {share} | {how} |\n")
+    return (
+        f"\n{found['method']} on {data['name']}: {data['people']:,} people, {data['items']:,} items, {data['rows']:,} "
+        f"rows. {machine['cores']} cores of {machine['processor']}; load {found['load'][0]} before and "
+        f"{found['load'][1]} after.\n\n"
+        "| what | seconds | without the start of Python | of the processor | of a fit | how |\n"
+        "| --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + "\n"
+    )
+
+
+def _serve(record: Record) -> str:
+    machine = record["machine"]
+    rows = []
+    for case, one in record["serve"].items():
+        times, memory = one["milliseconds"], one["memory_mb"]
+        held = "" if memory is None else f"{memory['before']} to {memory['after']} MB"
+        swaps, starts = one["swaps_and_starts_of_workers"]
+        lost = f"{one['errors']} / {one['refused']} / {one['asked_again']}"
+        spread = " / ".join(str(times[name]) for name in ("p50", "p95", "p99", "p99.9"))
+        rows.append(
+            f"| {case} | {one['requests']:,} in {one['seconds']:.0f} s | {one['requests_a_second']:.0f} | "
+            f"{spread} | {lost} | {swaps} / {starts} | {held} |\n"
+        )
+    loads = ", ".join(str(one["load_before"]) for one in record["serve"].values())
+    return (
+        f"\n{machine['cores']} cores of {machine['processor']}, load before: {loads}.\n\n"
+        "| what | requests | a second | ms: p50 / p95 / p99 / p99.9 | errors / refused / asked again | "
+        "swaps / starts of workers | own memory of the workers |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + "\n"
+    )
+
+
+def main() -> None:
+    """Write the tables of both pages."""
+    record = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+    for part, name in PAGES.items():
+        if part in record:
+            page = _ROOT / name
+            page.write_text(rendered(page.read_text(encoding="utf-8"), part, record), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
