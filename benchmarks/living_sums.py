@@ -113,6 +113,8 @@ def _in_the_sums(model: Path, names: list[str], end: int) -> list[Line]:
             update.append(_clocked(lambda name=name, after=after: store.put({name: after}, {})))  # type: ignore[misc]
         for name in names[_PEOPLE:]:
             forget.append(_clocked(lambda name=name: store.forget(name)))  # type: ignore[misc]
+    with kept(model):  # writes the version that these changes have not yet
+        pass
     found = []
     for word, each in (("update", update), ("forget", forget)):
         clock, processor = ([one[k] for one in each] for k in (0, 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import socket
 import subprocess
 import sys
 import threading
@@ -49,12 +50,22 @@ class Server:
         return [int(one) for one in found if b"resource_tracker" not in Path(f"/proc/{one}/cmdline").read_bytes()]
 
 
+HANDED_OVER = (
+    "import os, sys; os.dup2(int(sys.argv[1]), 3); os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS='1'); "
+    "os.execv(sys.executable, [sys.executable, *sys.argv[2:]])"
+)
+"""Starts Python with a socket as systemd hands it over."""
+
+
 @contextlib.contextmanager
-def serving(model: Path, *words: str) -> Iterator[Server]:
-    """A server that is ready."""
-    line = [sys.executable, "-m", "ownview", "serve", str(model), "--port", "0", *words]
+def serving(model: Path, *words: str, held: socket.socket | None = None) -> Iterator[Server]:
+    """A server that is ready, at a socket that is held elsewhere where one is given."""
+    line = ["-m", "ownview", "serve", str(model), "--port", "0", *words]
+    first, handed = [sys.executable], [] if held is None else [held.fileno()]
+    if held is not None:
+        first += ["-c", HANDED_OVER, str(held.fileno())]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    process = subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen([*first, *line], stderr=subprocess.PIPE, text=True, env=environment, pass_fds=handed)
     server = Server(process)
     reading = threading.Thread(target=server.read, daemon=True)
     reading.start()

@@ -26,7 +26,7 @@ from ownview.serve.listing import recommended
 from ownview.serve.model import ServedModel
 from ownview.serve.openapi import document
 from tests.pages.worlds import USERS
-from tests.serve.servers import Server, serving
+from tests.serve.servers import PATIENCE, Server, serving
 from tests.serve.worlds import fitted
 
 pytest.importorskip("starlette")
@@ -166,6 +166,36 @@ def test_models_are_swapped_and_workers_killed_without_an_error(
         assert victim not in server.workers()
     assert wrong == []
     assert seen == versions
+
+
+def test_the_whole_server_is_killed_and_started_again_at_a_socket_that_is_held(folder: Path) -> None:
+    """As under systemd: connections wait meanwhile, and whoever had asked asks once more."""
+    answers, wrong, stop = list[str](), list[str](), threading.Event()
+
+    def ask(url: str) -> None:
+        with ServeClient(url, timeout=PATIENCE) as client:
+            while not stop.is_set():
+                try:
+                    answers.append(client.recommend(["Title 9", "Title 33"], k=5).model)
+                except MessageError as error:
+                    wrong.append(str(error))
+
+    with socket.create_server(("127.0.0.1", 0), backlog=64) as held:
+        with serving(folder, "--workers", "2", held=held) as server:
+            assert server.url.endswith(f":{held.getsockname()[1]}")
+            threads = [threading.Thread(target=ask, args=(server.url,)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            server.until(lambda: len(answers) > 20, "answers")
+            server.process.kill()
+            server.process.wait()
+        before = len(answers)
+        with serving(folder, "--workers", "2", held=held) as server:
+            server.until(lambda: len(answers) > before + 20, "answers again")
+            stop.set()
+            for thread in threads:
+                thread.join()
+    assert wrong == []
 
 
 def _copied(source: Path, place: Path) -> None:

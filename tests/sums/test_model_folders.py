@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +18,11 @@ from ownview.runs.run import Run
 from ownview.sums.living import fingerprint, forget_user, kept, merge_model, solve_model, update_model
 from ownview.sums.people import update
 from tests.sums.worlds import METHODS, added_up, by_item, rows
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
 
 PEOPLE = [f"person-{k}" for k in range(12)]
 
@@ -69,7 +76,7 @@ def test_after_forgetting_sums_are_bit_for_bit_those_without_the_person(tmp_path
     for name in ("with", "without"):
         with kept(tmp_path / name) as (_, store):
             assert store is not None
-            found.append(fingerprint(store.snapshot()))
+            found.append(fingerprint(store))
     assert found[0] == found[1]
 
 
@@ -89,6 +96,12 @@ def test_nothing_of_a_forgotten_person_is_in_any_file(method: str, tmp_path: Pat
     update_model(model, own, "own.csv")
     update_model(model, late, "late.csv")
     needles = [b"secret-person-77", b"only-hers-81", b"A title that nobody else has"]
+    if method != "fedmf":
+        with kept(model) as (_, store):
+            assert store is not None
+            mine = store.history("secret-person-77")
+            assert mine is not None
+            needles.append(mine.places.astype("<i8").tobytes())  # one of the items is hers alone
     there = b"".join(path.read_bytes() for path in model.rglob("*") if path.is_file())
     assert all(needle in there for needle in needles), "the search must be able to find them"
     _, receipt = forget_user(model, "secret-person-77")
@@ -183,6 +196,58 @@ def test_what_cannot_be_done_is_one_line_and_nothing_changes(tmp_path: Path) -> 
     measured = ov.run("popularity", data, out=tmp_path / "measured").folder.path
     with pytest.raises(SettingError, match="has items held out to be measured"):
         update_model(measured, late, "late.csv")
+
+
+@pytest.mark.skipif(resource is None, reason="files cannot be limited here")
+@pytest.mark.parametrize("method", ["fedease", "fedmf"])
+def test_where_nothing_more_can_be_written_it_is_one_line_and_nothing_is_lost(method: str, tmp_path: Path) -> None:
+    """The system refuses to let files grow, at another step with every limit; then there is room again."""
+    data, first, late = halves()
+    model = tmp_path / "model"
+    fitted(method, first, model)
+    if method == "fedease":
+        with kept(model):
+            pass
+    said: list[str] = []
+    for power in range(8, 24):
+        try:
+            with files_up_to(2**power):
+                update_model(model, late, "late.csv")
+            break
+        except OwnviewError as error:
+            said.append(str(error))
+        assert lists(ov.open_run(model)), "readers have a whole version"
+    assert len(said) >= 3
+    assert not any("\n" in line for line in said)
+    if method == "fedease":
+        assert lists(ov.open_run(model)) == lists(fitted(method, data))
+    forget_user(model, "person-3")
+    assert "person-3" not in lists(ov.open_run(model))
+
+
+@contextmanager
+def files_up_to(size: int) -> Iterator[None]:
+    """No file grows beyond so many bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_blend_weights_change_without_anybody(tmp_path: Path) -> None:
+    data, _, _ = halves()
+    parts = ("fedease nearness=3", "popularity")
+    model = tmp_path / "model"
+    settings = {"parts": parts, "weights": (0.5, 0.5, 0.5, 0.5)}
+    ov.fit(build("blend", settings), data, out=model)  # type: ignore[arg-type]
+    changed = solve_model(model, {"weights": (1.0, 0.0, 1.0, 0.0)})
+    assert "the same parts" in changed.how
+    other = ov.fit(build("blend", {**settings, "weights": (1.0, 0.0, 1.0, 0.0)}), data)  # type: ignore[arg-type]
+    assert lists(ov.open_run(model)) == lists(other)
+    with pytest.raises(SettingError, match="setting parts: decides what people add"):
+        solve_model(model, {"parts": ("popularity", "markov")})
 
 
 def test_a_kill_between_sums_and_version_is_made_up_for_by_the_next_command(tmp_path: Path) -> None:

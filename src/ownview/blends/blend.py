@@ -38,10 +38,12 @@ class Blend(Settings):
         0.0, "weight of a client's own wins beside the mean of all, in choosing its weights; 0 for the same for all",
         low=0,
     )  # fmt: skip
-    pause_days: float = setting(1.0, "days since the last item, after which clients choose weights apart", above=0)
+    pause_days: float = setting(
+        1.0, "days since the last item, after which clients choose weights apart", above=0, afterwards=True
+    )
     weights: tuple[float, ...] = setting(
         (), "found before: a weight a part, then the same for clients behind a pause; none to find them on validation",
-        low=0,
+        low=0, afterwards=True,
     )  # fmt: skip
 
     def __post_init__(self) -> None:

@@ -58,6 +58,9 @@ def time_order(data: Interactions, clock: IntArray, *, ties: str, seed: int) -> 
     """
     by_row = data.row if ties == "rows" else -data.row
     breaker = hash_of_pairs(data, seed) if ties == "hash" else by_row
+    first, last = (int(clock.min()), int(clock.max())) if len(clock) else (0, 0)
+    if (last - first + 1) * data.num_users < 2**62:  # user and time as one number: a sort less
+        return np.lexsort((breaker, data.user * (last - first + 1) + (clock - first)))
     return np.lexsort((breaker, clock, data.user))
 
 

@@ -135,7 +135,7 @@ class Agreement:
     def world(self, plan: Protection | None = None) -> World:
         """The world as methods see it."""
         items = ItemTable(self.about) if self.about else None
-        return World(self.clients, len(self.items), self.order, plan, items)
+        return World(self.clients, len(self.items), self.order, plan, items, grows=True)
 
     @property
     def label(self) -> str:

@@ -31,6 +31,7 @@ class World:
         num_new: the last so many items are new: they have no interaction in training.
         user_columns: names of what clients know of their users besides; `user_features` makes a parameter of them.
         ratings: whether clients have ratings of their items.
+        grows: whether histories may grow from one round to the next, as on devices.
     """
 
     num_clients: int
@@ -41,6 +42,7 @@ class World:
     num_new: int = 0
     user_columns: tuple[str, ...] = ()
     ratings: bool = False
+    grows: bool = False
 
 
 ANY_WORLD = World(num_clients=2, num_items=4)

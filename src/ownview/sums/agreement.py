@@ -53,8 +53,7 @@ class Agreement:
 
     def clients(self) -> dict[str, Any]:
         """All that decides contributions, in plain values; settings that are solved afterwards are left out."""
-        cls, whole = find_model(self.experiment.method), self.experiment.to_dict()
-        free = {one.name for one in declared(cls) if one.metadata["rule"].afterwards}
+        whole, free = self.experiment.to_dict(), set(solved_afterwards(self.experiment))
         return {
             "format": _FORMAT,
             "fraction": FRACTION,
@@ -107,15 +106,22 @@ class Agreement:
         """
         changed = replace(self, experiment=replace(self.experiment, settings={**self.experiment.settings, **settings}))
         apart = [name for name in settings if changed.clients()["settings"].get(name) is not None]
-        fixed = [name for name in apart if changed.clients() != self.clients()]
-        if fixed:
-            cls = find_model(self.experiment.method)
-            free = [one.name for one in declared(cls) if one.metadata["rule"].afterwards]
-            raise SettingError(
-                f"setting {fixed[0]}: decides what people add, and is part of the agreement; expected one of "
-                f"{', '.join(free) or 'none'}, or a new model (ownview fit)"
-            )
+        if apart and changed.clients() != self.clients():
+            raise part_of_the_agreement(apart[0], self.experiment)
         return changed
+
+
+def solved_afterwards(experiment: Experiment) -> list[str]:
+    """Settings that decide nothing that people send."""
+    return [one.name for one in declared(find_model(experiment.method)) if one.metadata["rule"].afterwards]
+
+
+def part_of_the_agreement(setting: str, experiment: Experiment) -> SettingError:
+    """Why a setting cannot change without everybody."""
+    return SettingError(
+        f"setting {setting}: decides what people add, and is part of the agreement; expected one of "
+        f"{', '.join(solved_afterwards(experiment)) or 'none'}, or a new model (ownview fit)"
+    )
 
 
 def why_no_sum(experiment: Experiment) -> str | None:

@@ -21,6 +21,7 @@ from ownview.base.display.amounts import counted
 from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import make_folder, write_json
 from ownview.base.lock import sole_worker
+from ownview.blends.blend import Blend
 from ownview.data.interactions import Interactions
 from ownview.data.untaken import KEPT, keep_untaken, with_kept_text
 from ownview.federation.reporting import reporting
@@ -32,12 +33,12 @@ from ownview.runs.training.setup import split_data
 from ownview.seam.method import Federated
 from ownview.seam.roles import RECEIVED
 from ownview.seam.training import Params
-from ownview.sums.agreement import LARGE_WORLD, Agreement, why_no_sum
+from ownview.sums.agreement import LARGE_WORLD, Agreement, part_of_the_agreement, solved_afterwards, why_no_sum
 from ownview.sums.histories import History, about_items, interactions
 from ownview.sums.journal import ENVIRONMENT
 from ownview.sums.people import Came, as_people, merge, rebuild, update
-from ownview.sums.solving import Made, sequence, write_version
-from ownview.sums.store import Snapshot, Store
+from ownview.sums.solving import Made, sequence, write_reweighed, write_version
+from ownview.sums.store import Store
 from ownview.sums.summing import Summing
 from ownview.sums.training_on import rounds_more, write_trained
 
@@ -152,9 +153,9 @@ def _data(run: Run) -> Interactions:
     return run.data if run.data is not None else run.loaded().setup.data
 
 
-def _publish(model: Path, run: Run, store: Store, now: Snapshot | None = None, *, anew: bool = False) -> Made:
+def _publish(model: Path, run: Run, store: Store, *, anew: bool = False) -> Made:
     data, made = _data(run), []
-    now = now or store.snapshot()
+    now = store.snapshot()
     publish(model, lambda place: made.append(write_version(place, store, now, data.name, clock=data.clock, anew=anew)))
     return made[0]
 
@@ -239,11 +240,10 @@ def forget_user(model: Path, user: str, url: str | None = None) -> tuple[Changed
         data = _data(run)
         exact = store is not None and not store.agreed
         if exact and store is not None:
-            hashes["sums before"] = fingerprint(store.snapshot())
+            hashes["sums before"] = fingerprint(store)
             cells = store.forget(user)
-            now = store.snapshot()
-            hashes["sums after"] = fingerprint(now)
-            how = f"{_told(_publish(model, run, store, now, anew=True))}; {cells:,} cells of the sums changed"
+            hashes["sums after"] = fingerprint(store)
+            how = f"{_told(_publish(model, run, store, anew=True))}; {cells:,} cells of the sums changed"
             left = () if store.journal.overwrites else ("PostgreSQL's own log and backups keep what they kept",)
         else:
             data.position_of_user(user)  # unknown is said before anything changes
@@ -291,15 +291,29 @@ def solve_model(model: Path, settings: Mapping[str, Any], url: str | None = None
     """Solve the same sums again, with other settings of the server where some are given."""
     begun = time.perf_counter()
     with kept(model, url) as (run, store):
-        if store is None:
+        if store is not None:
+            agreement = store.agreement.solved_with(dict(settings))
+            agreement.model  # noqa: B018 - a wrong value is said before anything is written
+            agreement.write(store.folder)
+            store.reload()
+            how = _told(_publish(model, run, store))
+        elif isinstance(run.experiment.model(), Blend):
+            how = _reweighed(model, run, settings)
+        else:
             raise SettingError(f"{model}: {why_no_sum(run.experiment)}; there are no sums to solve again")
-        agreement = store.agreement.solved_with(dict(settings))
-        agreement.model  # noqa: B018 - a wrong value is said before anything is written
-        agreement.write(store.folder)
-        store.reload()
-        how = _told(_publish(model, run, store))
     words = ", ".join(f"{name}={value}" for name, value in settings.items()) or "the same settings"
     return Changed(version(model), f"solved with {words}", how, time.perf_counter() - begun)
+
+
+def _reweighed(model: Path, run: Run, settings: Mapping[str, Any]) -> str:
+    """A blend with other weights: its parts stay as they are."""
+    fixed = [name for name in settings if name not in solved_afterwards(run.experiment)]
+    if fixed:
+        raise part_of_the_agreement(fixed[0], run.experiment)
+    begun, data = time.perf_counter(), _data(run)
+    experiment = replace(run.experiment, settings={**run.experiment.settings, **settings})
+    publish(model, lambda place: write_reweighed(place, run, experiment, data))
+    return f"the same parts; lists of {data.num_users:,} people in {time.perf_counter() - begun:.2f} s"
 
 
 def merge_model(model: Path, other: Path, url: str | None = None, other_url: str | None = None) -> Changed:
@@ -327,19 +341,16 @@ def rebuild_model(model: Path, url: str | None = None) -> Changed:
     return Changed(version(model), f"{number:,} people added up once more", how, time.perf_counter() - begun)
 
 
-def fingerprint(now: Snapshot) -> str:
-    """SHA-256 of the sums by item id: equal for equal sums, whatever places items have."""
-    found = hashlib.sha256()
-    order = np.argsort(np.array([now.items[where][0] for where in now.places.tolist()], dtype=object), kind="stable")
-    for name in sorted(now.sums):
-        value, m = now.sums[name], len(order)
-        sides = [
-            (np.arange(size // m)[:, None] * m + order).reshape(-1) if m and size % m == 0 else np.arange(size)
-            for size in value.shape
-        ]
-        found.update(json.dumps([name, *value.shape]).encode())
-        for some in np.split(sides[0], range(_ROWS, len(sides[0]), _ROWS)):
-            found.update(value.take(some, 0).take(sides[1], 1).data)
+def fingerprint(store: Store) -> str:
+    """SHA-256 of the sums by item id, for their only writer: equal for equal sums, whatever places items have."""
+    found, room = hashlib.sha256(), store.arrays.items
+    by_id = sorted((item, where) for where, (item, _) in store.journal.items().items())
+    places = np.array([where for _, where in by_id], dtype=np.int64)
+    for name in sorted(store.arrays.axes):
+        rows, columns = (axis.of(places, room) for axis in store.arrays.axes[name])
+        found.update(json.dumps([name, len(rows), len(columns)]).encode())
+        for some in np.split(rows, range(_ROWS, len(rows), _ROWS)):
+            found.update(store.arrays.values[name].take(some, 0).take(columns, 1).data)
     return found.hexdigest()
 
 

@@ -14,10 +14,14 @@ from safetensors.torch import save_file
 
 from ownview.base.files import write_json, write_whole
 from ownview.base.json_text import parse_json
+from ownview.data.interactions import Interactions
+from ownview.runs.experiment import Experiment
 from ownview.runs.files.data_copy import write_histories
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.files.provenance import peak_memory
+from ownview.runs.run import Run
 from ownview.runs.training.best_round import Best
+from ownview.runs.training.blending import BLEND_WEIGHTS
 from ownview.runs.training.finishing import Finishing
 from ownview.runs.training.setup import ExperimentSetup
 from ownview.seam.server import Solved
@@ -130,3 +134,17 @@ def write_version(place: Path, store: Store, now: Snapshot, name: str, *, clock:
     finishing.write(Best(experiment.rounds, packed=packed), folder)
     done = time.perf_counter()
     return Made(found.how, Seconds(seconds, done - written, written - after_solve), len(now.people), len(now.places))
+
+
+def write_reweighed(place: Path, run: Run, experiment: Experiment, data: Interactions) -> None:
+    """Write a blend with other weights, and the parts that it had, into a folder that exists."""
+    folder, setup = RunFolder(place), ExperimentSetup.of(experiment, data=data)
+    trainer = setup.trainer(experiment, experiment.model(), place.parent)
+    packed = {**run.folder.read_tensors("model")[0], **{k: v for k, v in trainer.pack().items() if k == BLEND_WEIGHTS}}
+    trainer.unpack(packed)
+    write_histories(place, data)
+    folder.write_experiment(experiment.to_toml(place))
+    folder.write_provenance(setup.provenance(experiment))
+    folder.write_rounds(run.rounds)
+    finishing = Finishing(experiment, setup.split, setup.rankers[1], trainer, None, costed=False)
+    finishing.write(Best(experiment.rounds, packed=packed), folder)

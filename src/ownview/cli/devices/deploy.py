@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ownview.base.display.shown import one_line
+from ownview.base.errors import SettingError
 from ownview.cli import options
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import with_privacy, with_settings
@@ -166,7 +167,13 @@ def revoke(folder: Folder, place: Annotated[str, typer.Argument(help="Name of th
 
 
 @app.command()
-def server(folder: Folder) -> None:
+def server(
+    folder: Folder,
+    rounds: Annotated[
+        int | None,
+        typer.Option("--rounds", help="Go on to so many rounds in all: what users have rated since counts.", min=1),
+    ] = None,
+) -> None:
     """Serve until all rounds are done; started again, it goes on where it was."""
     from ownview.deploy.carriers import server_end  # noqa: PLC0415 - slow to import, and help does without
     from ownview.deploy.coordinator import Coordinator  # noqa: PLC0415
@@ -176,6 +183,11 @@ def server(folder: Folder) -> None:
     found = ServerFolder(folder)
     plan, conduct = found.plan()
     agreement = found.agreement()
+    if rounds is not None and rounds > plan.rounds:
+        if agreement.terms().world.protection is not None:
+            raise SettingError(f"--rounds {rounds}: the budget of {folder} is for {plan.rounds} rounds and no more")
+        plan = replace(plan, rounds=rounds)
+        found.keep_plan(plan, conduct, found.limits())
     with at_work_on(folder), server_end(found, plan, _tell) as transport:
         coordinator = Coordinator(agreement, transport, found.rounds, conduct, _tell)
         gc.freeze()  # what was imported stays for good; so what connections leave behind is collected soon

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 from ownview.methods.fedease.settings import EaseSettings
 from ownview.parts.pairs.history_kernel import HistoryKernel
 from ownview.parts.pairs.positive_definite import ease_weights, symmetrised
 from ownview.parts.sequences.places import ALL, faded, latest, nearness, reach, weighed_rows
+from ownview.parts.sequences.sent_before import by_sending, sent_by
 from ownview.seam.client import Patch, Summand, Summands
 from ownview.seam.honest import Honest
 from ownview.seam.initial import Constant
@@ -34,16 +34,16 @@ class SummedPairs(EaseSettings, ReportingMethod):
     exp(-k / recency) for its k-th latest item, k from 0. Places count different items; a repeated one has its latest.
     With both infinite K_u = x_u^T x_u, x_u in {0, 1}^m, and the model is EASE^R.
 
-    A client sends its pairs once. Where it takes part again it adds nothing, so that with partial participation G is
-    the sum over all clients that have taken part so far.
+    A client sends a pair once. Where it takes part again it adds the pairs that are new since then, none where its
+    history does not grow, so that G is the sum over all clients that have taken part so far.
     """
 
     def params(self, world: World) -> dict[str, Param]:
-        """told: 1 once the client has sent. The server keeps G; every client receives B."""
+        """told: what the client has sent, see `parts.sequences.sent_before`. The server keeps G; clients receive B."""
         m = world.num_items
         return {
             "past": timeline(),
-            "told": private(initial=Constant(0.0)),
+            "told": private(*(m,) * world.grows, initial=Constant(0.0)),
             "weights": received(m, m),
             "gram": held(m, m),
         }
@@ -54,10 +54,10 @@ class SummedPairs(EaseSettings, ReportingMethod):
         return {"pairs": Summand((m, m), "pairs of its items, once", symmetric=True, honest=honest)}
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
-        """K_u, or 0 if the client has sent it before."""
-        places = latest(p, "past", ALL)
-        pairs = nearness(places, self.nearness) * (1 - p["told"])
-        return {"pairs": Patch(places.rows, places.rows, pairs)}, {"told": torch.ones_like(p["told"])}
+        """K_u without the pairs that the client has sent before."""
+        places, before = by_sending(latest(p, "past", ALL), p["told"])
+        pairs = nearness(places, self.nearness) * (1 - before[:, None] * before)
+        return {"pairs": Patch(places.rows, places.rows, pairs)}, {"told": sent_by(places, p["told"], context)}
 
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:
         """Add the sum to G, in place, and solve for B; the sum's two halves are averaged, as noise is not symmetric."""

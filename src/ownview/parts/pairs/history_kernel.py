@@ -29,11 +29,18 @@ class HistoryKernel:
     tau: float
 
     def __call__(self, cells: Tensor) -> str:
-        """What is wrong with [k, k]; empty where it is the kernel of a history."""
+        """What is wrong with [k, k]; empty where it is the kernel of a history, or what is new in that of a longer one.
+
+        Of a history that grew, items that were sent before have no pair with each other, nor with themselves.
+        """
         matrix = cells.double()
         if matrix.shape[0] != matrix.shape[1]:
             return f"{matrix.shape[0]} rows and {matrix.shape[1]} columns; a history's pairs are as many either way"
-        apart = float((matrix - self.of(_order(matrix))).abs().max()) if len(matrix) else 0.0
+        old = matrix.diagonal() == 0
+        if bool(old.all()):
+            return "" if not len(matrix) else "pairs of items that are none with themselves; no history has them"
+        expected = self.of(_grown(matrix, old)) * ~(old[:, None] & old)
+        apart = float((matrix - expected).abs().max())
         return "" if apart <= _ROUNDING else f"pairs that no history has: {apart:.2g} from the nearest that was found"
 
     def of(self, order: Tensor) -> Tensor:
@@ -43,6 +50,18 @@ class HistoryKernel:
         if math.isinf(self.tau):
             return torch.ones(len(order), len(order), dtype=torch.float64)
         return torch.exp(-(place[:, None] - place).abs().double() / self.tau)
+
+
+def _grown(matrix: Tensor, old: Tensor) -> Tensor:
+    """[k] items from one end of a history to the other, those that were sent before in front of all new ones."""
+    before, new = old.nonzero()[:, 0], (~old).nonzero()[:, 0]
+    order = new[_order(matrix[new][:, new])]
+    if not len(before):
+        return order
+    ends = matrix[before][:, order[[0, -1]]]
+    if float(ends[:, 1].sum()) > float(ends[:, 0].sum()):  # the new item next to the old ones comes first
+        order, ends = order.flip(0), ends.flip(1)
+    return torch.cat([before[ends[:, 0].argsort(stable=True)], order])
 
 
 def _order(matrix: Tensor) -> Tensor:

@@ -19,7 +19,8 @@ from ownview.round.conduct import RoundReport
 from ownview.runs.training.trainer import Trainer
 from ownview.seam.portable import Portable, Refusal
 
-_WEIGHTS = "weights"
+BLEND_WEIGHTS = "weights"
+"""Among the values of a blend: [2, P], or [n, P] where clients have their own."""
 
 
 class BlendTrainer:
@@ -121,14 +122,14 @@ class BlendTrainer:
 
     def pack(self) -> dict[str, Tensor]:
         """Everything of all parts, and the weights."""
-        packed = {} if self.weights is None else {_WEIGHTS: self.weights}
+        packed = {} if self.weights is None else {BLEND_WEIGHTS: self.weights}
         for place, part in enumerate(self.members):
             packed |= {f"part{place}.{name}": value for name, value in part.pack().items()}
         return packed
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
         """Restore all parts and the weights."""
-        self.weights = packed.get(_WEIGHTS)
+        self.weights = packed.get(BLEND_WEIGHTS)
         for place, part in enumerate(self.members):
             prefix = f"part{place}."
             mine = {name.removeprefix(prefix): value for name, value in packed.items() if name.startswith(prefix)}
