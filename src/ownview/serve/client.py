@@ -147,6 +147,8 @@ class ServeClient:
                 self._connection.request(method, self._base + path, sent, headers)
                 response = self._connection.getresponse()
                 content = response.read(_LARGEST)
+                if response.length and len(content) < _LARGEST:  # its worker was killed within the answer
+                    raise http.client.IncompleteRead(content, response.length)
             except (OSError, http.client.HTTPException) as error:
                 self._connection.close()
                 if attempt == 2:
