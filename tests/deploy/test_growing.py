@@ -19,7 +19,7 @@ from ownview.parts.pairs.history_kernel import HistoryKernel
 from ownview.parts.sequences.places import Places
 from ownview.parts.sequences.sent_before import by_sending, sent_by
 from ownview.seam.training import Context
-from tests.deploy.lines import Running, enrolled, wait_for
+from tests.deploy.lines import PATIENCE, Running, enrolled, wait_for
 from tests.deploy.world import ITEMS, NAMES, QUICK, agreement, write_homes
 
 NEARNESS = 16.0
@@ -70,7 +70,7 @@ def test_later_ratings_count_once_over_https(privacy: str, tmp_path: Path) -> No
     places = {name: Place(home) for name, home in homes.items()}
     running = [Running(place, transport.address, certificates[0], name) for name, place in places.items()]
     wait_for(lambda: list(transport.places()) == sorted(NAMES))
-    everybody = replace(QUICK, least=12)  # however slow the machine is, a round begins with all of them
+    everybody = replace(QUICK, least=12, deadline=PATIENCE)  # however slow the machine is, all of them take part
     coordinator = Coordinator(agreed, transport, tmp_path / "server", everybody)
     parts = [_read(homes)]
     try:

@@ -103,12 +103,11 @@ def test_the_line_for_cron_does_what_the_page_says(ownview: Callable[..., Outcom
     page = (Path(__file__).parents[3] / "docs" / "living-sums.md").read_text(encoding="utf-8")
     line = next(one for one in page.splitlines() if one.startswith("30 3 * * * "))
     words = line.removeprefix("30 3 * * * ").replace("\\%", "%").replace("/srv/shop", str(tmp_path))
-    program = tmp_path / "bin" / "ownview"
-    program.parent.mkdir()
+    program = tmp_path / "venv" / "bin" / "ownview"
+    program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\nexec {sys.executable} -c '{_PROGRAM}' \"$@\"\n")
     program.chmod(0o755)
     today = subprocess.run(["date", "+%F"], capture_output=True, text=True, check=True).stdout.strip()
     _write(f"orders-{today}.csv", [("u0", 14, 900_000)])
-    path = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
-    subprocess.run(["/bin/sh", "-c", words], env=os.environ | path, check=True, timeout=300)
+    subprocess.run(["/bin/sh", "-c", words], env=os.environ | {"PATH": "/usr/bin:/bin"}, check=True, timeout=300)
     assert "1 new rows of 1 people" in (tmp_path / "update.log").read_text()
