@@ -1,6 +1,6 @@
 """What was measured of models in use, as tables between the markers of docs/living-sums.md and docs/serve.md.
 
-python -m benchmarks.lived results/living.json
+python -m benchmarks.lived results/living/neoverse-n1.json
 """
 
 from __future__ import annotations
@@ -55,14 +55,13 @@ def _sums(record: Record) -> str:
         work = f"{1000 * line['processor']:.0f} ms" if small else f"{line['processor']:.1f}"
         how = f"{line['people']} people, the slowest {1000 * line['slowest']:.0f} ms" if small else line.get("how", "")
         inside = f"{line['inside']:.1f}" if "inside" in line else ""
-        share = f"{line['seconds'] / fit['seconds']:.2g}"
-        rows.append(f"| {line['what']} | {clock} | {inside} | {work} | {share} | {how} |\n")
+        share = f"{line['processor'] / fit['processor']:.2g}"
+        rows.append(f"| {line['what']} | {clock} | {inside} | {line['load']} | {work} | {share} | {how} |\n")
     return (
         f"\n{found['method']} on {data['name']}: {data['people']:,} people, {data['items']:,} items, {data['rows']:,} "
-        f"rows. {machine['cores']} cores of {machine['processor']}; load {found['load'][0]} before and "
-        f"{found['load'][1]} after.\n\n"
-        "| what | seconds | without the start of Python | of the processor | of a fit | how |\n"
-        "| --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + "\n"
+        f"rows. {machine['cores']} cores of {machine['processor']}.\n\n"
+        "| what | seconds | without the start of Python | load of the machine | CPU-seconds | of a fit's | how |\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + "\n"
     )
 
 

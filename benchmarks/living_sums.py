@@ -1,7 +1,7 @@
 """How long a model in use takes to be updated, to forget, and to be solved again; and a fit of the same rows.
 
-    python -m benchmarks.living_sums ml-1m --record results/living.json
-    python -m benchmarks.lived results/living.json             # the tables of docs/living-sums.md and docs/serve.md
+    python -m benchmarks.living_sums ml-1m --record results/living/neoverse-n1.json
+    python -m benchmarks.lived results/living/neoverse-n1.json  # the tables of docs/living-sums.md and docs/serve.md
 
 The first 99 % of the rows by time are fitted; the last 1 % come as a day's update; then single people are updated and
 forgotten, in the sums alone and end to end. End to end is the command as it is typed, from the start of its process to
@@ -44,13 +44,11 @@ def main() -> None:
     parser.add_argument("--record", type=Path)
     asked = parser.parse_args()
     data = load(asked.data)
-    before = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder:
         lines = _measured(data, asked.method, Path(folder))
     found = {
         "data": {"name": data.name, "people": data.num_users, "items": data.num_items, "rows": len(data)},
         "method": asked.method,
-        "load": [round(before, 1), round(os.getloadavg()[0], 1)],
         "lines": lines,
     }
     print(json.dumps(found, indent=2))
@@ -95,6 +93,7 @@ def _command(what: str, *words: str) -> Line:
     if process.returncode:
         raise SystemExit(f"ownview {' '.join(words)}: {process.returncode}")
     line = {"what": what, "seconds": time.perf_counter() - begun, "processor": used.ru_utime + used.ru_stime}
+    line |= _load()
     if "--json" in words:
         told = json.loads(said)
         line |= {"inside": told["seconds"], "how": told["how"]}
@@ -118,9 +117,14 @@ def _in_the_sums(model: Path, names: list[str], end: int) -> list[Line]:
     found = []
     for word, each in (("update", update), ("forget", forget)):
         clock, processor = ([one[k] for one in each] for k in (0, 1))
-        line = {"what": f"one person's {word} in the sums", "seconds": statistics.median(clock)}
+        line = {"what": f"one person's {word} in the sums", "seconds": statistics.median(clock), **_load()}
         found.append({**line, "processor": statistics.median(processor), "slowest": max(clock), "people": len(each)})
     return found
+
+
+def _load() -> dict[str, float]:
+    """Processes that want a core, over the last minute."""
+    return {"load": round(os.getloadavg()[0], 1)}
 
 
 def _clocked(work: Callable[[], Any]) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from benchmarks import next_rank
+from benchmarks import lived, next_rank
 from benchmarks.floor import bytes_of_a_round
 from benchmarks.measuring import RESEARCH, Case, Measured, measured
 from benchmarks.methods import PAGES, RESULTS, WORLD, about, cases, everything, kept
@@ -66,6 +66,15 @@ def _found(engine: str, world: str = WORLD, *, total: float = 2.0) -> Measured:
     case, every = Case("fedmf", engine, world), 1 if engine == "vector" else 20
     seconds = {"sample": 0.5, "train": 1.0}
     return Measured(case, 1000, every, 3, False, seconds, total, 10**8, 10**9, 1.5)
+
+
+@pytest.mark.parametrize("part", lived.PAGES)
+def test_pages_of_models_in_use_show_what_is_committed(part: str) -> None:
+    root = Path(__file__).parents[1]
+    record = json.loads((root / "results" / "living" / "neoverse-n1.json").read_text(encoding="utf-8"))
+    page = (root / lived.PAGES[part]).read_text(encoding="utf-8")
+    assert lived.rendered(page, part, record) == page
+    assert lived.rendered(page, part, {**record, "machine": {"processor": "another", "cores": 3}}) != page
 
 
 def test_a_measured_method_has_its_row_and_a_page_without_markers_is_refused() -> None:

@@ -241,10 +241,10 @@ def test_blend_weights_change_without_anybody(tmp_path: Path) -> None:
     parts = ("fedease nearness=3", "popularity")
     model = tmp_path / "model"
     settings = {"parts": parts, "weights": (0.5, 0.5, 0.5, 0.5)}
-    ov.fit(build("blend", settings), data, out=model)  # type: ignore[arg-type]
+    ov.fit(build("blend", settings), data, out=model)
     changed = solve_model(model, {"weights": (1.0, 0.0, 1.0, 0.0)})
     assert "the same parts" in changed.how
-    other = ov.fit(build("blend", {**settings, "weights": (1.0, 0.0, 1.0, 0.0)}), data)  # type: ignore[arg-type]
+    other = ov.fit(build("blend", {**settings, "weights": (1.0, 0.0, 1.0, 0.0)}), data)
     assert lists(ov.open_run(model)) == lists(other)
     with pytest.raises(SettingError, match="setting parts: decides what people add"):
         solve_model(model, {"parts": ("popularity", "markov")})

@@ -119,8 +119,8 @@ def change_of(after: Block | None, before: Block | None, width: int) -> Steps:
     """What makes one contribution of another, or of none, in a matrix that is so wide."""
     there = [one for one in (after, before) if one is not None]
     rows, columns = (np.unique(np.concatenate([one[k] for one in there])) for k in (0, 1))
-    new, old = (0 if one is None else _among(one, rows, columns) for one in (after, before))
-    steps = (new - old).reshape(-1)
+    steps = np.zeros((len(rows), len(columns)), dtype=np.int64) if after is None else _among(after, rows, columns)
+    steps = (steps if before is None else steps - _among(before, rows, columns)).reshape(-1)
     cells = np.flatnonzero(steps)
     down, across = np.divmod(cells, max(1, len(columns)))
     return Steps(rows[down] * width + columns[across], steps[cells])

@@ -86,7 +86,7 @@ def weighed_rows(weights: Tensor, rows: Tensor, table: Tensor) -> Tensor:
     if CROWDED * len(rows) > len(table):
         spread = torch.zeros_like(table[:, 0]).to(weights.dtype).scatter_add(0, rows, weights)
         return spread @ table
-    found: Tensor = _WeighedRows.apply(weights, rows, table)
+    found: Tensor = _WeighedRows.apply(weights, rows, table)  # type: ignore[no-untyped-call]
     return found
 
 
