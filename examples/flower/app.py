@@ -18,7 +18,7 @@ from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
 from flwr.clientapp import ClientApp
 from flwr.serverapp import Grid, ServerApp
 
-from ownview.base.errors import SettingError
+from ownview.base.errors import SettingError, TrainingError
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.place import Place
@@ -27,6 +27,10 @@ from ownview.deploy.settings import CoordinatorSettings
 RECORD, BYTES, NAME = "ownview", "bytes", "name"
 POLL = 0.02
 """Seconds from one look for answers to the next."""
+LIFE = 600.0
+"""Seconds after which Flower gives a message up: one that a killed process has taken would be waited for half a day."""
+MOST_FAILURES = 8
+"""Messages in a row that fail in Flower, after which the run ends: an app that cannot start would be asked for ever."""
 
 client = ClientApp()
 server = ServerApp()
@@ -84,11 +88,15 @@ class GridTransport:
     """
 
     def __init__(self, grid: Grid, count: int) -> None:
-        self.grid, self.pending = grid, dict[str, str]()
+        self.grid, self.pending, self.failures = grid, dict[str, str](), 0
         while len(nodes := list(grid.get_node_ids())) < count:
             time.sleep(POLL)
-        told = grid.send_and_receive([_message(node, b"") for node in nodes])
-        self.nodes = {str(one.content.config_records[RECORD][NAME]): one.metadata.src_node_id for one in told}
+        named = list(grid.send_and_receive([_message(node, b"") for node in nodes], timeout=LIFE))
+        lost = [_reason(one) for one in named if not one.has_content()]
+        if lost or len(named) < len(nodes):
+            why = ", ".join(lost) or f"no answer in {LIFE:g} s"
+            raise TrainingError(f"not all of {len(nodes)} nodes said which place they are: {why}")
+        self.nodes = {str(one.content.config_records[RECORD][NAME]): one.metadata.src_node_id for one in named}
 
     def places(self) -> Sequence[str]:
         """Names of the places whose nodes are connected."""
@@ -102,19 +110,39 @@ class GridTransport:
             self.pending[number] = place
 
     def receive(self, patience: float) -> list[tuple[str, bytes]]:
-        """Answers that came; waits for the first one at most `patience` seconds."""
+        """Answers that came; waits for the first one at most `patience` seconds.
+
+        Raises:
+            TrainingError: Flower could not deliver `MOST_FAILURES` messages in a row, or the app failed on them.
+        """
         until = time.monotonic() + patience
         while not (found := list(self.grid.pull_messages(list(self.pending)))) and time.monotonic() < until:
             time.sleep(POLL)
-        places = [self.pending.pop(one.metadata.reply_to_message_id) for one in found]
-        answers = [one.content.config_records[RECORD][BYTES] if one.has_content() else None for one in found]
-        return [(place, one) for place, one in zip(places, answers, strict=True) if isinstance(one, bytes)]
+        answers: list[tuple[str, bytes]] = []
+        for one in found:
+            place = self.pending.pop(one.metadata.reply_to_message_id)
+            content = one.content.config_records[RECORD][BYTES] if one.has_content() else None
+            if isinstance(content, bytes):
+                answers.append((place, content))
+                self.failures = 0
+                continue
+            self.failures += 1
+            print(f"{place}: no answer from Flower: {_reason(one)}")
+            if self.failures >= MOST_FAILURES:
+                raise TrainingError(f"{place}: {self.failures} messages in a row failed in Flower: {_reason(one)}")
+        return answers
 
     def close(self) -> None:
         """Forget what is pending."""
         self.pending.clear()
 
 
+def _reason(message: Message) -> str:
+    """Why Flower has no answer, in one line; its own reason may be a traceback."""
+    reason = (message.error.reason or "") if message.has_error() else ""
+    return (reason.strip().splitlines() or ["no reason given"])[-1]
+
+
 def _message(node: int, content: bytes) -> Message:
     record = RecordDict({RECORD: ConfigRecord({BYTES: content})})
-    return Message(record, dst_node_id=node, message_type=MessageType.QUERY)
+    return Message(record, dst_node_id=node, message_type=MessageType.QUERY, ttl=LIFE)
