@@ -70,9 +70,11 @@ def listed_items(
 
     Without a name it is the file `NEW_ITEMS` of a stored dataset.
     """
-    if not file and data.folder is None:
+    beside = None if data.folder is None else data.folder / NEW_ITEMS
+    named_file = Path(file) if file else beside
+    if named_file is None:
         raise DataError(f"{data.name}: lies in no folder with a file {NEW_ITEMS}; expected new_file to name the file")
-    parts = _read_parts(Path(file) if file else data.folder / NEW_ITEMS, data)
+    parts = _read_parts(named_file, data)
     return _held_out(data, parts, ties=ties, untimed=untimed, seed=seed, among_new=among_new)
 
 
