@@ -6,6 +6,7 @@ import re
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -93,7 +94,7 @@ def test_what_a_figure_cannot_show_is_said(folder: Path, ownview: Callable[..., 
 
 
 def test_every_method_of_a_paper_has_its_entry(folder: Path, ownview: Callable[..., Outcome]) -> None:
-    every = {**METHODS, **BASELINES, **PLUGINS}
+    every: dict[str, Any] = {**METHODS, **BASELINES, **PLUGINS}
     published = {name for name, cls in every.items() if "none" not in cls.paper}
     assert set(_USED) == published
     text = bibtex(every)

@@ -137,9 +137,9 @@ def _show(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> None:
     console.print(table)
     if len(ended) > _SHOWN:
         console.print(f"and {len(ended) - _SHOWN} more in {folder.path / 'trials.jsonl'}", soft_wrap=True, markup=False)
+    console.print(f"Beside its defaults, three seeds: ownview bench {folder.suite}", soft_wrap=True, markup=False)
     console.print(f"Best: trial {best.number}. Run it with:", markup=False)
     console.print(f"  ownview run --config {folder.best}", soft_wrap=True, markup=False)
-    console.print(f"Beside its defaults, three seeds: ownview bench {folder.suite}", soft_wrap=True, markup=False)
 
 
 def _summary(tuning: Tuning, ended: Sequence[Trial], folder: TuningFolder) -> dict[str, Any]:
