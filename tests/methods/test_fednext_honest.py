@@ -48,7 +48,7 @@ def _stacked(one: Tensor | Patch | object) -> Patch:
 @pytest.mark.parametrize("scales", [(1.0, 8.0, 64.0), (0.5, 3.0, 20.0), (3.0,), (math.inf,)])
 def test_every_history_passes(order: str, length: int, scales: tuple[float, ...]) -> None:
     for seed in range(3):
-        require_honest(*_reported(FedNext(scales=scales), length, order, seed))
+        require_honest(*_reported(FedNext(scales=scales), length, order, seed), {})
 
 
 @pytest.mark.parametrize("name", ["pasts", "follows", "before", "after", "pairs", "recent"])
@@ -64,7 +64,7 @@ def test_one_other_number_is_seen(name: str) -> None:
             values[0, 7, 4] = cell
         wrong = {**upload.sums, name: one._replace(values=values)}
         with pytest.raises(MessageError, match="no honest client sends that"):
-            require_honest(Upload(**{**vars(upload), "sums": wrong}), work)
+            require_honest(Upload(**{**vars(upload), "sums": wrong}), work, {})
 
 
 def test_sums_enlarged_or_of_other_items_are_seen() -> None:
@@ -77,4 +77,4 @@ def test_sums_enlarged_or_of_other_items_are_seen() -> None:
         {**upload.sums, "recent": other.sums["recent"]},
     ):
         with pytest.raises(MessageError, match="no honest client sends that"):
-            require_honest(Upload(**{**vars(upload), "sums": sums}), work)
+            require_honest(Upload(**{**vars(upload), "sums": sums}), work, {})

@@ -113,7 +113,7 @@ def test_the_command_says_where_it_is(
     assert f"{tmp_path / 'page.html'}: {size}; open it in a browser" in told.out
     assert "% of its ten recommendations are those of the full model" in told.out
     told = ownview("page", run_of("product").folder.path, "-o", tmp_path / "other.html")
-    assert "note: what the model does after a pause is left out" in told.out
+    assert "note: scores after a pause are left out" in told.out
 
 
 def test_a_page_of_ids_alone_or_unlike_its_model_is_warned_of(run_of: Callable[[str], Run], tmp_path: Path) -> None:

@@ -151,7 +151,7 @@ def test_a_sum_that_cannot_be_combined_goes_on_without_the_largest_upload(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Minus the ridge for an item that nobody has: the matrix has no inverse. The method declares no bounds here."""
-    monkeypatch.setattr("ownview.federation.terms.require_honest", lambda upload, work: None)
+    monkeypatch.setattr("ownview.federation.terms.require_honest", lambda upload, work, opened: None)
     item = torch.tensor([_unrated(tmp_path)])
     ridge = torch.tensor([[-100.0]], dtype=torch.float64)
 
