@@ -15,8 +15,8 @@ from torch.nn.functional import softplus
 import ownview as ov
 from ownview.base.errors import SettingError
 from ownview.federation.checks.soundness import require_sound
+from ownview.federation.facts import world_of
 from ownview.registry import METHODS
-from ownview.round.federation import world_of
 from ownview.testing.worlds import small_world
 
 WORLD = world_of(small_world(), None)

@@ -90,7 +90,8 @@ class Mixtures:
         shares, start = self._shares(among), self.initial.reshape(-1)
         facts = Known(latest, shares, start, seen, self.key, number, chosen, beside, self.memory)
         found = self.rule.weights(facts)
-        weights, self.memory = found if isinstance(found, tuple) else (found, {})
+        weights, kept = found if isinstance(found, tuple) else (found, {})
+        self.memory = dict(kept)
         expected = (len(chosen), len(chosen))
         if weights.shape != expected:
             raise TrainingError(f"{type(self.rule).__name__}: weights came as {tuple(weights.shape)}, not {expected}")
