@@ -222,6 +222,7 @@ def test_rows_sum_to_one_in_float32_at_any_weight(similarity: str, alpha: float)
     assert rule is not None
     tables, shares = _tables(3, 0.5)
     weights = rule.weights(_known(tables.reshape(5, -1).float(), shares.float()))
+    assert isinstance(weights, torch.Tensor)
     assert weights.sum(1).tolist() == pytest.approx([1.0] * 5, abs=1e-5)
     assert (weights >= 0).all()
 

@@ -184,9 +184,10 @@ def test_under_a_budget_exact_counts_decide_nothing(tmp_path: Path) -> None:
     world = write_world(tmp_path / "world.csv")
     asked = {"method": "fedease", "data": str(world), "federation": {"privacy": "central:epsilon=8"}}
     private = run(fit_of(Experiment.from_dict(asked), None), out=tmp_path / "run")
-    published = Published(Taken.of(private))
+    taken = Taken.of(private)
+    published = Published(taken)
     assert published.taken.budgeted
-    assert len(published.ids) == published.taken.data.num_items
+    assert len(published.ids) == taken.data.num_items
     exposure = published.exposure(published.form)
     assert exposure.findings == ()
     assert "the budget covers them" in exposure.sentences()[0]

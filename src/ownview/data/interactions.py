@@ -269,7 +269,10 @@ def _column(name: str, what: str, given: Any) -> IdArray:
     found = found.astype(object) if found.dtype.kind in "USO" else found
     if found.ndim != 1:
         raise DataError(f"{name}: {what} came as {type(given).__name__}; expected one value a row")
-    missing = (found != found) | np.equal(found, None)  # noqa: PLR0124 - what is not equal to itself is no number
+    if found.dtype.kind == "O":  # what is not equal to itself is no number
+        missing = np.fromiter((value is None or value != value for value in found), bool, len(found))  # noqa: PLR0124
+    else:
+        missing = found != found  # noqa: PLR0124
     if bool(missing.any()):
         raise DataError(f"{name}: {what} has no value in row {int(missing.argmax()) + 1}; expected one in every row")
     return found
