@@ -117,7 +117,7 @@ class Tally(ReportingMethod):
         return {name: Summand((world.num_items,), name) for name in ("ones", "drawn")}
 
     def reporting(self, world: World) -> Reporting:
-        return replace(super().reporting(world), negatives=2)
+        return replace(super().reporting(world), negatives=2, receives_after=True)
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         return {"ones": torch.ones_like(p["seen"]), "drawn": batch.counts - batch.positives}, {}
