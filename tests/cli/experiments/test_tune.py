@@ -60,8 +60,8 @@ def test_a_tuning_ends_in_a_table_and_a_file_that_run_takes(ownview: Callable[..
         rf"^ +{best['number']} +{best['value']:.4f} +{best['round']} +complete +negatives=", outcome.out, re.M
     )
     assert outcome.out.endswith(
-        f"Best: trial {best['number']}. Run it with:\n  ownview run --config {FOLDER}/best.toml\n"
         f"Beside its defaults, three seeds: ownview bench {FOLDER}/suite.toml\n"
+        f"Best: trial {best['number']}. Run it with:\n  ownview run --config {FOLDER}/best.toml\n"
     )
     ran = json.loads(ownview("run", "--config", f"{FOLDER}/best.toml", "--json").out)
     assert ran["validation"]["NDCG@10"] == pytest.approx(best["value"], abs=1e-12)
