@@ -3,9 +3,10 @@
 python -m benchmarks.asynchronous measure   runs what is not there yet (ml-100k), and writes results/asynchronous.json
 python -m benchmarks.asynchronous show      the table
 
-The rule, written after a short trial of synchronous FedMF with these settings: 30 % of the clients are ten times as slow. The target is 95 % of the best
-validation NDCG@10 that synchronous rounds without a deadline reach, by seed; a row's time is that of its first
-measurement at or above the target. Test is not looked at. All rows have the same method, settings and clients at work.
+The rule, written after a short trial of synchronous FedMF with these settings: 30 % of the clients are ten times as
+slow. The target is 95 % of the best validation NDCG@10 that synchronous rounds without a deadline reach, by seed; a
+row's time is that of its first measurement at or above the target. Test is not looked at. All rows have the same
+method, settings and clients at work.
 """
 
 from __future__ import annotations
