@@ -14,7 +14,7 @@ from statistics import mean
 from typing import Any
 
 from ownview.evaluation.metrics import HEADLINE
-from ownview.report.reading import SeenRun, Variant, settings_of
+from ownview.reports.reading import SeenRun, Variant, settings_of
 from ownview.runs.experiment import Experiment
 from reproduction.papers import Figure, figures
 from reproduction.papers import settings_of as settings_of_paper

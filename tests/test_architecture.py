@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import ownview
 from ownview.registry import BASELINES, METHODS, PLUGINS
 from ownview.seam.client import Reporting, Training
 from ownview.seam.training import ANY_WORLD
@@ -103,7 +104,7 @@ def test_every_kind_of_federated_method_is_registered_in_one_place() -> None:
     assert set(PLUGINS) == files
 
 
-@pytest.mark.parametrize("folder", ["runs", "studies", "report"])
+@pytest.mark.parametrize("folder", ["runs", "studies", "reports"])
 def test_modules_of_a_folder_do_not_import_each_other_in_a_circle(folder: str) -> None:
     names = {".".join(path.relative_to(SOURCE.parent).with_suffix("").parts): path for path in EVERY}
     inside = {name: path for name, path in names.items() if name.startswith(f"ownview.{folder}.")}
@@ -172,3 +173,9 @@ def test_the_public_names_are_exported_and_unlike() -> None:
     }
     assert all(one.asname == one.name for one in names), "`import X as X` is how a type checker knows what is public"
     assert len({one.name for one in names}) == len(names)
+
+
+def test_no_public_name_is_that_of_a_room() -> None:
+    """`import ownview.reports.gather` puts the room's name into the package, in place of a function of that name."""
+    rooms = {path.stem for path in (ROOT / "src" / "ownview").iterdir() if path.name != "__pycache__"}
+    assert not rooms & set(dir(ownview))

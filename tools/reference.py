@@ -21,7 +21,7 @@ _ROOMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "run.md": (
         "Run, compare and study",
         "What the command line does, from Python.",
-        ("runs", "studies", "report", "pages", "federation", "base", "registry"),
+        ("runs", "studies", "reports", "pages", "federation", "base", "registry"),
     ),
     "data.md": ("Data and protocols", "Interactions, and how results are measured.", ("data", "evaluation")),
     "method.md": (

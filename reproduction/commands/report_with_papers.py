@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ownview.cli.experiments.report import Force, Out, Runs, Title, write_report
-from ownview.report.gather import Publications
+from ownview.reports.gather import Publications
 from reproduction.against_papers import against_papers
 from reproduction.papers import CITATIONS
 

@@ -124,7 +124,7 @@ def _paper(name: str) -> int:
 @cache
 def _colours() -> dict[str, str]:
     """Those of the report's light theme, by name."""
-    text = (importlib.resources.files("ownview.report") / "assets" / "style.css").read_text(encoding="utf-8")
+    text = (importlib.resources.files("ownview.reports") / "assets" / "style.css").read_text(encoding="utf-8")
     return dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", text[: text.index("}")]))
 
 

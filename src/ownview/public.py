@@ -67,7 +67,7 @@ from ownview.plugins.dual_personalisation import DualPersonalisation as DualPers
 from ownview.plugins.elastic_merging import ElasticMerging as ElasticMerging
 from ownview.plugins.late_aggregation import LateAggregation as LateAggregation
 from ownview.plugins.plgc import PLGC as PLGC
-from ownview.report.writing import report as report
+from ownview.reports.writing import report as report
 from ownview.runs.api import compare as compare
 from ownview.runs.api import fit as fit
 from ownview.runs.api import run as run

@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from ownview.report.gather import gather, render
-from ownview.report.reading import find_runs
+from ownview.reports.gather import gather, render
+from ownview.reports.reading import find_runs
 from tests.browser.chromium import NAMES, Chromium, find_chromium
-from tests.report.worlds import HOSTILE, make_runs, make_sittings
+from tests.reports.worlds import HOSTILE, make_runs, make_sittings
 
 pytestmark = pytest.mark.browser
 

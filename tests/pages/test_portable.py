@@ -72,7 +72,7 @@ def test_likeness_that_is_stored_by_columns_is_taken_by_rows() -> None:
 
 
 def test_after_a_pause_fednext_does_something_else_and_says_so(made: Callable[..., Run]) -> None:
-    assert "after a pause is left out" in Taken.of(made("fednext")).form.left_out[0]
+    assert "after a pause are left out" in Taken.of(made("fednext")).form.left_out[0]
 
 
 def test_a_term_counts_the_latest_items_and_repeats_once() -> None:

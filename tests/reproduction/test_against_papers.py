@@ -10,7 +10,7 @@ from reproduction.papers import figures, settings_of
 from reproduction.plan import experiment
 
 from ownview.evaluation.named_protocols import HONEST
-from ownview.report.reading import SeenRun, Variant
+from ownview.reports.reading import SeenRun, Variant
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
 

@@ -31,6 +31,7 @@ from ownview.privacy.masking.exchange import Exchange, OwnMasks
 from ownview.privacy.masking.messages import Left
 from ownview.privacy.masks import Masks
 from ownview.round.alone import ProcessFederation
+from ownview.seam.training import Params
 from ownview.testing.worlds import federation, small_world
 from tests.deploy.world import QUICK, agreement, replayed, write_homes
 
@@ -114,7 +115,13 @@ def test_a_coordinator_that_lies_or_was_killed_gets_no_second_sum(
     sums: list[Tensor] = []
     finishing = AggregationServer.finish
 
-    def killed(self: AggregationServer, number: int, total: MeanPartial | SumPartial, cohort: Tensor) -> None:
+    def killed(
+        self: AggregationServer,
+        number: int,
+        total: MeanPartial | SumPartial,
+        cohort: Tensor,
+        made: Params | None = None,
+    ) -> None:
         assert total.words is not None
         sums.append(total.words.clone())
         raise _Killed
@@ -173,7 +180,7 @@ def test_a_place_shows_shares_for_one_set_of_clients(tmp_path: Path) -> None:
         put_on(_upload(one))
     without = [Left(4, one, {other: other != 7 for other in range(10)}).pack() for one in (0, 1)]
     everybody = [Left(4, one, dict.fromkeys(range(10), True)).pack() for one in (0, 1)]
-    with pytest.raises(MessageError, match="users of one place are told of 2 sets"):
+    with pytest.raises(MessageError, match="users of one place received 2 sets of arrived clients"):
         asked(Kind.SHOW, [everybody[0], without[1]], "c")
     shown = asked(Kind.SHOW, everybody, "d")
     assert asked(Kind.SHOW, everybody, "d") == shown

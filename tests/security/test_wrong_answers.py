@@ -169,9 +169,9 @@ def test_a_sum_that_cannot_be_combined_goes_on_without_the_largest_upload(
 @pytest.mark.parametrize(
     ("cells", "why"),
     [
-        ([[1.0, 1.0], [1.0, 1.0]], "pairs that no history has"),
-        ([[1.0, 0.5], [0.5, 1.0]], "pairs that no history has"),
-        ([[0.0, 1.0], [1.0, 0.0]], "pairs that no history has"),
+        ([[1.0, 1.0], [1.0, 1.0]], "no history has"),
+        ([[1.0, 0.5], [0.5, 1.0]], "no history has"),
+        ([[0.0, 1.0], [1.0, 0.0]], "no history has"),
         ([[1e6, 0.0], [0.0, 1.0]], "expected numbers from 0 to 1"),
         ([[1.0, -1.0], [-1.0, 1.0]], "expected numbers from 0 to 1"),
     ],

@@ -263,7 +263,7 @@ def test_a_method_that_breaks_a_rule_is_caught() -> None:
         def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
             return super().loss(p, batch, context) * p["items"].shape[0]
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(SettingError, match="its loss counts rows that no sample is about"):
         CHECKS["loop equals vector"](Padded())
 
 

@@ -22,7 +22,7 @@ from ownview.federation.options import FederationOptions
 from ownview.pages.page import ENOUGH_ALIKE, MEGABYTES, Page, page
 from ownview.privacy.budget import budget as budget_asked
 from ownview.registry import build
-from ownview.report.gather import gather, render
+from ownview.reports.gather import gather, render
 from ownview.runs.batch import OnRunRound, Task, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder

@@ -46,7 +46,8 @@ def test_the_committed_pages_are_in_step_with_the_committed_results() -> None:
 
 def test_committed_results_are_whole_and_come_from_somewhere() -> None:
     files = {path.stem for path in (ROOT / "results").glob("*.json")}
-    assert files == {*read_all(ROOT / "results"), "ledger", "uploads", "anchors", "dishonest"}
+    beside = ("ledger", "uploads", "anchors", "dishonest", "asynchronous", "hostile_tabs", "one_message")
+    assert files == {*read_all(ROOT / "results"), *beside}
     for name, found in read_all(ROOT / "results").items():
         rows = {row.name for row in load_suite(name).rows}
         assert {one["method"] for one in found["runs"]} <= rows

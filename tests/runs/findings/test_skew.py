@@ -12,7 +12,7 @@ from ownview import skew
 from ownview.base.errors import SettingError
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, run
-from tests.report.worlds import write_world
+from tests.reports.worlds import write_world
 
 ROUNDS = 4
 WATCHED = ("u3", "u4")

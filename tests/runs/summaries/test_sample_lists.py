@@ -14,7 +14,7 @@ from ownview.evaluation.protocol import Protocol
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, run
 from ownview.runs.summaries.sample_lists import SAMPLES
-from tests.report.worlds import HOSTILE, ITEMS, USERS, write_world
+from tests.reports.worlds import HOSTILE, ITEMS, USERS, write_world
 
 
 @pytest.fixture(scope="module")

@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 from ownview.base.errors import SettingError
 from ownview.evaluation.named_protocols import protocol
 from ownview.evaluation.protocol import Protocol
-from ownview.report.reading import read_run
-from ownview.report.results import curve
+from ownview.reports.reading import read_run
+from ownview.reports.results import curve
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import Run, resume, run
 from ownview.runs.training import training_rounds

@@ -36,7 +36,7 @@ def command(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
     """Print finished runs for a paper: a table, one row against each, a figure, or BibTeX of the methods used."""
-    from ownview.report.reading import find_runs, read_run  # noqa: PLC0415 - slow to import
+    from ownview.reports.reading import find_runs, read_run  # noqa: PLC0415 - slow to import
     from ownview.studies.paper.figures import figure  # noqa: PLC0415
     from ownview.studies.paper.references import bibtex  # noqa: PLC0415
     from ownview.studies.paper.tables import against_text, paper_table  # noqa: PLC0415

@@ -13,7 +13,7 @@ from ownview.cli.display.terminal import Console
 from ownview.runs.full_fit import NO_TEST_FIGURE
 
 if TYPE_CHECKING:
-    from ownview.report.gather import Publications
+    from ownview.reports.gather import Publications
 
 Runs = Annotated[list[Path], typer.Argument(help="Folders of runs, or folders that hold them.")]
 Out = Annotated[Path, typer.Option("-o", "--out", help="The page.")]
@@ -30,7 +30,7 @@ def write_report(
     runs: list[Path], out: Path, title: str, force: bool, publications: Publications | None = None
 ) -> None:
     """Write the page and say what it holds; with published figures beside the runs where `publications` has some."""
-    from ownview.report.writing import measured_among, require_free, write_page  # noqa: PLC0415 - slow to import
+    from ownview.reports.writing import measured_among, require_free, write_page  # noqa: PLC0415 - slow to import
 
     require_free(out, force=force)
     measured, fitted = measured_among(runs)

@@ -124,7 +124,7 @@ def require_received_in_time(client: Client, name: str, values: Params, batch: B
         return
     received = {one for one, param in client.params.items() if param.role is RECEIVED}
     try:
-        # In a later round a client may look at what the first has made, as FedEASE does under a budget.
+        # In a later round a client may look at what the first has made, as closed forms under a budget do.
         each = [names_read(work.report, work.prepare_download(dict(values)), batch, Context(k)) for k in (1, 2)]
         worked = each[0] | each[1]
     except Exception:  # drawn values need not be what a report can work on; the first round tells

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from ownview.base.offline_page import as_script
-from ownview.report.gather import SCRIPTS, gather, render
-from ownview.report.reading import find_runs
+from ownview.reports.gather import SCRIPTS, gather, render
+from ownview.reports.reading import find_runs
 from tests.outcome import Outcome
-from tests.report.worlds import HOSTILE
+from tests.reports.worlds import HOSTILE
 
 OwnviewCommand = Callable[..., Outcome]
-ASSETS = Path(__file__).resolve().parents[2] / "src" / "ownview" / "report" / "assets"
+ASSETS = Path(__file__).resolve().parents[2] / "src" / "ownview" / "reports" / "assets"
 
 
 class Parts(HTMLParser):

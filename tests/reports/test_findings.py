@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from ownview.report.gather import gather, render
+from ownview.reports.gather import gather, render
 from ownview.runs.findings.audits import findings_of
 from ownview.runs.findings.exposure import exposures
 from ownview.runs.run import open_run

@@ -11,7 +11,7 @@ from ownview.data.interactions import IntArray
 from ownview.evaluation.groups import quarters
 from ownview.evaluation.metrics import HEADLINE, chance_of_hit
 from ownview.evaluation.statistics import mean_intervals
-from ownview.report.reading import SeenRun
+from ownview.reports.reading import SeenRun
 from ownview.runs.table import grouped, user_values
 
 _STEPS = 40

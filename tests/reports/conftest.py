@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from ownview.report.gather import gather
-from ownview.report.reading import find_runs
-from tests.report.worlds import HOSTILE, make_runs, make_sittings
+from ownview.reports.gather import gather
+from ownview.reports.reading import find_runs
+from tests.reports.worlds import HOSTILE, make_runs, make_sittings
 
 
 @pytest.fixture(scope="session")

@@ -17,11 +17,11 @@ from ownview.base.errors import OutputError
 from ownview.data.interactions import FloatArray
 from ownview.evaluation.comparison import Mark
 from ownview.evaluation.statistics import mean_interval
-from ownview.report.gather import gather
-from ownview.report.reading import find_runs
+from ownview.reports.gather import gather
+from ownview.reports.reading import find_runs
 from ownview.runs.run import open_run
 from ownview.runs.table import Comparison
-from tests.report.worlds import ITEMS, USERS, WATCHED
+from tests.reports.worlds import ITEMS, USERS, WATCHED
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ class TestPictures:
 
     def test_without_scikit_learn_there_are_main_directions(self, runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for module in ("gather", "pictures"):
-            monkeypatch.setattr(f"ownview.report.{module}.has_tsne", lambda: False)
+            monkeypatch.setattr(f"ownview.reports.{module}.has_tsne", lambda: False)
         found = gather([runs / "fedem-paper"])
         assert {one["by"] for one in found["datasets"][0]["pictures"]["layouts"]} == {"PCA"}
         assert found["about"]["tsne"] is False

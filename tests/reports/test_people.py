@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from ownview.evaluation.named_protocols import NEXT_SITTING
-from ownview.report.gather import gather
-from ownview.report.reading import find_runs
+from ownview.reports.gather import gather
+from ownview.reports.reading import find_runs
 from ownview.runs.run import open_run
-from tests.report.worlds import make_sittings
+from tests.reports.worlds import make_sittings
 
 
 def test_a_person_has_every_right_answer_and_every_hit_is_marked(tmp_path: Path) -> None:

@@ -14,11 +14,11 @@ from ownview.base.version import __version__
 from ownview.evaluation.named_protocols import PROTOCOLS, pooled
 from ownview.evaluation.picture import picture
 from ownview.evaluation.protocol import Protocol
-from ownview.report.attacks import exposed
-from ownview.report.by_user import chance, distribution, first_of_cuts, groups
-from ownview.report.pictures import MOST_TSNE, has_tsne, layouts, merging, spectra, trajectories, watched_runs, weights
-from ownview.report.reading import SeenRun, Variant, protocol_names, read_run, variants
-from ownview.report.results import (
+from ownview.reports.attacks import exposed
+from ownview.reports.by_user import chance, distribution, first_of_cuts, groups
+from ownview.reports.pictures import MOST_TSNE, has_tsne, layouts, merging, spectra, trajectories, watched_runs, weights
+from ownview.reports.reading import SeenRun, Variant, protocol_names, read_run, variants
+from ownview.reports.results import (
     BANDS,
     PlainCells,
     Titles,
@@ -245,4 +245,4 @@ SCRIPTS = (
 
 def render(model: Mapping[str, Any]) -> str:
     """The page as text."""
-    return offline_page("ownview.report", SCRIPTS, f"Ownview: {model['title']}", model)
+    return offline_page("ownview.reports", SCRIPTS, f"Ownview: {model['title']}", model)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ownview.report.reading import _labels
+from ownview.reports.reading import _labels
 
 
 def test_as_few_settings_as_tell_variants_apart() -> None:

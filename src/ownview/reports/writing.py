@@ -8,8 +8,8 @@ from typing import Any
 
 from ownview.base.errors import OutputError
 from ownview.base.files import write_text
-from ownview.report.gather import Publications, gather, render
-from ownview.report.reading import find_runs
+from ownview.reports.gather import Publications, gather, render
+from ownview.reports.reading import find_runs
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.full_fit import NO_TEST_FIGURE
 from ownview.runs.run import Run

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ownview.report.reading import Variant
+from ownview.reports.reading import Variant
 from ownview.runs.findings.exposure import kept
 
 

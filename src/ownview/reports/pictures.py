@@ -17,7 +17,7 @@ import numpy as np
 
 from ownview.base.errors import SettingError
 from ownview.data.interactions import FloatArray, IntArray
-from ownview.report.reading import SeenRun, Variant
+from ownview.reports.reading import SeenRun, Variant
 from ownview.runs.findings.skew import skew
 
 _PERPLEXITY = 30.0

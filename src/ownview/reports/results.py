@@ -15,7 +15,7 @@ from ownview.evaluation.findings import by_rule
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import NONE
-from ownview.report.reading import SeenRun
+from ownview.reports.reading import SeenRun
 from ownview.runs.table import CellKey, OverSeeds, RowKey, averaged, compared
 
 PlainCells = dict[str, dict[str, Any]]
