@@ -69,6 +69,16 @@ def _ledger(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
+def own_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The test's own folder is the current one; no data and no cache of this machine; lines of 120 columns."""
+    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("COLUMNS", "120")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
 def ownview(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
     """The command line, run in this process; without lines of progress, which a slow machine has more of."""
     return _caller(entry, monkeypatch, capsys)

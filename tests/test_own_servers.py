@@ -50,7 +50,6 @@ class Ruled(ov.Method):
 
     name: ClassVar[str] = "ruled"
     summary: ClassVar[str] = "for tests"
-    paper: ClassVar[str] = "none"
     combine: Any = None
 
     def params(self, world: ov.World) -> dict[str, ov.Param]:

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 
 _FLAGS = (
@@ -30,6 +32,14 @@ def find_chromium() -> str | None:
     """$CHROMIUM, or the first browser of that kind on the path."""
     asked = os.environ.get("CHROMIUM")
     return asked or next((found for name in NAMES if (found := shutil.which(name))), None)
+
+
+def require_chromium() -> Chromium:
+    """A started browser; the test is skipped where there is none."""
+    program = find_chromium()
+    if program is None:
+        pytest.skip(f"no Chromium here: install one of {', '.join(NAMES)}, or name it in $CHROMIUM")
+    return Chromium(program)
 
 
 class Chromium:

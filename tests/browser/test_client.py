@@ -19,7 +19,7 @@ from ownview.base.errors import MessageError
 from ownview.one_message.numbers import summand
 from ownview.one_message.sender import Contributor
 from ownview.one_message.sender import simulated as summed_here
-from tests.browser.chromium import NAMES, Chromium, find_chromium
+from tests.browser.chromium import Chromium, require_chromium
 from tests.one_message.federations import PACKAGE, Federation, simulated
 
 pytestmark = pytest.mark.browser
@@ -51,10 +51,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture
 def browser(address: str) -> Iterator[Chromium]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip(f"no Chromium here: install one of {', '.join(NAMES)}, or name it in $CHROMIUM")
-    with Chromium(program) as started:
+    with require_chromium() as started:
         started.call("Page.navigate", url=f"{address}/page.html")
         started.until(lambda: started.run("document.title === 'client' && document.readyState === 'complete'"))
         yield started

@@ -21,7 +21,7 @@ from ownview.pages.page import page as make_page
 from ownview.pages.taken import Taken
 from ownview.pages.weights_file import publish
 from ownview.runs.run import Run
-from tests.browser.chromium import NAMES, Chromium, find_chromium
+from tests.browser.chromium import Chromium, require_chromium
 from tests.one_message.federations import Federation, simulated
 from tests.pages.conftest import run_of, runs_folder  # noqa: F401 - fixtures
 
@@ -31,10 +31,7 @@ PICKS = ["Title 20", "Title 26", "Title 32"]
 
 @pytest.fixture
 def browser() -> Iterator[Chromium]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip(f"no Chromium here: install one of {', '.join(NAMES)}, or name it in $CHROMIUM")
-    with Chromium(program) as started:
+    with require_chromium() as started:
         yield started
 
 

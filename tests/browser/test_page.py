@@ -21,7 +21,7 @@ from ownview.pages.page import page as make_page
 from ownview.pages.taken import Taken
 from ownview.runs.run import Run, run
 from ownview.seam.portable import Factors, Linear
-from tests.browser.chromium import NAMES, Chromium, find_chromium
+from tests.browser.chromium import Chromium, require_chromium
 from tests.pages.conftest import run_of, runs_folder  # noqa: F401 - fixtures
 from tests.pages.typed_titles import carried_shares
 from tests.pages.worlds import HOSTILE, KINDS, histories
@@ -33,10 +33,7 @@ WIDE, PHONE = (1300, 900), (390, 844)
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Chromium]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip(f"no Chromium here: install one of {', '.join(NAMES)}, or name it in $CHROMIUM")
-    with Chromium(program) as started:
+    with require_chromium() as started:
         yield started
 
 

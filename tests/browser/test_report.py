@@ -14,7 +14,7 @@ import pytest
 
 from ownview.reports.gather import gather, render
 from ownview.reports.reading import find_runs
-from tests.browser.chromium import NAMES, Chromium, find_chromium
+from tests.browser.chromium import Chromium, require_chromium
 from tests.reports.worlds import HOSTILE, make_runs, make_sittings
 
 pytestmark = pytest.mark.browser
@@ -32,10 +32,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Chromium]:
-    program = find_chromium()
-    if program is None:
-        pytest.skip(f"no Chromium here: install one of {', '.join(NAMES)}, or name it in $CHROMIUM")
-    with Chromium(program) as started:
+    with require_chromium() as started:
         yield started
 
 

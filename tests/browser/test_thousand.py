@@ -25,7 +25,7 @@ from ownview.pages.page import page as make_page
 from ownview.pages.weights_file import publish
 from ownview.runs.experiment import Experiment
 from ownview.runs.run import run
-from tests.browser.chromium import NAMES, Chromium, find_chromium
+from tests.browser.chromium import Chromium, require_chromium
 from tests.browser.test_contribute import allowed, pressed, text, waited
 from tests.one_message.federations import Federation, simulated
 
@@ -122,9 +122,6 @@ def _until_sent(browser: Chromium, name: str, says: str) -> None:
 
 
 def test_the_opened_sum_is_the_simulations_and_lists_are_pythons(tmp_path: Path) -> None:
-    program = find_chromium()
-    if program is None:
-        pytest.skip(f"no Chromium here: install one of {', '.join(NAMES)}, or name it in $CHROMIUM")
     data, chance = load("goodbooks"), random.Random(4)
     kept = np.argsort(-np.bincount(data.item), kind="stable")[:POPULAR]
     items, mine = [str(data.items[item]) for item in kept], {*kept.tolist()}
@@ -139,7 +136,7 @@ def test_the_opened_sum_is_the_simulations_and_lists_are_pythons(tmp_path: Path)
     adding = many + few - NODE["closed"] - TABS["closed"]
     last = {"history": said[0], "fate": "plain", "later": []}
     (tmp_path / "servers").mkdir()
-    with Federation(tmp_path / "servers", items, fewest=adding + 1) as servers, Chromium(program) as browser:
+    with Federation(tmp_path / "servers", items, fewest=adding + 1) as servers, require_chromium() as browser:
         page = tmp_path / "page.html"
         make_page(model, page, min_people=1, contribute=servers.terms.urls["a"])
         working, killing = servers.contributors(people, retries=1000), Killing(servers)

@@ -18,10 +18,7 @@ FEW_ITEMS = "".join(f"u{user},i{(user + k) % 20},3,{100 + k}\n" for user in rang
 
 
 @pytest.fixture(autouse=True)
-def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+def _world(own_folder: Path) -> None:
     chance = random.Random(1)
     rows = [f"u{u},i{i},3,{chance.randint(0, 900)}\n" for u in range(12) for i in chance.sample(range(140), 8)]
     Path("world.csv").write_text(HEADER + "".join(rows))

@@ -44,16 +44,8 @@ class Scaled(FedMF):
 
 
 @pytest.fixture(autouse=True)
-def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def world(tmp_path: Path) -> Path:
-    path = tmp_path / "world.csv"
+def world(own_folder: Path) -> Path:
+    path = own_folder / "world.csv"
     path.write_text(rows(1))
     return path
 

@@ -6,19 +6,16 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tests.outcome import Outcome
+from tests.studies.worlds import write_random_world
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    random = np.random.default_rng(0)
-    rows = [f"{u},{i},{86_400 * t}" for u in range(20) for t, i in enumerate(random.choice(60, size=8, replace=False))]
-    (tmp_path / "world.csv").write_text("\n".join(["user,item,timestamp", *rows]) + "\n", encoding="utf-8")
-    return tmp_path
+def world(own_folder: Path) -> Path:
+    write_random_world(own_folder / "world.csv", users=20, items=60)
+    return own_folder
 
 
 def test_a_run_says_what_hides_its_uploads(world: Path, ownview: Callable[..., Outcome]) -> None:

@@ -17,10 +17,8 @@ DAY = 86_400
 
 
 @pytest.fixture(autouse=True)
-def _worlds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _worlds(own_folder: Path) -> None:
     """world.csv has sittings ten days apart; untimed.csv is the same without times."""
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.chdir(tmp_path)
     chance = random.Random(1)
     rows = []
     for user in range(20):

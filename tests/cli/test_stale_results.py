@@ -28,15 +28,12 @@ BENCH = ("bench", "suite.toml", "--trust", "--jobs", "1", "--out", "benched", "-
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+def _here(own_folder: Path) -> None:
     for folder in ("sent", "methods"):
-        (tmp_path / folder).mkdir()
-    write_world(tmp_path / "sent/world.csv")
-    (tmp_path / "methods/mine.py").write_text(METHOD, encoding="utf-8")
-    (tmp_path / "suite.toml").write_text(SUITE, encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
+        (own_folder / folder).mkdir()
+    write_world(own_folder / "sent/world.csv")
+    (own_folder / "methods/mine.py").write_text(METHOD, encoding="utf-8")
+    (own_folder / "suite.toml").write_text(SUITE, encoding="utf-8")
 
 
 def _runs(outcome: Outcome) -> list[str]:

@@ -21,12 +21,8 @@ from tests.studies.worlds import write_world
 
 
 @pytest.fixture(autouse=True)
-def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.chdir(tmp_path)
-    write_world(tmp_path / "world.csv")
+def _world(own_folder: Path) -> None:
+    write_world(own_folder / "world.csv")
 
 
 def test_every_preset_is_a_sound_experiment_and_every_name_has_a_default() -> None:

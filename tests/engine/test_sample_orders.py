@@ -30,7 +30,6 @@ class WritesDown(Method):
     name: ClassVar[str] = "writes-down"
     title: ClassVar[str] = "WritesDown"
     summary: ClassVar[str] = "writes its batches down"
-    paper: ClassVar[str] = "none"
     pairs: ClassVar[bool] = True
     parts: tuple[str, ...] = ("all",)
 

@@ -54,16 +54,13 @@ def _kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def here(_kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(_kept: Path, own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of one's own with copies of all that; the runs know their data by its full path."""
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "200")
     for name in ("done", "begun"):
-        shutil.copytree(_kept / name, tmp_path / name)
-    shutil.copy(_kept / "world.csv", tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        shutil.copytree(_kept / name, own_folder / name)
+    shutil.copy(_kept / "world.csv", own_folder)
+    return own_folder
 
 
 @pytest.fixture

@@ -34,7 +34,6 @@ class Rated(ov.Method):
 
     name: ClassVar[str] = "rated"
     summary: ClassVar[str] = "a test"
-    paper: ClassVar[str] = "none"
 
     def params(self, world: ov.World) -> dict[str, ov.Param]:
         """Ratings, a private number and a shared one an item."""

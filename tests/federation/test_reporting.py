@@ -108,7 +108,6 @@ class Tally(ReportingMethod):
     name: ClassVar[str] = "tally"
     title: ClassVar[str] = "Tally"
     summary: ClassVar[str] = "counts"
-    paper: ClassVar[str] = "none"
 
     def params(self, world: World) -> dict[str, Param]:
         return {"seen": history(), "ones": received(world.num_items), "drawn": received(world.num_items)}

@@ -30,7 +30,6 @@ class NextItem(Method):
     name: ClassVar[str] = "next-item"
     title: ClassVar[str] = "NextItem"
     summary: ClassVar[str] = "what comes after the last items"
-    paper: ClassVar[str] = "none"
     whole_rows: ClassVar[bool] = True
 
     def params(self, world: World) -> dict[str, Param]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ownview.runs.files.tensor_files import read_tensors, write_tensors
 from tests.fuzz.harm import WORDS, spoil_value, spoilt_bytes, spoilt_json, spoilt_tensors, spoilt_toml
+from tests.studies.suites import two_methods
 
 Arguments = list[str]
 
@@ -34,21 +35,7 @@ _OPTIONS = (
     "--data", "--columns", "--protocol", "--seed", "--inactive", "--watch", "--privacy", "--set", "--plugin",
     "--config", "--preset", "--resume", "--engine", "--device", "--memory", "--data-dir", "--rounds",
 )  # fmt: skip
-SUITE = """title = "A look"
-about = "Small."
-rounds = 1
-seeds = 1
-protocols = ["honest", "paper"]
-data = ["goodbooks"]
-[[rows]]
-name = "one"
-method = "fedmf"
-settings = { embedding_size = 4 }
-[rows.data.goodbooks]
-settings = { learning_rate = 0.1 }
-[[rows]]
-method = "popularity"
-"""
+SUITE = two_methods("goodbooks", rounds=1, seeds=1) + "[rows.data.goodbooks]\nsettings = { learning_rate = 0.1 }\n"
 PROTOCOL = """base = "honest"
 name = "mine"
 candidates = 20

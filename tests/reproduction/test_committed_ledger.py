@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -15,21 +14,15 @@ from reproduction.ledger.uploads import settings_asked_for
 
 from ownview.studies.bench.results import write_document
 from tests.outcome import Outcome
-from tests.reproduction.pages.test_results import MACHINE, ROOT
+from tests.reproduction.committed import MACHINE, ROOT, copy_of_committed
 
 STALE = "not what results says; run: python -m reproduction render"
 
 
 @pytest.fixture
-def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def copy(own_folder: Path) -> Path:
     """Records and pages as they are committed, to be spoilt."""
-    shutil.copytree(ROOT / "results", tmp_path / "results")
-    shutil.copytree(ROOT / "docs" / "pictures", tmp_path / "docs" / "pictures")
-    (tmp_path / "docs" / "methods").mkdir()
-    for name in ("docs/ledger.md", *NOISE_PAGES):
-        shutil.copy(ROOT / name, tmp_path / name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return copy_of_committed(own_folder, ("docs/ledger.md", *NOISE_PAGES))
 
 
 def test_the_committed_pages_are_in_step(copy: Path, reproduction: Callable[..., Outcome]) -> None:

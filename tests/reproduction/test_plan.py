@@ -21,11 +21,9 @@ from tests.reproduction.worlds import store_world
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    store_world(tmp_path / "store", "ml-100k")
-    return tmp_path / "store"
+def store(own_folder: Path) -> Path:
+    store_world(own_folder / "store", "ml-100k")
+    return own_folder / "store"
 
 
 def lines_of(paper: str, table: str, options: Options, data: str = "ml-100k") -> dict[str, Line]:

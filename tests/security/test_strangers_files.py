@@ -117,10 +117,8 @@ def _write_suites(here: Path, evil: Path) -> None:
 
 
 @pytest.fixture
-def theirs(_sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def theirs(_sent: Path, own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """evil.py in the stranger's folder, which is where commands are given."""
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(_sent.parent)
     _clear()

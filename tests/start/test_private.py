@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 import pytest
 import torch
@@ -30,23 +28,15 @@ from ownview.start.private import (
     without_figures,
 )
 from tests.outcome import Outcome
+from tests.start.worlds import write_shop
 
 PLACE = Path("runs/start-shop")
 
 
 @pytest.fixture(autouse=True)
-def _shop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _shop(own_folder: Path) -> None:
     """Two tastes, and titles that tell them."""
-    monkeypatch.chdir(tmp_path)
-    draw = np.random.default_rng(3)
-    with Path("shop.csv").open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["user", "item", "title", "timestamp"])
-        for user in range(40):
-            mine = draw.permutation(12)[:7] + 12 * (user % 2)
-            for place, item in enumerate(mine.tolist()):
-                title = f"{'green tea' if item < 12 else 'black coffee'} {item}"
-                rows.writerow([f"u{user}", item, title, 1_700_000_000 + 90_000 * place + user])
+    write_shop(own_folder / "shop.csv", lambda item: f"{'green tea' if item < 12 else 'black coffee'} {item}")
 
 
 def runs_with(figures: dict[str, float]) -> dict[str, Run]:

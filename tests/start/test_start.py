@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import shlex
 import signal
@@ -26,23 +25,16 @@ from ownview.start.going_on import same_command_goes_on
 from ownview.start.suited import suited
 from tests.apart import Apart, files_up_to
 from tests.outcome import Outcome, signalled
+from tests.start.worlds import write_shop
 
 PLACE = Path("runs/start-shop")
 QUICK = ("start", "shop.csv", "--method", "popularity", "--method", "fedease", "-k", "3")
 
 
 @pytest.fixture(autouse=True)
-def _shop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def _shop(own_folder: Path) -> None:
     """Two tastes, titles in the file itself, one title with a quotation mark."""
-    monkeypatch.chdir(tmp_path)
-    draw = np.random.default_rng(3)
-    with Path("shop.csv").open("w", newline="") as file:
-        rows = csv.writer(file)
-        rows.writerow(["user", "item", "title", "timestamp"])
-        for user in range(40):
-            mine = draw.permutation(12)[:7] + 12 * (user % 2)
-            for place, item in enumerate(mine.tolist()):
-                rows.writerow([f"u{user}", item, f'The "{item}" <b>', 1_700_000_000 + 90_000 * place + user])
+    write_shop(own_folder / "shop.csv", lambda item: f'The "{item}" <b>')
 
 
 def files(folder: Path) -> dict[str, bytes]:

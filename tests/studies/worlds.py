@@ -1,14 +1,28 @@
-"""A small world with times; the held-out test items stand in its last rows and can be dealt out in another way."""
+"""Small worlds with times, as files."""
 
 from __future__ import annotations
 
 import random
 from pathlib import Path
 
+import numpy as np
+
 USERS, ITEMS = 24, 60
 
 
+def write_random_world(path: Path, *, users: int, items: int) -> None:
+    """Every user has 8 items that are drawn evenly, one a day."""
+    draw = np.random.default_rng(0)
+    rows = [
+        f"{user},{item},{86_400 * day}"
+        for user in range(users)
+        for day, item in enumerate(draw.choice(items, size=8, replace=False))
+    ]
+    path.write_text("\n".join(["user,item,timestamp", *rows]) + "\n", encoding="utf-8")
+
+
 def write_world(path: Path, *, other_test_items: bool = False) -> Path:
+    """Three tastes; the held-out test items stand in the last rows and can be dealt out in another way."""
     chance = random.Random(5)
     earlier, latest = [], []
     for user in range(USERS):

@@ -31,9 +31,6 @@ class Markov(Counting):
     name: ClassVar[str] = "markov"
     title: ClassVar[str] = "The last item's successors"
     summary: ClassVar[str] = "how often an item came right after the last one"
-    paper: ClassVar[str] = "none: a control"
-    by_history: ClassVar[bool] = True
-    yardstick: ClassVar[bool] = True
 
     def require(self, split: Split) -> None:
         """The order of a user's items."""

@@ -24,9 +24,6 @@ class Popularity(Counting):
     name: ClassVar[str] = "popularity"
     title: ClassVar[str] = "Popularity"
     summary: ClassVar[str] = "number of training interactions of an item, the same for everybody"
-    paper: ClassVar[str] = "none: a control"
-    by_history: ClassVar[bool] = True
-    yardstick: ClassVar[bool] = True
 
     def shapes(self, num_items: int) -> dict[str, tuple[int, ...]]:
         """A number an item."""

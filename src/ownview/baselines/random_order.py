@@ -22,7 +22,6 @@ class RandomOrder(OneShot):
     name: ClassVar[str] = "random-order"
     title: ClassVar[str] = "Random order"
     summary: ClassVar[str] = "every item alike: what chance alone has"
-    paper: ClassVar[str] = "none: a control"
     by_history: ClassVar[bool] = True
     sends_nothing: ClassVar[bool] = True
     speaks_of_new: ClassVar[bool] = True

@@ -28,7 +28,6 @@ class RecentPopularity(OneShot):
     name: ClassVar[str] = "recent-popularity"
     title: ClassVar[str] = "Recent popularity"
     summary: ClassVar[str] = "interactions of an item in the last days before a user is asked"
-    paper: ClassVar[str] = "none: a control"
     by_history: ClassVar[bool] = True
     yardstick: ClassVar[bool] = True
 

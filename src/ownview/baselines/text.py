@@ -31,7 +31,6 @@ class Text(OneShot):
     name: ClassVar[str] = "text"
     title: ClassVar[str] = "Text at home"
     summary: ClassVar[str] = "items whose text is like that of the history; nothing is sent"
-    paper: ClassVar[str] = "none: a control"
     by_history: ClassVar[bool] = True
     sends_nothing: ClassVar[bool] = True
     speaks_of_new: ClassVar[bool] = True

@@ -34,7 +34,7 @@ class Federated(Settings):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    paper: ClassVar[str]
+    paper: ClassVar[str] = "none"
     federated: ClassVar[bool] = True
     speaks_of_new: ClassVar[bool] = False
     """Whether clients score items without interactions by themselves; for all others text carries scores to them."""

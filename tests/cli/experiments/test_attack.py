@@ -6,7 +6,6 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import ownview as ov
@@ -17,17 +16,15 @@ from ownview.runs.findings import exposure
 from ownview.runs.findings.exposure import exposures
 from ownview.runs.run import open_run
 from tests.outcome import Outcome
+from tests.studies.worlds import write_random_world
 
 _LITTLE = ("--data", "world.csv", "--rounds", "1", "--clients", "12", "--audit-seeds", "1")
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    random = np.random.default_rng(0)
-    rows = [f"{u},{i},{86_400 * t}" for u in range(30) for t, i in enumerate(random.choice(200, size=8, replace=False))]
-    (tmp_path / "world.csv").write_text("\n".join(["user,item,timestamp", *rows]) + "\n", encoding="utf-8")
-    return tmp_path
+def world(own_folder: Path) -> Path:
+    write_random_world(own_folder / "world.csv", users=30, items=200)
+    return own_folder
 
 
 def test_a_method_is_attacked_in_a_table_and_as_json(world: Path, ownview: Callable[..., Outcome]) -> None:

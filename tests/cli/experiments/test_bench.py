@@ -25,34 +25,15 @@ from ownview.studies.bench.suite import parse, plan
 from tests.apart import Apart, killed
 from tests.outcome import Outcome, signalled
 from tests.reproduction.worlds import store_world
+from tests.studies.suites import two_methods
 
-TINY = """
-title = "Tiny"
-about = "Two methods."
-rounds = 4
-seeds = 2
-protocols = ["honest", "paper"]
-data = ["ml-100k"]
-
-[[rows]]
-method = "popularity"
-
-[[rows]]
-name = "fedmf (small)"
-method = "fedmf"
-settings = { embedding_size = 4, local_epochs = 1 }
-"""
-
+TINY = two_methods("ml-100k", rounds=4, seeds=2)
 BENCH = ("bench", "tiny.toml", "--data-dir", "store")
 
 
 @pytest.fixture(autouse=True)
-def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.chdir(tmp_path)
-    store_world(tmp_path / "store", "ml-100k")
+def _world(own_folder: Path) -> None:
+    store_world(own_folder / "store", "ml-100k")
     Path("tiny.toml").write_text(TINY)
 
 
@@ -195,6 +176,7 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (("popularity", "later"), "", ["method 'later'"]),
         (("local_epochs", "local_epoch"), "", ["local_epoch", "did you mean 'local_epochs'?"]),
         (("seeds = 2", "sedes = 2"), "", ["tiny.toml has no setting 'sedes'; did you mean 'seeds'?"]),
+        (("seeds = 2", f"seeds = {'9' * 400}"), "", ["expected a whole number from 1 to 1,000"]),
         (("seeds = 2", "seeds = 0"), "", ["seeds = 0: expected a whole number from 1 to 1,000"]),
         (('"paper"', '"papper"'), "", ["unknown protocol 'papper'; did you mean 'paper'?"]),
         (('["ml-100k"]', '["ml-100k", "ml-1m"]'), "", ["data not found: ml-1m", "fetch ml-1m", "--data ml-100k"]),

@@ -24,12 +24,8 @@ FOLDER = "runs/tune-fedmf-world-honest-seed0"
 
 
 @pytest.fixture(autouse=True)
-def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.chdir(tmp_path)
-    write_world(tmp_path / "world.csv")
+def _world(own_folder: Path) -> None:
+    write_world(own_folder / "world.csv")
 
 
 @pytest.fixture(scope="module")

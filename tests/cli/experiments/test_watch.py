@@ -25,11 +25,8 @@ RUN = ("run", "fedmf", "--data", "ml-100k", "--data-dir", "store", "--set", "emb
 
 
 @pytest.fixture(autouse=True)
-def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
-    store_world(tmp_path / "store", "ml-100k")
+def _world(own_folder: Path) -> Iterator[None]:
+    store_world(own_folder / "store", "ml-100k")
     yield
     while STARTED:
         process = STARTED.pop()

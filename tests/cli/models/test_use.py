@@ -37,11 +37,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: Path) -> None:
+def _store(own_folder: Path, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
     monkeypatch.setenv("OWNVIEW_DATA", str(store))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("COLUMNS", "200")
-    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture

@@ -22,10 +22,7 @@ NAMES = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _no_datasets_of_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+pytestmark = pytest.mark.usefixtures("own_folder")  # no datasets of this machine
 
 
 def put(folder: Path, name: str, rows: str = "user,item,rating,timestamp\n1,2,,\n") -> Path:

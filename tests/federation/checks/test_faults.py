@@ -28,7 +28,6 @@ class Faulty(ov.Method):
 
     name: ClassVar[str] = "faulty"
     summary: ClassVar[str] = "for tests"
-    paper: ClassVar[str] = "none"
     made: Any = None
 
     def params(self, world: ov.World) -> dict[str, ov.Param]:
@@ -100,7 +99,6 @@ class Early(ov.ReportingMethod):
 
     name: ClassVar[str] = "early"
     summary: ClassVar[str] = "for tests"
-    paper: ClassVar[str] = "none"
     after: bool = False
 
     def params(self, world: ov.World) -> dict[str, ov.Param]:

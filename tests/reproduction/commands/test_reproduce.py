@@ -20,12 +20,8 @@ PLACE = ("--jobs", "1", "--data-dir", "store")
 
 
 @pytest.fixture(autouse=True)
-def _plain_surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.delenv("OWNVIEW_DATA", raising=False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setenv("COLUMNS", "120")
-    monkeypatch.chdir(tmp_path)
-    store_world(tmp_path / "store", "ml-100k")
+def _world(own_folder: Path) -> None:
+    store_world(own_folder / "store", "ml-100k")
 
 
 def report(folder: str) -> dict[str, Any]:

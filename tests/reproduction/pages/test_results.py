@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,23 +16,15 @@ from ownview.studies.bench.results import outdated, read_all, tables, write_docu
 from ownview.studies.bench.results_page import page
 from ownview.studies.bench.suite import load_suite, plan
 from tests.outcome import Outcome
+from tests.reproduction.committed import MACHINE, ROOT, copy_of_committed
 
-ROOT = Path(__file__).resolve().parents[3]
 STALE = "not what results says; run: python -m reproduction results"
-MACHINE = {"system", "processor", "cpu", "cores", "device"}
-"""What records tell of a machine, beside the engine, which older ones do not name."""
 
 
 @pytest.fixture
-def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def copy(own_folder: Path) -> Path:
     """Results and pages as they are committed, to be spoilt."""
-    shutil.copytree(ROOT / "results", tmp_path / "results")
-    shutil.copytree(ROOT / "docs" / "pictures", tmp_path / "docs" / "pictures")
-    (tmp_path / "docs" / "methods").mkdir()
-    for name in ("docs/results.md", *FIGURE_PAGES):
-        shutil.copy(ROOT / name, tmp_path / name)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return copy_of_committed(own_folder, ("docs/results.md", *FIGURE_PAGES))
 
 
 def test_the_committed_pages_are_in_step_with_the_committed_results() -> None:

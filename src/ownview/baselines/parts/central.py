@@ -65,7 +65,7 @@ class Central(Settings):
 
     name: ClassVar[str]
     summary: ClassVar[str]
-    paper: ClassVar[str]
+    paper: ClassVar[str] = "none: a control"
     federated: ClassVar[bool] = False
     by_history: ClassVar[bool] = False
     """Whether it scores from what is known of a user, so that it can be asked about users it never saw."""

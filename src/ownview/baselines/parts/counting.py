@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -40,7 +40,10 @@ def whole(cells: Cells, count: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Counting(OneShot):
-    """learned = learned_from(sum over people of counted(one person))."""
+    """learned = learned_from(sum over people of counted(one person)). Counts know a user by the history alone."""
+
+    by_history: ClassVar[bool] = True
+    yardstick: ClassVar[bool] = True
 
     @abstractmethod
     def shapes(self, num_items: int) -> dict[str, tuple[int, ...]]:
