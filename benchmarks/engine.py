@@ -89,7 +89,7 @@ def _engine(case: Case, split: Split, clients: torch.Tensor) -> list[float]:
     place = machine(case.device, "4GB" if case.device == "cpu" else "auto", case.engine)
     one = Federation(_method(case.method), split, split.known_items(), FederationOptions(), 0, place)
     chosen = clients.to(place.device)
-    one.where.choose = lambda server, number: chosen  # type: ignore[method-assign]
+    one.fleet.choose = lambda server, number: chosen  # type: ignore[method-assign]
     clock = time.process_time if case.device == "cpu" else time.perf_counter
     times = []
     for number in range(1, case.repeats + 2):

@@ -109,7 +109,7 @@ def _rounds(case: Case, split: Split, clients: torch.Tensor) -> _Lines:
     everybody = len(clients) == split.num_users
     floor = bytes_of_a_round(one, 1) if everybody else None
     if not everybody:
-        one.where.choose = lambda server, number: clients.sort().values  # type: ignore[method-assign]
+        one.fleet.choose = lambda server, number: clients.sort().values  # type: ignore[method-assign]
     begun, lines = time.process_time(), list[dict[str, float]]()
     most = MOST + 1 if method.enough is None else method.enough
     least = 1 if case.world in SIZES else 2  # growth is told by like rounds

@@ -19,7 +19,7 @@ from benchmarks.scale import EACH, method
 from benchmarks.worlds import crowd
 from ownview.engine.machine import machine
 from ownview.federation.options import FederationOptions
-from ownview.round.conduct import Round, Uploads, Where
+from ownview.round.conduct import Fleet, Round, Uploads
 from ownview.round.federation import Federation
 
 HELD = 20
@@ -30,16 +30,16 @@ class Interleaved:
     """A round that is held after so many blocks for a round of others.
 
     Args:
-        where: whose round it is.
+        fleet: whose round it is.
         others: have a round of theirs each time.
         every: blocks.
     """
 
-    def __init__(self, where: Where, others: Federation, every: int) -> None:
+    def __init__(self, fleet: Fleet, others: Federation, every: int) -> None:
         self.others, self.every, self.blocks, self.number = others, every, 0, 1
         self.seconds: list[float] = []
-        self._ask = where.ask
-        where.ask = self._counted  # type: ignore[method-assign]
+        self._ask = fleet.ask
+        fleet.ask = self._counted  # type: ignore[method-assign]
 
     def _counted(self, going: Round) -> Uploads:
         for upload in self._ask(going):
@@ -63,7 +63,7 @@ def main() -> None:
     small, large = (_made(asked.method, count, asked.items) for count in (asked.beside, asked.clients))
     small.round(1)
     blocks = len(large.work.blocks(torch.arange(asked.clients)))
-    between = Interleaved(large.where, small, max(1, blocks // HELD))
+    between = Interleaved(large.fleet, small, max(1, blocks // HELD))
     start = time.process_time()
     large.round(1)
     whole = time.process_time() - start - sum(between.seconds)

@@ -47,7 +47,7 @@ def measure_shared(method: Federated, workers: int, clients: int, items: int, ea
     kind = ClusterFederation if workers else Federation
     one = kind(method, split, split.train, FederationOptions(), 0, place)
     if isinstance(one, ClusterFederation):
-        one.where.saving = float("inf")  # what saving costs is set by a share of the time, and not looked at here
+        one.fleet.saving = float("inf")  # what saving costs is set by a share of the time, and not looked at here
     one.round(1)
     cpu, wall, empty = [], [], []
     for number in range(2, rounds + 2):
@@ -55,7 +55,7 @@ def measure_shared(method: Federated, workers: int, clients: int, items: int, ea
         one.round(number)
         wall.append(time.perf_counter() - start)
         cpu.append(_cpu_seconds() - before)
-    one.where.choose = lambda server, number: torch.arange(0)  # type: ignore[method-assign]
+    one.fleet.choose = lambda server, number: torch.arange(0)  # type: ignore[method-assign]
     for number in range(rounds + 2, rounds + 9):
         start = time.perf_counter()
         one.round(number)

@@ -96,30 +96,30 @@ def test_a_killed_worker_loses_nothing(two: Workers, capfd: pytest.CaptureFixtur
     alone, apart = _made(method, None, torch.float64, "9"), _made(method, two, torch.float64, "9")
     assert isinstance(apart, ClusterFederation)
     kills = {(3, 1, "round"), (4, 0, "add")}
-    ask = apart.where.pool.ask
+    ask = apart.fleet.pool.ask
     number = 0
 
     def asked(worker: int, what: str, *given: Any, answers: int = 1) -> Any:
         promise = ask(worker, what, *given, answers=answers)
         if (number, worker, what) in kills:
             kills.remove((number, worker, what))
-            apart.where.pool.ray.kill(apart.where.pool.workers[worker])
+            apart.fleet.pool.ray.kill(apart.fleet.pool.workers[worker])
         return promise
 
-    lives = sum(apart.where.pool.lives)
-    apart.where.pool.ask = asked  # type: ignore[method-assign]
+    lives = sum(apart.fleet.pool.lives)
+    apart.fleet.pool.ask = asked  # type: ignore[method-assign]
     try:
         for number in (1, 2, 3, 4, 5):
             alone.round(number)
             apart.round(number)
             if number == 1:
-                assert not apart.where.log, "saved"
-                apart.where.saving = float("inf")
+                assert not apart.fleet.log, "saved"
+                apart.fleet.saving = float("inf")
     finally:
-        apart.where.pool.ask = ask  # type: ignore[method-assign]
+        apart.fleet.pool.ask = ask  # type: ignore[method-assign]
     assert not kills
-    assert sum(apart.where.pool.lives) == lives + 2
-    assert len(apart.where.log) == 4
+    assert sum(apart.fleet.pool.lives) == lives + 2
+    assert len(apart.fleet.log) == 4
     assert not capfd.readouterr().out, "standard output is for results"
     _assert_same(apart.pack(), alone.pack(), torch.float64)
 
@@ -131,21 +131,21 @@ def test_a_worker_that_dies_with_what_it_was_given_is_given_it_again(two: Worker
     assert isinstance(apart, ClusterFederation)
     for number in (1, 2):
         alone.round(number)
-    ask, killed = apart.where.pool.ask, list[int]()
+    ask, killed = apart.fleet.pool.ask, list[int]()
 
     def asked(worker: int, what: str, *given: Any, answers: int = 1) -> Any:
         if what == "save" and not killed:
             killed.append(worker)
-            apart.where.pool.ray.kill(apart.where.pool.workers[worker])
+            apart.fleet.pool.ray.kill(apart.fleet.pool.workers[worker])
         return ask(worker, what, *given, answers=answers)
 
-    apart.where.pool.ask = asked  # type: ignore[method-assign]
+    apart.fleet.pool.ask = asked  # type: ignore[method-assign]
     try:
         apart.unpack(alone.pack())
     finally:
-        apart.where.pool.ask = ask  # type: ignore[method-assign]
+        apart.fleet.pool.ask = ask  # type: ignore[method-assign]
     assert killed
-    assert not apart.where.log, "saved"
+    assert not apart.fleet.log, "saved"
     for one in (alone, apart):
         one.round(3)
     _assert_same(apart.pack(), alone.pack(), torch.float64)
@@ -154,13 +154,13 @@ def test_a_worker_that_dies_with_what_it_was_given_is_given_it_again(two: Worker
 def test_what_is_lost_with_a_machine_ends_the_run_in_one_line(two: Workers) -> None:
     one = _made(FedMF(embedding_size=4), two, torch.float64)
     assert isinstance(one, ClusterFederation)
-    promise = one.where.pool.put({"a": torch.zeros(10**6).numpy()})
+    promise = one.fleet.pool.put({"a": torch.zeros(10**6).numpy()})
     from ray._private.internal_api import free
 
     free([promise])
-    for lost in (promise, one.where.pool.ask(0, "add", promise, promise)):
+    for lost in (promise, one.fleet.pool.ask(0, "add", promise, promise)):
         with pytest.raises(DeviceError, match=r"has gone with what its workers had worked out .*--resume$"):
-            one.where.pool.get(lost)
+            one.fleet.pool.get(lost)
 
 
 def test_values_are_given_back_to_workers_and_scored_here(two: Workers) -> None:

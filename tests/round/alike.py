@@ -12,7 +12,7 @@ from ownview.data.splitting.splits import Split
 from ownview.federation.options import FederationOptions
 from ownview.federation.server import AggregationServer
 from ownview.round.alone import ProcessFederation
-from ownview.round.conduct import RoundReport, Rule
+from ownview.round.conduct import RoundReport, UploadRule
 from ownview.round.federation import Federation
 from ownview.round.scorers import scorer_of
 from ownview.seam.method import Federated
@@ -21,7 +21,7 @@ from ownview.testing.worlds import federation
 
 def counting(one: Federation, cohort: Callable[[int], Tensor]) -> None:
     """Have some clients alone take part in each round."""
-    one.where.choose = lambda server, number: cohort(number)  # type: ignore[method-assign]
+    one.fleet.choose = lambda server, number: cohort(number)  # type: ignore[method-assign]
 
 
 def assert_alike(one: Federation, other: Federation, scores: Tensor) -> None:
@@ -35,7 +35,7 @@ def assert_alike(one: Federation, other: Federation, scores: Tensor) -> None:
 
 
 def alone(
-    method: Federated, split: Split, rules: Sequence[Rule], folder: Path
+    method: Federated, split: Split, rules: Sequence[UploadRule], folder: Path
 ) -> tuple[AggregationServer, Tensor, list[RoundReport]]:
     """Two rounds with every client by itself: the server, all scores, and the reports."""
     one = federation(method, split)

@@ -83,9 +83,9 @@ def test_asynchronous_rounds_are_the_same_by_loop_and_resume_exactly(method: Fed
         cohort = vector.participants(number)
         assert torch.equal(cohort, vector.participants(number)), "asking twice changes nothing"
         assert len(cohort) == 4
-        planned = vector.where.planned  # type: ignore[attr-defined]
+        planned = vector.fleet.planned  # type: ignore[attr-defined]
         stale = max(stale, number - int(planned.versions.min()))
-        before = vector.where.flight.now  # type: ignore[attr-defined]
+        before = vector.fleet.flight.now  # type: ignore[attr-defined]
         report, other = vector.round(number), loop.round(number)
         assert report.simulated == other.simulated
         assert report.simulated is not None

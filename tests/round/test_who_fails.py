@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ownview.methods.fedmf import FedMF
-from ownview.round.alone import SILENT, Here, Process, ProcessFederation
+from ownview.round.alone import SILENT, Process, ProcessFederation, SameProcess
 from ownview.testing.worlds import federation, small_world
 from tests.round.alike import counting
 
@@ -27,7 +27,7 @@ def test_whoever_fails_is_left_out(together: bool, tmp_path: Path) -> None:
             victim.process.kill()
             victim.process.join()
         else:
-            assert isinstance(victim, Here)
+            assert isinstance(victim, SameProcess)
             victim.device.round = lambda *given: b"no upload"  # type: ignore[method-assign]
         report = apart.round(2)
     assert list(report.left_out) == [2]

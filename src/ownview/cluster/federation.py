@@ -14,17 +14,17 @@ from ownview.round.federation import Federation
 class ClusterFederation(Federation):
     """As `Federation`, but that clients live in workers; its machine has workers, which share its memory."""
 
-    where: Workers
+    fleet: Workers
 
-    def _where(self, work: Work) -> Workers:
+    def _fleet(self, work: Work) -> Workers:
         return Workers(self.terms, work, self.method, self.split, self.excluded, self.server)
 
     def save(self) -> None:
         """Every worker writes what its clients hold to a file of its own."""
-        self.where.save()
+        self.fleet.save()
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
         """Restore what `pack` returned, here and at all workers."""
-        self.where.fetched = True
+        self.fleet.fetched = True
         super().unpack(packed)
-        self.where.hand_out()
+        self.fleet.hand_out()

@@ -25,7 +25,7 @@ from ownview.messages.download import Download
 from ownview.messages.traffic import Traffic
 from ownview.messages.upload import Upload
 from ownview.privacy.entropy import NoiseKey
-from ownview.round.here import worked
+from ownview.round.local_fleet import worked
 from ownview.round.residents import OwnData
 from ownview.seam.method import Federated
 from ownview.seam.roles import REPORTED

@@ -33,7 +33,7 @@ from ownview.messages.download import Download
 from ownview.messages.robust import NONE
 from ownview.messages.upload import Upload
 from ownview.round.conduct import Round, Uploads
-from ownview.round.here import Here
+from ownview.round.local_fleet import LocalFleet
 from ownview.seam.method import Federated
 from ownview.seam.server import SUMS, Rule
 
@@ -61,7 +61,7 @@ class _Step:
     orders: Sequence[Any]
 
 
-class Workers(Here):
+class Workers(LocalFleet):
     """Clients that live in workers: shared values go down, partial sums come up a tree.
 
     What clients hold is fetched when it is asked for here. A worker that dies is replaced by one that reads what its

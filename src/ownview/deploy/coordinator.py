@@ -18,7 +18,7 @@ from ownview.deploy.coordination.asking import Asking
 from ownview.deploy.coordination.attendance import Attendance
 from ownview.deploy.coordination.participants import CountedRound, ParticipantLog
 from ownview.deploy.coordination.register import Register
-from ownview.deploy.devices import Devices, NoClientsLeftError, OthersError
+from ownview.deploy.device_fleet import DeviceFleet, NoClientsLeftError, OthersError
 from ownview.deploy.envelopes.envelope import Envelope, Kind, line_of
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.places.home import own_key
@@ -27,7 +27,7 @@ from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Transport
 from ownview.evaluation.metrics import HEADLINE
 from ownview.federation.server import AggregationServer
-from ownview.round.conduct import Round, Rule, conduct
+from ownview.round.conduct import Round, UploadRule, conduct
 from ownview.seam.client import Reporting
 
 _ATTEMPTS = 20
@@ -70,7 +70,7 @@ class Coordinator:
         folder: Path,
         settings: CoordinatorSettings | None = None,
         say: Callable[[str], None] = lambda line: None,
-        rules: Sequence[Rule] = (),
+        rules: Sequence[UploadRule] = (),
     ) -> None:
         self.agreement, self.transport, self.folder, self.say = agreement, transport, folder, say
         self.rules = tuple(rules)
@@ -94,7 +94,7 @@ class Coordinator:
         self.attendance = Attendance(
             agreement, self.asking, self.register, self.settings, lambda: self.done, self._download
         )
-        self.devices = Devices(self.attendance, self._envelope, lambda: self.standing.owed, self._over)
+        self.devices = DeviceFleet(self.attendance, self._envelope, lambda: self.standing.owed, self._over)
         self.started, self.newest = time.monotonic(), CountedRound(0, {})
         work = self.terms.client.work
         self.receives_after = isinstance(work, Reporting) and work.receives_after

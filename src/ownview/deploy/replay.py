@@ -21,10 +21,10 @@ from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.federation.work import Work
 from ownview.round.federation import Federation
-from ownview.round.here import Here
+from ownview.round.local_fleet import LocalFleet
 
 
-class _Logged(Here):
+class _Logged(LocalFleet):
     """Clients of which those take part that were counted.
 
     Args:
@@ -57,7 +57,7 @@ class Replay(Federation):
         machine = Machine(torch.device("cpu"), PRECISIONS[agreement.precision])
         super().__init__(agreement.model, split, split.training_items(), agreement.federation, agreement.seed, machine)
 
-    def _where(self, work: Work) -> Here:
+    def _fleet(self, work: Work) -> LocalFleet:
         return _Logged(self.terms, work, self.log)
 
     def run(self) -> None:

@@ -24,7 +24,7 @@ from ownview.federation.options import FederationOptions
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.privacy.masking.exchange import MaskStep
-from ownview.round.conduct import Round, RoundReport, Rule, Uploads, Where, conduct, report
+from ownview.round.conduct import Fleet, Round, RoundReport, UploadRule, Uploads, conduct, report
 from ownview.round.device import Device, own_data
 from ownview.round.residents import OwnData
 from ownview.seam.method import Federated
@@ -37,7 +37,7 @@ SILENT = "does not answer"
 """Why clients are left out whose process has ended."""
 
 
-class ProcessFederation(Where):
+class ProcessFederation(Fleet):
     """A method whose clients run in processes of their own; use it as a context.
 
     Args:
@@ -58,17 +58,17 @@ class ProcessFederation(Where):
         folder: Path,
         *,
         together: bool = False,
-        rules: Sequence[Rule] = (),
+        rules: Sequence[UploadRule] = (),
     ) -> None:
         self.agreed, self.together, self.rules = agreed, together, rules
         self.terms = Terms.of(*self.agreed)
         self.server = AggregationServer(self.terms)
         self.own = [own_data(split, excluded, client) for client in range(split.num_users)]
         self.files = [folder / f"{client}.safetensors" for client in range(split.num_users)]
-        self.processes: list[Process | Here] = []
+        self.processes: list[Process | SameProcess] = []
 
     def __enter__(self) -> Self:
-        kind = Process if can_travel(self.agreed[0]) and not self.together else Here
+        kind = Process if can_travel(self.agreed[0]) and not self.together else SameProcess
         self.processes = [kind(self.agreed, own, file) for own, file in zip(self.own, self.files, strict=True)]
         return self
 
@@ -173,7 +173,7 @@ class Process:
         return True, found
 
 
-class Here:
+class SameProcess:
     """One client in this process, for methods that were not written in a module: it has its file, and sees bytes."""
 
     def __init__(self, agreed: Agreed, data: OwnData, file: Path) -> None:

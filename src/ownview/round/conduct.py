@@ -1,12 +1,12 @@
 """THE round: choose, ask, take, lift masks, finish, tell. Written once, for clients wherever they are.
 
-`conduct` knows a server and a `Where`: some clients that answer. `round.here` has them in this process, a block at a
-time; `round.alone` asks one after the other, by bytes; `cluster.workers` has them added up by Ray's workers; and
-`deploy.devices` asks places over a network. A new kind of client is one more `Where`.
+`conduct` knows a server and a `Fleet`: some clients that answer. `round.local_fleet` has them in this process, a block
+at a time; `round.alone` asks one after the other, by bytes; `cluster.workers` has them added up by Ray's workers; and
+`deploy.device_fleet` asks places over a network. A new kind of client is one more `Fleet`.
 
-A step that looks at uploads between their arrival and the sum is a `Rule`. A client that does not answer, answers late,
-answers wrongly or is left out by a rule is one case: `Round.leave_out`. It is no part of the sum, nor of those that the
-server counts, and what it did in the round ends as if it had not been done.
+A step that looks at uploads between their arrival and the sum is an `UploadRule`. A client that does not answer,
+answers late, answers wrongly or is left out by a rule is one case: `Round.leave_out`. It is no part of the sum, nor of
+those that the server counts, and what it did in the round ends as if it had not been done.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from ownview.messages.upload import Upload
 from ownview.privacy.masking.exchange import Exchange, MaskStep
 from ownview.seam.client import Reporting
 from ownview.seam.roles import PERSONAL
-from ownview.seam.server import SUMS
-from ownview.seam.server import Rule as OwnRule
+from ownview.seam.server import SUMS, Rule
 from ownview.seam.training import Params
 
 Uploads = Generator[Upload, None, None]
@@ -57,7 +56,9 @@ class Round:
         rules: that look at its uploads.
     """
 
-    def __init__(self, server: AggregationServer, number: int, cohort: Tensor, rules: Sequence[Rule] = ()) -> None:
+    def __init__(
+        self, server: AggregationServer, number: int, cohort: Tensor, rules: Sequence[UploadRule] = ()
+    ) -> None:
         self.server, self.terms, self.number, self.cohort, self.rules = server, server.terms, number, cohort, rules
         self.clock: Clock = clock_on(self.terms.machine.device)
         self.first = server.download(number, cohort[:0])
@@ -131,12 +132,12 @@ class Round:
             self.masks.take(upload)
 
 
-Rule = Callable[[Iterator[Upload], Round], Iterator[Upload]]
+UploadRule = Callable[[Iterator[Upload], Round], Iterator[Upload]]
 """Uploads as they come and their round -> uploads that are added up. It may change uploads, hold them back until all
 have come, leave clients out (`Round.keep`, `Round.leave_out`), or stop early: who has not answered by then is late."""
 
 
-class Where(ABC):
+class Fleet(ABC):
     """Some clients that answer, wherever they are.
 
     `inspects` says that uploads need no look any more when they are yielded: they were made here, or looked at when
@@ -169,25 +170,25 @@ class Where(ABC):
         """The round is over: clients that counted receive what they receive after it, all others go back."""
 
 
-def conduct(server: AggregationServer, where: Where, number: int, rules: Sequence[Rule] = ()) -> Round:
+def conduct(server: AggregationServer, fleet: Fleet, number: int, rules: Sequence[UploadRule] = ()) -> Round:
     """Conduct round `number` (from 1).
 
     Raises `TrainingError` where too few clients are there to release a masked sum; the server is then as it was.
     """
-    going = Round(server, number, where.choose(server, number), rules)
-    _begin_masks(going, where)
-    with closing(where.ask(going)) as coming:
+    going = Round(server, number, fleet.choose(server, number), rules)
+    _begin_masks(going, fleet)
+    with closing(fleet.ask(going)) as coming:
         uploads: Iterator[Upload] = coming
-        for rule in (seen, *(() if where.inspects else (honest,)), robust, *rules):
+        for rule in (seen, *(() if fleet.inspects else (honest,)), robust, *rules):
             uploads = rule(uploads, going)
         for upload in uploads:
             going.take(upload)
             del upload  # may be large, and others are made meanwhile
-    where.check(going)
-    _lift_masks(going, where)
+    fleet.check(going)
+    _lift_masks(going, fleet)
     server.finish(number, going.total, going.counted, going.made)
     going.clock.lap("server")
-    where.tell(going)
+    fleet.tell(going)
     going.clock.lap("train")
     return going
 
@@ -202,12 +203,12 @@ def seen(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
 def robust(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
     """The rule that the setting `robust` names, or that is the server's own, about all uploads of a round."""
     own, rule = going.terms.server.combine, robust_rule(going.terms.options.robust)
-    if isinstance(own, OwnRule) and own.needs != SUMS:
+    if isinstance(own, Rule) and own.needs != SUMS:
         return _by_own_rule(uploads, own, going)
     return uploads if rule is None else settled(uploads, rule, going.terms.weighting, going.personal)
 
 
-def _by_own_rule(uploads: Iterator[Upload], rule: OwnRule, going: Round) -> Iterator[Upload]:
+def _by_own_rule(uploads: Iterator[Upload], rule: Rule, going: Round) -> Iterator[Upload]:
     """What the server's rule makes of all uploads is the round's; of the uploads themselves no change is added up."""
     terms, held = going.terms, [one for one in uploads if len(one.clients)]
     if held:
@@ -228,7 +229,7 @@ def honest(uploads: Iterator[Upload], going: Round) -> Iterator[Upload]:
         yield upload.without(wrong) if wrong else upload
 
 
-def _begin_masks(going: Round, where: Where) -> None:
+def _begin_masks(going: Round, fleet: Fleet) -> None:
     """Keys and shares, where uploads are masked and masks are put on; who does not answer is left out."""
     masked, clients = going.terms.masked, going.cohort.tolist()
     if masked is None:
@@ -243,17 +244,17 @@ def _begin_masks(going: Round, where: Where) -> None:
     if not masked.masks.real:
         return
     masks = going.masks = Exchange(masked.cohort, going.number, going.server.ring)
-    keys = where.about_masks(going, MaskStep.KEYS, dict.fromkeys(clients, b""))
-    shares = where.about_masks(going, MaskStep.SHARES, masks.introduce(keys.values()))
+    keys = fleet.about_masks(going, MaskStep.KEYS, dict.fromkeys(clients, b""))
+    shares = fleet.about_masks(going, MaskStep.SHARES, masks.introduce(keys.values()))
     going.inboxes = masks.deliver(shares.values())
     going.leave_out((one for one in clients if one not in going.inboxes), "did not answer about masks")
 
 
-def _lift_masks(going: Round, where: Where) -> None:
+def _lift_masks(going: Round, fleet: Fleet) -> None:
     """Take the masks off the sum, by shares of clients that are left."""
     if going.masks is None:
         return
-    shown = where.about_masks(going, MaskStep.SHOW, going.masks.left())
+    shown = fleet.about_masks(going, MaskStep.SHOW, going.masks.left())
     going.masks.lift(going.total, shown.values())
     going.traffic.weighed(0, going.masks.down.total(), going.masks.up.total())
 

@@ -23,8 +23,8 @@ from ownview.federation.work import Work
 from ownview.messages.download import Download
 from ownview.privacy.entropy import NoiseKey
 from ownview.privacy.planning import planned
-from ownview.round.conduct import RoundReport, Rule, conduct, report
-from ownview.round.here import Here
+from ownview.round.conduct import RoundReport, UploadRule, conduct, report
+from ownview.round.local_fleet import LocalFleet
 from ownview.round.simulated import Simulated
 from ownview.seam.method import Federated
 from ownview.seam.server import Sums
@@ -55,7 +55,7 @@ class Federation:
         seed: int,
         machine: Machine,
         noise: NoiseKey | None = None,
-        rules: Sequence[Rule] = (),
+        rules: Sequence[UploadRule] = (),
     ) -> None:
         self.method, self.split, self.options, self.seed, self.machine = method, split, options, seed, machine
         self.excluded = excluded
@@ -69,17 +69,17 @@ class Federation:
         timelines = Timelines(split.timeline.to(machine.device), split.num_items, machine.dtype)
         everybody, never = torch.arange(split.num_users), excluded.to(machine.device)
         work = self.terms.work(everybody, train, timelines, never, split.data.users, OwnFacts.of(split))
-        self.where, self.rules, self.done = self._where(work), tuple(rules), 0
+        self.fleet, self.rules, self.done = self._fleet(work), tuple(rules), 0
 
-    def _where(self, work: Work) -> Here:
+    def _fleet(self, work: Work) -> LocalFleet:
         """Where the clients are."""
         asked = devices(self.options.devices)
-        return Here(self.terms, work) if asked is None else Simulated(self.terms, work, asked)
+        return LocalFleet(self.terms, work) if asked is None else Simulated(self.terms, work, asked)
 
     @property
     def work(self) -> Work:
         """The work of all clients, with their newest values."""
-        return self.where.work
+        return self.fleet.work
 
     @property
     def clients(self) -> Clients:
@@ -98,13 +98,13 @@ class Federation:
 
     def round(self, number: int) -> RoundReport:
         """Run round `number` (from 1)."""
-        done = report(conduct(self.server, self.where, number, self.rules))
+        done = report(conduct(self.server, self.fleet, number, self.rules))
         self.done = number
         return done
 
     def participants(self, number: int) -> Tensor:
         """Participants of a round."""
-        return self.where.choose(self.server, number)
+        return self.fleet.choose(self.server, number)
 
     def newest(self, clients: Tensor, names: frozenset[str] | None = None) -> Download:
         """What the server has for clients that predict now."""
@@ -118,11 +118,11 @@ class Federation:
 
     def pack(self) -> dict[str, Tensor]:
         """Clients' and server's values by name, for a checkpoint."""
-        return self.server.pack() | self.clients.pack() | self.where.pack() | {"done": torch.tensor(self.done)}
+        return self.server.pack() | self.clients.pack() | self.fleet.pack() | {"done": torch.tensor(self.done)}
 
     def unpack(self, packed: Mapping[str, Tensor]) -> None:
         """Restore what `pack` returned."""
         self.server.unpack(packed)
         self.clients.unpack(packed)
-        self.where.unpack(packed)
+        self.fleet.unpack(packed)
         self.done = int(packed.get("done", torch.tensor(self.done)))  # versions before 0.1.0 did not tell the round

@@ -24,7 +24,7 @@ from ownview.federation.work import Work
 from ownview.messages.download import Download
 from ownview.messages.upload import Upload
 from ownview.round.conduct import LATE, Round, Uploads
-from ownview.round.here import Here, worked
+from ownview.round.local_fleet import LocalFleet, worked
 from ownview.seam.client import Training
 from ownview.seam.training import Params
 
@@ -69,7 +69,7 @@ class Planned:
     after: Flight
 
 
-class Simulated(Here):
+class Simulated(LocalFleet):
     """All clients of a federation, on devices as its setting `devices` has them.
 
     Args:

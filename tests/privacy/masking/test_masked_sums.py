@@ -220,7 +220,7 @@ def test_who_drops_out_leaves_the_sum_of_the_others_or_none(arriving: int) -> No
 def test_a_round_with_fewer_clients_than_the_threshold_trains_nobody() -> None:
     one = federation(FEDMF, small_world(), options=FederationOptions(privacy="masked:clip=1", clients="20"))
     before = {name: value.clone() for name, value in one.server.shared.items()}
-    one.where.choose = lambda server, number: torch.arange(9)  # type: ignore[method-assign]
+    one.fleet.choose = lambda server, number: torch.arange(9)  # type: ignore[method-assign]
     with pytest.raises(TrainingError, match="round 1: 9 clients take part, and 16 are needed; nothing is released"):
         one.round(1)
     assert all(torch.equal(value, before[name]) for name, value in one.server.shared.items())

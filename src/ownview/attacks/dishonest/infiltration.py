@@ -21,7 +21,7 @@ from ownview.messages.robust import with_tables_moved
 from ownview.messages.upload import Upload
 from ownview.round.conduct import Round, Uploads
 from ownview.round.federation import Federation
-from ownview.round.here import Here
+from ownview.round.local_fleet import LocalFleet
 from ownview.round.scorers import asked
 from ownview.seam.client import Reporting, Training
 
@@ -29,7 +29,7 @@ _LIST = 10
 _USERS_AT_ONCE = 256
 
 
-class Infiltrated(Here):
+class Infiltrated(LocalFleet):
     """All clients of a federation; liars send last, when they know how long honest uploads are.
 
     Args:
@@ -105,9 +105,9 @@ def infiltrated(
     """The scene's federation with some liars among its clients, and where these are; see `Infiltrated`."""
     split = crew.infiltrated()
     federation = replace(scene, split=split, excluded=split.training_items()).federation()
-    where = Infiltrated(federation.terms, federation.work, crew, factor, checked=checked, cohort=cohort)
-    federation.where = where
-    return federation, where
+    fleet = Infiltrated(federation.terms, federation.work, crew, factor, checked=checked, cohort=cohort)
+    federation.fleet = fleet
+    return federation, fleet
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from ownview.deploy.coordination.attendance import Attendance
 from ownview.deploy.envelopes.envelope import Envelope, Kind, line_of
 from ownview.federation.server import AggregationServer
 from ownview.privacy.masking.exchange import SHOWN, MaskStep
-from ownview.round.conduct import Round, Uploads, Where
+from ownview.round.conduct import Fleet, Round, Uploads
 
 NO_ANSWER = "does not answer"
 """Why places are left out that have not answered when enough others have."""
@@ -35,7 +35,7 @@ class OthersError(TrainingError):
     """Raised to repeat a sum without a place that was left out meanwhile."""
 
 
-class Devices(Where):
+class DeviceFleet(Fleet):
     """Places, and one attempt at a round after the other.
 
     Args:

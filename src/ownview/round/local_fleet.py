@@ -20,11 +20,11 @@ from ownview.messages.traffic import Traffic
 from ownview.messages.upload import Upload
 from ownview.privacy.masking.exchange import MaskStep, OwnMasks, drawn_from_seed
 from ownview.privacy.whole_steps import BOUND
-from ownview.round.conduct import LATE, Round, Uploads, Where
+from ownview.round.conduct import LATE, Fleet, Round, Uploads
 from ownview.seam.client import Reporting
 
 
-class Here(Where):
+class LocalFleet(Fleet):
     """All clients of a federation, which are honest; the position of a client is its identity.
 
     Args:
