@@ -18,7 +18,7 @@ from ownview.cli.data import list_datasets
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import RUNS, AsJson, DataDir, print_json
 from ownview.config.presets.loading import presets
-from ownview.config.settings import Rule, Settings, declared, plain
+from ownview.config.settings import SettingRule, Settings, declared, plain
 from ownview.federation.checks.soundness import names_moved
 from ownview.federation.options import FederationOptions
 from ownview.registry import BASELINES, BLENDS, METHODS, MODELS, PLUGINS, Model
@@ -109,7 +109,7 @@ def _methods() -> list[dict[str, Any]]:
 
 
 def _settings(cls: type[Settings]) -> dict[str, dict[str, Any]]:
-    rules: dict[str, tuple[Any, Rule]] = {one.name: (one.default, one.metadata["rule"]) for one in declared(cls)}
+    rules: dict[str, tuple[Any, SettingRule]] = {one.name: (one.default, one.metadata["rule"]) for one in declared(cls)}
     return {
         name: {"default": plain(default), "help": rule.help, "search": rule.search and rule.search.to_dict()}
         for name, (default, rule) in rules.items()

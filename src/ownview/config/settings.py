@@ -28,7 +28,7 @@ _LARGEST = 2**62
 
 
 @dataclass(frozen=True)
-class Rule:
+class SettingRule:
     """What a setting may be: bounds are inclusive, `above` is exclusive, `choices` lists all values.
 
     `infinite` lets a number be infinity, written inf. `search` is where `ownview tune` looks for the best value; None
@@ -81,7 +81,7 @@ def setting(
     afterwards: bool = False,
 ) -> Any:
     """Declare a field of a `Settings` class with its default, meaning, range, and where its best value may lie."""
-    rule = Rule(help, low, above, high, choices, search, infinite, afterwards)
+    rule = SettingRule(help, low, above, high, choices, search, infinite, afterwards)
     return field(default=default, metadata={"rule": rule})
 
 
@@ -169,7 +169,7 @@ def _owner(kind: type[Settings]) -> str:
     return kind.title if kind.title != Settings.title else str(getattr(kind, "name", kind.__name__))
 
 
-def _check(owner: str, name: str, value: Any, kind: Any, rule: Rule) -> None:
+def _check(owner: str, name: str, value: Any, kind: Any, rule: SettingRule) -> None:
     several = typing.get_origin(kind) is tuple
     inner = typing.get_args(kind)[0] if several else kind
     parts = value if several and isinstance(value, tuple) else (value,)

@@ -31,12 +31,12 @@ _WEISZFELD = 100
 _TOGETHER = 2**28
 """Numbers of all uploads that are compared with each other at most."""
 
-Rule = Callable[[list[Upload], Tensor], list[Upload]]
+RobustRule = Callable[[list[Upload], Tensor], list[Upload]]
 """Uploads, and [n] how much each client counts -> what is added up in their place, of the same clients."""
 
 
 def settled(
-    uploads: Iterable[Upload], rule: Rule, weighting: str = "uniform", personal: Params | None = None
+    uploads: Iterable[Upload], rule: RobustRule, weighting: str = "uniform", personal: Params | None = None
 ) -> Iterator[Upload]:
     """What a rule makes of all uploads of a round.
 
@@ -60,7 +60,7 @@ def with_tables_moved(upload: Upload, base: Params, sign: int) -> Upload:
     return replace(upload, whole={**upload.whole, **tables}) if tables else upload
 
 
-def robust_rule(text: str) -> Rule | None:
+def robust_rule(text: str) -> RobustRule | None:
     """Read the setting `robust`; None for none."""
     name, _, given = text.partition(":")
     if text == NONE:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ownview.base.errors import MessageError
 from ownview.deploy.envelopes.envelope import Envelope, Kind
-from ownview.deploy.envelopes.schema import Listed, Real, Record, Rule, Text, Whole
+from ownview.deploy.envelopes.schema import FieldRule, Listed, Real, Record, Text, Whole
 from ownview.deploy.places.measuring import USERS
 from ownview.evaluation.metrics import HEADLINE
 from ownview.messages.limits import (
@@ -39,7 +39,7 @@ class Said:
         of_clients: how many parts there may be for each of the clients that the note lists: 0, 1, or either.
     """
 
-    note: Rule
+    note: FieldRule
     parts: tuple[int, int] = (0, 0)
     of_clients: tuple[int, ...] = (0,)
 
@@ -54,11 +54,11 @@ class Said:
             raise MessageError(f"{message.kind.name}: {len(message.parts)} parts; expected {expected}{more}")
 
 
-def _asked(**fields: Rule) -> Record:
+def _asked(**fields: FieldRule) -> Record:
     return Record({"agreed": _DIGEST, "back": _MOMENT, **fields})
 
 
-def _answered(**fields: Rule) -> Record:
+def _answered(**fields: FieldRule) -> Record:
     return Record({"of": _DIGEST, **fields})
 
 

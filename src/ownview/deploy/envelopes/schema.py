@@ -13,7 +13,7 @@ from typing import Protocol
 from ownview.base.errors import MessageError
 
 
-class Rule(Protocol):
+class FieldRule(Protocol):
     """A rule that values are checked against."""
 
     def require(self, value: object, where: str) -> None:
@@ -28,7 +28,7 @@ class Whole:
     high: int
 
     def require(self, value: object, where: str) -> None:
-        """See `Rule`."""
+        """See `FieldRule`."""
         if type(value) is not int or not self.low <= value <= self.high:
             raise _wrong(where, value, f"a whole number from {self.low} to {self.high}")
 
@@ -41,7 +41,7 @@ class Real:
     high: float
 
     def require(self, value: object, where: str) -> None:
-        """See `Rule`."""
+        """See `FieldRule`."""
         if type(value) not in (int, float) or not self.low <= value <= self.high:  # type: ignore[operator]
             raise _wrong(where, value, f"a number from {self.low:g} to {self.high:g}")
 
@@ -54,7 +54,7 @@ class Text:
     choices: tuple[str, ...] = ()
 
     def require(self, value: object, where: str) -> None:
-        """See `Rule`."""
+        """See `FieldRule`."""
         if not isinstance(value, str) or len(value) > self.longest:
             raise _wrong(where, value, f"text of at most {self.longest} characters")
         if self.choices and value not in self.choices:
@@ -66,7 +66,7 @@ class Flag:
     """True or false."""
 
     def require(self, value: object, where: str) -> None:
-        """See `Rule`."""
+        """See `FieldRule`."""
         if not isinstance(value, bool):
             raise _wrong(where, value, "true or false")
 
@@ -75,11 +75,11 @@ class Flag:
 class AnyOf:
     """What one of several rules allows; `expected` says it in words."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[FieldRule, ...]
     expected: str
 
     def require(self, value: object, where: str) -> None:
-        """See `Rule`."""
+        """See `FieldRule`."""
         for rule in self.rules:
             try:
                 rule.require(value, where)
@@ -93,12 +93,12 @@ class AnyOf:
 class Listed:
     """A list of at most so many values, each as `of` says; where `distinct`, no value twice."""
 
-    of: Rule
+    of: FieldRule
     longest: int
     distinct: bool = False
 
     def require(self, value: object, where: str) -> None:
-        """See `Rule`."""
+        """See `FieldRule`."""
         if not isinstance(value, list) or len(value) > self.longest:
             raise _wrong(where, value, f"a list of at most {self.longest}")
         for place, one in enumerate(value):
@@ -111,11 +111,11 @@ class Listed:
 class Pair:
     """A list of two values, each with its rule."""
 
-    first: Rule
-    second: Rule
+    first: FieldRule
+    second: FieldRule
 
     def require(self, value: object, where: str) -> None:
-        """See `Rule`."""
+        """See `FieldRule`."""
         if not isinstance(value, list) or len(value) != 2:
             raise _wrong(where, value, "a list of two")
         self.first.require(value[0], f"{where}[0]")
@@ -126,12 +126,12 @@ class Pair:
 class Named:
     """Values by names that are not known beforehand, at most so many."""
 
-    of: Rule
+    of: FieldRule
     longest: int
-    name: Rule = field(default_factory=lambda: Text(100))
+    name: FieldRule = field(default_factory=lambda: Text(100))
 
     def require(self, value: object, where: str) -> None:
-        """See `Rule`."""
+        """See `FieldRule`."""
         if not isinstance(value, dict) or len(value) > self.longest:
             raise _wrong(where, value, f"a table of at most {self.longest}")
         for name, one in value.items():
@@ -143,11 +143,11 @@ class Named:
 class Record:
     """Values by name: all of `fields`, perhaps some of `optional`, and nothing else."""
 
-    fields: Mapping[str, Rule]
-    optional: Mapping[str, Rule] = field(default_factory=dict)
+    fields: Mapping[str, FieldRule]
+    optional: Mapping[str, FieldRule] = field(default_factory=dict)
 
     def require(self, value: object, where: str) -> None:
-        """See `Rule`."""
+        """See `FieldRule`."""
         if not isinstance(value, dict):
             raise _wrong(where, value, f"a table of {', '.join(self.fields)}")
         missing = next((name for name in self.fields if name not in value), None)
