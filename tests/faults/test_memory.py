@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ownview as ov
-from ownview.base.expected import NO_MEMORY
+from ownview.base.failures import NO_MEMORY
 from ownview.runs.batch import run_each
 from ownview.runs.experiment import Experiment
 from tests.outcome import Outcome

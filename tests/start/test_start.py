@@ -16,7 +16,7 @@ import pytest
 
 from ownview.base.display.amounts import readable
 from ownview.base.errors import OwnviewError
-from ownview.base.expected import TerminatedError
+from ownview.base.failures import TerminatedError
 from ownview.data.interactions import Interactions
 from ownview.evaluation.named_protocols import HONEST
 from ownview.runs.files.folder import RunFolder

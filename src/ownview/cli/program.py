@@ -23,7 +23,7 @@ from typer.core import TyperGroup
 
 from ownview.base.display.shown import one_line
 from ownview.base.errors import SettingError
-from ownview.base.expected import Ending, TerminatedError, ending
+from ownview.base.failures import Ending, TerminatedError, ending
 from ownview.base.trust import afresh
 from ownview.base.version import __version__
 from ownview.cli.display.patience import loading

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ownview.base.expected import lacks_memory
+from ownview.base.failures import lacks_memory
 from ownview.engine.step_runs import Runs
 from ownview.engine.steps import clipped
 from ownview.engine.windows import Window, counted

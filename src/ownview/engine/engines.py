@@ -11,7 +11,7 @@ from functools import partial
 import torch
 
 from ownview.base.errors import OwnviewError, TrainingError
-from ownview.base.expected import lacks_memory
+from ownview.base.failures import lacks_memory
 from ownview.data.interactions import IdArray
 from ownview.engine import compiled
 from ownview.engine.compiled import Compiler, by_pytorch

@@ -21,7 +21,7 @@ from typing import NamedTuple
 import torch
 
 from ownview.base.errors import DeviceError, MemoryLackError, OutputError, OwnviewError, UnwrittenError
-from ownview.base.expected import NO_MEMORY, lacks_memory
+from ownview.base.failures import NO_MEMORY, lacks_memory
 from ownview.base.trust import Permissions, inherit, permissions
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ownview.base.errors import UnwrittenError
-from ownview.base.expected import TerminatedError, ending
+from ownview.base.failures import TerminatedError, ending
 from ownview.runs.batch import BatchError
 from ownview.runs.training.training_rounds import InterruptedRunError
 

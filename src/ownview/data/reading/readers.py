@@ -25,7 +25,7 @@ from ownview.data.reading.titles import ItemFile, read_items, titles_in_rows
 if TYPE_CHECKING:
     import polars as pl
 
-Where = dict[str, list[int]]
+ColumnPlaces = dict[str, list[int]]
 
 
 class ReadingOptions(TypedDict, total=False):
@@ -145,7 +145,7 @@ def _table(path: Path, options: ReadingOptions, problems: Problems) -> tuple[Tab
     return folder_tables(path, read_file, problems) if path.is_dir() else (read_file(path), None)
 
 
-def _located(table: Table, columns: Mapping[str, str] | None, has_titles: bool, problems: Problems) -> Where:
+def _located(table: Table, columns: Mapping[str, str] | None, has_titles: bool, problems: Problems) -> ColumnPlaces:
     """Positions of all columns that are looked at: named, known by name, or plain by what stands in them."""
     try:
         where = locate(table.path, table.header, table.frame.width, columns)
@@ -176,7 +176,7 @@ def _located(table: Table, columns: Mapping[str, str] | None, has_titles: bool, 
     return where
 
 
-def _own_title(header: Sequence[str], where: Where) -> Where:
+def _own_title(header: Sequence[str], where: ColumnPlaces) -> ColumnPlaces:
     """Where a column of the interactions is called title, if one is; `name` may be that of a user."""
     found = locate_known(header, ("title",))
     return {
@@ -186,7 +186,7 @@ def _own_title(header: Sequence[str], where: Where) -> Where:
     }
 
 
-def _with_ids(table: Table, where: Where, problems: Problems) -> pl.Series:
+def _with_ids(table: Table, where: ColumnPlaces, problems: Problems) -> pl.Series:
     """[r] rows with user and item; the others are noted, and refused where they are most."""
     kept = None
     for key, article in (("user", "a"), ("item", "an")):
@@ -201,7 +201,7 @@ def _with_ids(table: Table, where: Where, problems: Problems) -> pl.Series:
 
 
 def _rating(
-    table: Table, where: Where, least: float | None, problems: Problems
+    table: Table, where: ColumnPlaces, least: float | None, problems: Problems
 ) -> tuple[values.Column | None, pl.Series]:
     """The ratings, and [r] the rows that stay by them.
 
@@ -226,7 +226,7 @@ def _rating(
 
 
 def _about_items(
-    table: Table, where: Where, items: IdArray, kept: pl.Series, titles: Path | None, problems: Problems
+    table: Table, where: ColumnPlaces, items: IdArray, kept: pl.Series, titles: Path | None, problems: Problems
 ) -> ItemFile | None:
     """Titles and columns by item: of a file, or of the interactions' own column."""
     if titles is not None:
@@ -244,7 +244,7 @@ def _about_items(
     return ItemFile(columns["title"], columns)
 
 
-def _unread(table: Table, where: Where) -> tuple[str, ...]:
+def _unread(table: Table, where: ColumnPlaces) -> tuple[str, ...]:
     taken_places = {place for places in where.values() for place in places}
     return tuple(name.strip() for place, name in enumerate(table.header or ()) if place not in taken_places)
 

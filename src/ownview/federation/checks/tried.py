@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from ownview.base.errors import SettingError, suggestion
-from ownview.base.expected import lacks_memory
+from ownview.base.failures import lacks_memory
 from ownview.seam.training import Batch
 
 _IN_OTHER_WORDS = {
