@@ -111,8 +111,8 @@ def test_the_command_line_makes_a_page_without_items_of_few(
 
 def test_a_page_of_everything_recommends_what_the_model_does(folder: Path, tmp_path: Path) -> None:
     made = page(folder / "server", tmp_path / "page.html", min_people=1)
-    assert made.agreement.overlap > 0.99
-    assert made.agreement.of_items
+    assert made.fidelity.overlap > 0.99
+    assert made.fidelity.of_items
     assert made.titled
 
 
@@ -135,4 +135,4 @@ def test_a_server_that_cannot_count_people_publishes_all_or_nothing(tmp_path: Pa
     Coordinator(agreed, InProcess(places), server.rounds, QUICK).run(1)
     with pytest.raises(SettingError, match=r"no sum that tells how many people had an item.* --min-people 1"):
         page(server.path, tmp_path / "page.html")
-    assert page(server.path, tmp_path / "page.html", min_people=1).agreement.overlap > 0.95
+    assert page(server.path, tmp_path / "page.html", min_people=1).fidelity.overlap > 0.95

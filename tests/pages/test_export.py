@@ -80,7 +80,7 @@ def test_the_folder_says_what_it_is(run_of: Callable[[str], Run], exported: Call
     assert about["figures"]["HR@10"]["value"] == run.metrics["HR@10"]
     assert (about["protocol"], about["method"]["name"]) == ("honest", "fedease")
     assert about["privacy"]["leaves_a_device"] == ["pairs of its items, once"]
-    assert about["agreement"]["top_ten_overlap"] == done.agreement.overlap > 0.99
+    assert about["agreement"]["top_ten_overlap"] == done.fidelity.overlap > 0.99
     card = (done.path / "MODEL_CARD.md").read_text(encoding="utf-8")
     for said in ("## Data", "## Figures", "## Privacy", "## Licence", "pairs of its items, once", "not known"):
         assert said in card

@@ -120,11 +120,11 @@ def test_a_page_of_ids_alone_or_unlike_its_model_is_warned_of(run_of: Callable[[
     made = page(run_of("whole"), tmp_path / "page.html", min_people=1)
     assert model_of(made.path.read_text(encoding="utf-8"))["title"] == HEADING
     assert [one for one in made.warnings() if "items have no titles" in one]
-    unlike = made._replace(titled=True, agreement=made.agreement._replace(overlap=0.9), kept=0.5)
+    unlike = made._replace(titled=True, fidelity=made.fidelity._replace(overlap=0.9), kept=0.5)
     (told,) = unlike.warnings()
     assert told.startswith("90.0 % of its ten")
     assert "--megabytes" in told
-    assert unlike._replace(agreement=made.agreement._replace(overlap=0.96)).warnings() == []
+    assert unlike._replace(fidelity=made.fidelity._replace(overlap=0.96)).warnings() == []
 
 
 @pytest.mark.parametrize("command", ["page", "export"])

@@ -45,7 +45,7 @@ def test_closed_forms_score_as_the_model_does(made: Callable[..., Run], method: 
     expected = taken.trainer.asked(question).scores(users, None).double()
     found = torch.stack([taken.form.scores(question.known.items.of(int(user))) for user in users])
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
-    assert taken.agreement(taken.form, np.arange(taken.data.num_items)).overlap > 0.99
+    assert taken.fidelity(taken.form, np.arange(taken.data.num_items)).overlap > 0.99
 
 
 @pytest.mark.parametrize(("method", "settings"), [("fedmf", {"embedding_size": 4, "local_epochs": 2}), ("pfedrec", {})])
@@ -55,7 +55,7 @@ def test_trained_methods_are_folded_in_with_their_shared_table(
     taken = Taken.of(made(method, **settings))
     assert isinstance(taken.form, Factors)
     assert taken.form.scores(torch.tensor([1, 2, 3])).shape == (taken.data.num_items,)
-    assert 0 <= taken.agreement(taken.form, np.arange(taken.data.num_items)).overlap <= 1
+    assert 0 <= taken.fidelity(taken.form, np.arange(taken.data.num_items)).overlap <= 1
 
 
 def test_likeness_that_is_stored_by_columns_is_taken_by_rows() -> None:

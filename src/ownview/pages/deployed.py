@@ -25,7 +25,7 @@ from ownview.deploy.coordination.participants import read_log
 from ownview.deploy.folders import ServerFolder
 from ownview.deploy.generations import Generations
 from ownview.federation.server import AggregationServer
-from ownview.pages.agreement import Agreement, agreement_by_item
+from ownview.pages.fidelity import Fidelity, fidelity_by_item
 from ownview.pages.offered import Offered
 from ownview.pages.taken import leaves_a_device, told_apart
 from ownview.parts.pairs.positive_definite import ease_weights
@@ -154,9 +154,9 @@ class Deployed:
         """[m] people who had each item, at least; nothing is known where there is no such sum."""
         return np.zeros(self.num_items, dtype=np.int64) if self.sums is None else self.people.count
 
-    def agreement(self, form: Linear | Factors, kept: IntArray) -> Agreement:
+    def fidelity(self, form: Linear | Factors, kept: IntArray) -> Fidelity:
         """How far a form of some items recommends what the model does, item by item."""
-        return agreement_by_item(form, kept, self.form)
+        return fidelity_by_item(form, kept, self.form)
 
     def attacked(self, form: Linear | Factors, kept: IntArray) -> tuple[AttackFinding, ...]:
         """Nothing: guesses could be compared with no histories."""

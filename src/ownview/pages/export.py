@@ -23,8 +23,8 @@ from safetensors.numpy import save
 
 from ownview.base.display.cells import as_cell
 from ownview.base.files import require_new, write_folder
-from ownview.pages.agreement import Agreement
 from ownview.pages.card import card
+from ownview.pages.fidelity import Fidelity
 from ownview.pages.leaving_out import MIN_PEOPLE
 from ownview.pages.opening import opened
 from ownview.pages.packing import pack
@@ -49,7 +49,7 @@ class Exported(NamedTuple):
 
     path: Path
     bytes: int
-    agreement: Agreement
+    fidelity: Fidelity
     exposure: Exposure
     left_out: tuple[str, ...]
 
@@ -74,13 +74,13 @@ def export(
     require_new(path)
     taken = opened(run, data_dir, new_items)
     published = Published(taken, min_people)
-    agreed, exposed = published.agreement(published.form), published.exposure(published.form)
+    agreed, exposed = published.fidelity(published.form), published.exposure(published.form)
     taken.charge()
     write_folder(path, lambda folder: _fill(folder, published, agreed, exposed))
     return Exported(path, sum(file.stat().st_size for file in path.iterdir()), agreed, exposed, taken.form.left_out)
 
 
-def _fill(folder: Path, published: Published, agreed: Agreement, exposed: Exposure) -> None:
+def _fill(folder: Path, published: Published, agreed: Fidelity, exposed: Exposure) -> None:
     facts = published.taken.facts() | {"agreement": published.told_of(agreed), "exposure": exposed.plain()}
     text = vocabulary(published.taken.about, published.left.kept.tolist())
     about = write_portable(folder, published.offered, published.ids, published.titles, facts, text)

@@ -10,9 +10,9 @@ from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import write_text
 from ownview.base.offline_page import as_script, offline_page
 from ownview.data.interactions import IntArray
-from ownview.pages.agreement import Agreement
 from ownview.pages.contributing import Contributing
 from ownview.pages.encoding import encode
+from ownview.pages.fidelity import Fidelity
 from ownview.pages.leaving_out import MIN_PEOPLE
 from ownview.pages.links import links_of
 from ownview.pages.opening import opened
@@ -55,7 +55,7 @@ class Page(NamedTuple):
     path: Path
     bytes: int
     kept: float
-    agreement: Agreement
+    fidelity: Fidelity
     exposure: Exposure
     left_out: tuple[str, ...]
     titled: bool
@@ -66,9 +66,9 @@ class Page(NamedTuple):
         told = []
         if not self.titled:
             told.append("items have no titles: people see ids and can hardly search; a column title gives them")
-        if self.agreement.overlap < ENOUGH_ALIKE:
+        if self.fidelity.overlap < ENOUGH_ALIKE:
             more = "--megabytes makes room for more" if self.kept < 1 else "what few people had is left out of it"
-            told.append(f"{self.agreement.sentence()}: less than {100 * ENOUGH_ALIKE:.0f} %; {more}")
+            told.append(f"{self.fidelity.sentence()}: less than {100 * ENOUGH_ALIKE:.0f} %; {more}")
         return [*told, *self.lost]
 
 
@@ -113,14 +113,14 @@ def page(
     made = _made(Published(taken, min_people), title, round(megabytes * 1e6), joining)
     taken.charge()
     write_text(path, made.text)
-    told = made.agreement, made.exposure, taken.form.left_out, taken.titled, made.lost
+    told = made.fidelity, made.exposure, taken.form.left_out, taken.titled, made.lost
     return Page(path, path.stat().st_size, made.kept, *told)
 
 
 class _Made(NamedTuple):
     text: str
     kept: float
-    agreement: Agreement
+    fidelity: Fidelity
     exposure: Exposure
     lost: tuple[str, ...]
 
@@ -145,7 +145,7 @@ def _made(published: Published, title: str, limit: int, joining: Contributing | 
         model["contribute"] = joining.model()
     spare = 3_000  # what is said of agreement and exposure, which are measured last
     encoded = encode(published.offered, limit - len(render(model, joining).encode()) - spare)
-    agreed, exposed = published.agreement(encoded.form), published.exposure(encoded.form)
+    agreed, exposed = published.fidelity(encoded.form), published.exposure(encoded.form)
     model["form"] = encoded.plain
     model["about"] |= {
         "agreement": published.told_of(agreed),

@@ -16,9 +16,9 @@ import numpy as np
 from ownview.attacks.published_weights import dense
 from ownview.attacks.scoring import AttackFinding
 from ownview.data.interactions import IntArray
-from ownview.pages.agreement import Agreement
 from ownview.pages.budgeted import agreement_covered
 from ownview.pages.deployed import Deployed
+from ownview.pages.fidelity import Fidelity
 from ownview.pages.leaving_out import MIN_PEOPLE, LeftOut, left_out
 from ownview.pages.offered import first
 from ownview.pages.taken import Taken
@@ -125,15 +125,15 @@ class Published:
         known = np.argsort(-weight, kind="stable")
         return np.concatenate([known, np.arange(len(known), len(self.positions))])
 
-    def told_of(self, agreed: Agreement) -> dict[str, Any]:
+    def told_of(self, agreed: Fidelity) -> dict[str, Any]:
         """What is written of the agreement; under a budget nothing that was measured."""
         if self.taken.budgeted:
             return agreement_covered()
         return {**agreed.plain(), "sentence": agreed.sentence()}
 
-    def agreement(self, form: Linear | Factors) -> Agreement:
+    def fidelity(self, form: Linear | Factors) -> Fidelity:
         """How far a form of the items that are left recommends what the model does."""
-        return self.taken.agreement(first(form, len(self.left.kept)), self.left.kept)
+        return self.taken.fidelity(first(form, len(self.left.kept)), self.left.kept)
 
     def exposure(self, form: Linear | Factors) -> Exposure:
         """What the form gives away, exactly as it is written."""

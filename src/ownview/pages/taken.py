@@ -20,8 +20,8 @@ from ownview.base.version import __version__
 from ownview.data.datasets.catalog import catalog
 from ownview.data.interactions import IntArray, Interactions
 from ownview.evaluation.metrics import HEADLINE
-from ownview.pages.agreement import Agreement, agreement
 from ownview.pages.budgeted import budget_of, charge, covered, require_publishable
+from ownview.pages.fidelity import Fidelity, fidelity
 from ownview.pages.offered import Offered
 from ownview.registry import Model
 from ownview.runs.run import Run
@@ -138,9 +138,9 @@ class Taken:
         """[m] training rows of each item."""
         return np.bincount(self.setup.split.train.values.numpy(), minlength=self.data.num_items)
 
-    def agreement(self, form: Linear | Factors, kept: IntArray) -> Agreement:
+    def fidelity(self, form: Linear | Factors, kept: IntArray) -> Fidelity:
         """How far a form of some items recommends what the model does."""
-        return agreement(form, kept, self.trainer, self.setup.rankers[1])
+        return fidelity(form, kept, self.trainer, self.setup.rankers[1])
 
     def facts(self) -> dict[str, Any]:
         """What it is and where it comes from, in plain values."""

@@ -259,7 +259,7 @@ class Steps:
         try:
             made = page(model, self.folder.page, megabytes=MEGABYTES, force=True)
             budgeted = made.exposure.min_people is None  # nothing is measured against histories there
-            if made.kept < 1 and made.agreement.overlap < ENOUGH_ALIKE and not budgeted:
+            if made.kept < 1 and made.fidelity.overlap < ENOUGH_ALIKE and not budgeted:
                 made = page(model, self.folder.page, megabytes=2 * MEGABYTES, force=True)
             return made
         except SettingError as error:

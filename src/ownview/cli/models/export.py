@@ -33,7 +33,7 @@ def command(
         done = export(run, out, min_people=min_people, data_dir=data_dir, new_items=new_items)
     console = Console(highlight=False)
     console.print(f"{done.path}: {readable(done.bytes)}", soft_wrap=True, markup=False)
-    console.print(done.agreement.sentence(), soft_wrap=True, markup=False)
+    console.print(done.fidelity.sentence(), soft_wrap=True, markup=False)
     for sentence in done.exposure.sentences():
         console.print(f"weights: {sentence}", soft_wrap=True, markup=False)
     for sentence in done.left_out:

@@ -55,7 +55,7 @@ def command(
     console = Console(highlight=False)
     left = "" if done.kept == 1 else f", the strongest {100 * done.kept:.0f} % of its weights"
     console.print(f"{done.path}: {readable(done.bytes)}{left}; open it in a browser", soft_wrap=True, markup=False)
-    console.print(done.agreement.sentence(), soft_wrap=True, markup=False)
+    console.print(done.fidelity.sentence(), soft_wrap=True, markup=False)
     for sentence in done.warnings():
         console.print(f"warning: {sentence}", soft_wrap=True, markup=False)
     for sentence in done.exposure.sentences():

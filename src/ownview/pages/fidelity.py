@@ -22,7 +22,7 @@ SAMPLE = 500
 _K = 10
 
 
-class Agreement(NamedTuple):
+class Fidelity(NamedTuple):
     """A portable form beside the model it comes from.
 
     overlap: mean share of the model's top ten that the form has in its own
@@ -78,7 +78,7 @@ class HistoryScorer:
         return last.index_copy_(0, self.kept, found)
 
 
-def agreement(form: Linear | Factors, kept: IntArray, trainer: Trainer, ranker: Ranker) -> Agreement:
+def fidelity(form: Linear | Factors, kept: IntArray, trainer: Trainer, ranker: Ranker) -> Fidelity:
     """Over a sample of the users that the ranker's question is about and that have a history.
 
     Args:
@@ -96,12 +96,12 @@ def agreement(form: Linear | Factors, kept: IntArray, trainer: Trainer, ranker: 
     both = [[{*row} - {NONE} for row in asked.top(one, _K).tolist()] for one in scorers]
     shares = [len(theirs & ours) / max(len(theirs), 1) for theirs, ours in zip(*both, strict=True)]
     answers = [{*question.answers(user)} for user in users.tolist()]
-    return Agreement(
+    return Fidelity(
         float(np.mean(shares)), len(users), (_hits(both[0], answers), _hits(both[1], answers)) if any(answers) else None
     )
 
 
-def agreement_by_item(form: Linear | Factors, kept: IntArray, whole: Linear | Factors) -> Agreement:
+def fidelity_by_item(form: Linear | Factors, kept: IntArray, whole: Linear | Factors) -> Fidelity:
     """The same where no histories are at hand: a sample of the items that are kept, each as a whole history."""
     items = np.sort(np.random.default_rng(derive(0, "agreement")).permutation(len(kept))[:SAMPLE])
     shares = []
@@ -112,7 +112,7 @@ def agreement_by_item(form: Linear | Factors, kept: IntArray, whole: Linear | Fa
         most = min(_K, len(kept) - 1)
         theirs = {*full.topk(most).indices.tolist()}
         shares.append(len(theirs & {*kept[mine.topk(most).indices.numpy()].tolist()}) / max(len(theirs), 1))
-    return Agreement(float(np.mean(shares)), len(items), None, of_items=True)
+    return Fidelity(float(np.mean(shares)), len(items), None, of_items=True)
 
 
 def _hits(lists: list[set[int]], answers: list[set[int]]) -> float:
