@@ -18,7 +18,7 @@ from ownview.one_message.solving import solve
 from ownview.one_message.store import ShareStore
 from ownview.pages.encoding import encode
 from ownview.pages.page import page as make_page
-from ownview.pages.taken import Taken
+from ownview.pages.run_model import RunModel
 from ownview.pages.weights_file import publish
 from ownview.runs.run import Run
 from tests.browser.chromium import Chromium, require_chromium
@@ -37,7 +37,7 @@ def browser() -> Iterator[Chromium]:
 
 @pytest.fixture
 def servers(run_of: Callable[[str], Run], tmp_path: Path) -> Iterator[Federation]:  # noqa: F811
-    items = [str(one) for one in Taken.of(run_of("whole")).data.items.tolist()]
+    items = [str(one) for one in RunModel.of(run_of("whole")).data.items.tolist()]
     with Federation(tmp_path, items, fewest=3) as started:
         yield started
 

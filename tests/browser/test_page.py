@@ -18,7 +18,7 @@ from ownview.data.datasets.catalog import load
 from ownview.evaluation.named_protocols import on_everything
 from ownview.pages.encoding import Encoded, encode
 from ownview.pages.page import page as make_page
-from ownview.pages.taken import Taken
+from ownview.pages.run_model import RunModel
 from ownview.runs.run import Run, run
 from ownview.seam.portable import Factors, Linear
 from tests.browser.chromium import Chromium, require_chromium
@@ -94,7 +94,7 @@ def test_scores_are_those_of_python(
     opened(browser, page(kind))
     asked = histories(50)
     found = browser.run(f"Promise.all({json.dumps(asked)}.map((history) => scoresOf(history)))")
-    form = encode(Taken.of(run_of(kind)).form, 4_000_000).form
+    form = encode(RunModel.of(run_of(kind)).form, 4_000_000).form
     expected = torch.stack([form.scores(torch.tensor(one)) for one in asked])
     torch.testing.assert_close(torch.tensor(found, dtype=torch.float64), expected, rtol=1e-6, atol=1e-9)
     alike = browser.run(f"Promise.all({json.dumps(asked)}.map((history) => scoresOf(history, false)))")

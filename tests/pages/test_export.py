@@ -19,7 +19,7 @@ from ownview.base.errors import OutputError
 from ownview.base.files import write_folder
 from ownview.pages import scorer
 from ownview.pages.export import Exported, export
-from ownview.pages.taken import Taken
+from ownview.pages.run_model import RunModel
 from ownview.runs.run import Run
 from tests.outcome import Outcome
 from tests.pages.worlds import HOSTILE, ITEMS, KINDS, histories
@@ -61,7 +61,7 @@ def test_the_scorer_equals_python_and_needs_numpy_alone(
     )  # fmt: skip
     told = json.loads(done.stdout)
     assert told["others"] == []
-    form = Taken.of(run_of(kind)).form
+    form = RunModel.of(run_of(kind)).form
     expected = torch.stack([form.scores(torch.tensor(one, dtype=torch.long)) for one in asked])
     np.testing.assert_allclose(np.array(told["scores"]), expected.numpy(), rtol=1e-5, atol=1e-5)
 

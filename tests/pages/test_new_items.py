@@ -17,7 +17,7 @@ from ownview.pages.export import export
 from ownview.pages.offered import first
 from ownview.pages.page import page
 from ownview.pages.published import Published
-from ownview.pages.taken import Taken
+from ownview.pages.run_model import RunModel
 from ownview.runs.run import Run, run
 from ownview.seam.portable import Linear
 from ownview.testing import small_world
@@ -68,7 +68,7 @@ def test_lists_offer_new_items_where_asked_and_mark_them(fitted: Run, file: Path
 def test_a_page_and_an_export_hold_new_items_and_what_is_published_decides_them(
     fitted: Run, file: Path, tmp_path: Path
 ) -> None:
-    published = Published(Taken.of(fitted, new_items=file), min_people=1)
+    published = Published(RunModel.of(fitted, new_items=file), min_people=1)
     form = published.offered
     assert isinstance(form, Linear)
     history = torch.tensor([0, 3, 5])
@@ -86,11 +86,11 @@ def test_a_page_and_an_export_hold_new_items_and_what_is_published_decides_them(
 
 
 def test_left_out_items_play_no_part_in_new_ones(fitted: Run, file: Path) -> None:
-    published = Published(Taken.of(fitted, new_items=file), min_people=8)
+    published = Published(RunModel.of(fitted, new_items=file), min_people=8)
     assert 0 < len(published.left.kept) < fitted.loaded().split.num_items
     form = published.offered
     assert isinstance(form, Linear)
-    changed = Taken.of(fitted, new_items=file)
+    changed = RunModel.of(fitted, new_items=file)
     weights = changed.form.terms[0].weights  # type: ignore[union-attr]
     assert isinstance(weights, torch.Tensor)
     gone = np.setdiff1d(np.arange(len(weights)), published.left.kept)

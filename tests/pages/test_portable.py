@@ -18,7 +18,7 @@ from ownview.baselines.parts.central import Asked
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline
 from ownview.methods.fedmf import FedMF
-from ownview.pages.taken import Taken
+from ownview.pages.run_model import RunModel
 from ownview.plugins.late_aggregation import LateAggregation
 from ownview.runs.run import Run
 from ownview.seam.portable import Factors, Linear, Logistic, LowRank, Refusal, Ridge, SparseRows, Term, overruled
@@ -39,7 +39,7 @@ EXACT: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("method", "settings"), EXACT)
 def test_closed_forms_score_as_the_model_does(made: Callable[..., Run], method: str, settings: dict[str, Any]) -> None:
-    taken = Taken.of(made(method, **settings))
+    taken = RunModel.of(made(method, **settings))
     question = taken.setup.rankers[1].question
     users = torch.arange(len(question.known.items))
     expected = taken.trainer.asked(question).scores(users, None).double()
@@ -52,7 +52,7 @@ def test_closed_forms_score_as_the_model_does(made: Callable[..., Run], method: 
 def test_trained_methods_are_folded_in_with_their_shared_table(
     made: Callable[..., Run], method: str, settings: dict[str, Any]
 ) -> None:
-    taken = Taken.of(made(method, **settings))
+    taken = RunModel.of(made(method, **settings))
     assert isinstance(taken.form, Factors)
     assert taken.form.scores(torch.tensor([1, 2, 3])).shape == (taken.data.num_items,)
     assert 0 <= taken.fidelity(taken.form, np.arange(taken.data.num_items)).overlap <= 1
@@ -72,7 +72,7 @@ def test_likeness_that_is_stored_by_columns_is_taken_by_rows() -> None:
 
 
 def test_after_a_pause_fednext_does_something_else_and_says_so(made: Callable[..., Run]) -> None:
-    assert "after a pause are left out" in Taken.of(made("fednext")).form.left_out[0]
+    assert "after a pause are left out" in RunModel.of(made("fednext")).form.left_out[0]
 
 
 def test_a_term_counts_the_latest_items_and_repeats_once() -> None:
@@ -139,7 +139,7 @@ def test_others_are_refused_with_the_reason(
     made: Callable[..., Run], method: str, settings: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(SettingError, match=reason) as error:
-        Taken.of(made(method, **settings))
+        RunModel.of(made(method, **settings))
     assert method in str(error.value)
     assert "\n" not in str(error.value)
 

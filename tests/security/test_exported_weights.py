@@ -29,7 +29,7 @@ from ownview.pages.export import export
 from ownview.pages.leaving_out import MIN_PEOPLE, left_out
 from ownview.pages.page import page
 from ownview.pages.published import Published, strength
-from ownview.pages.taken import Taken
+from ownview.pages.run_model import RunModel
 from ownview.runs.experiment import Experiment
 from ownview.runs.full_fit import fit_of
 from ownview.runs.run import Run, run
@@ -71,7 +71,7 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Run]:
 
 def people_of(one: Run, items: list[str]) -> People:
     """Who had what in training, of some items; the attacker has no such thing, the score of its guesses does."""
-    split = Taken.of(one).setup.split
+    split = RunModel.of(one).setup.split
     place = {str(item): position for position, item in enumerate(split.data.items.tolist())}
     ones = np.ones(len(split.train.values))
     shape = (len(split.train), split.data.num_items)
@@ -131,7 +131,7 @@ def test_sums_of_one_person_are_named_in_full_weights_and_gone_from_an_export(
 
 def test_striking_rows_and_columns_out_leaves_traces_and_solving_anew_does_not(fitted: Callable[..., Run]) -> None:
     """An inverse that was cut has sums that are no whole numbers: how far off tells whose item was cut."""
-    form = Taken.of(fitted("ease", strength=LAMBDA)).form
+    form = RunModel.of(fitted("ease", strength=LAMBDA)).form
     assert isinstance(form, Linear)
     people = people_of(fitted("ease", strength=LAMBDA), [str(one) for one in _items(fitted)])
     made = left_out(form, people, MIN_PEOPLE)
@@ -148,12 +148,12 @@ def test_striking_rows_and_columns_out_leaves_traces_and_solving_anew_does_not(f
 
 
 def _items(fitted: Callable[..., Run]) -> list[Any]:
-    return list(Taken.of(fitted("ease", strength=LAMBDA)).data.items.tolist())
+    return list(RunModel.of(fitted("ease", strength=LAMBDA)).data.items.tolist())
 
 
 def test_a_page_is_attacked_with_the_numbers_that_stand_in_it(fitted: Callable[..., Run], tmp_path: Path) -> None:
     model = fitted("ease", strength=LAMBDA)
-    full = Published(Taken.of(model), 1)
+    full = Published(RunModel.of(model), 1)
     rounded = full.exposure(encode(full.form, 10**6).form)
     before = {one.attack: one for one in rounded.findings}
     assert before[NEAREST].succeeds
@@ -184,7 +184,7 @@ def test_under_a_budget_exact_counts_decide_nothing(tmp_path: Path) -> None:
     world = write_world(tmp_path / "world.csv")
     asked = {"method": "fedease", "data": str(world), "federation": {"privacy": "central:epsilon=8"}}
     private = run(fit_of(Experiment.from_dict(asked), None), out=tmp_path / "run")
-    taken = Taken.of(private)
+    taken = RunModel.of(private)
     published = Published(taken)
     assert published.taken.budgeted
     assert len(published.ids) == taken.data.num_items

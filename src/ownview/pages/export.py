@@ -72,17 +72,17 @@ def export(
     """
     path = Path(out)
     require_new(path)
-    taken = opened(run, data_dir, new_items)
-    published = Published(taken, min_people)
+    model = opened(run, data_dir, new_items)
+    published = Published(model, min_people)
     agreed, exposed = published.fidelity(published.form), published.exposure(published.form)
-    taken.charge()
+    model.charge()
     write_folder(path, lambda folder: _fill(folder, published, agreed, exposed))
-    return Exported(path, sum(file.stat().st_size for file in path.iterdir()), agreed, exposed, taken.form.left_out)
+    return Exported(path, sum(file.stat().st_size for file in path.iterdir()), agreed, exposed, model.form.left_out)
 
 
 def _fill(folder: Path, published: Published, agreed: Fidelity, exposed: Exposure) -> None:
-    facts = published.taken.facts() | {"agreement": published.told_of(agreed), "exposure": exposed.plain()}
-    text = vocabulary(published.taken.about, published.left.kept.tolist())
+    facts = published.model.facts() | {"agreement": published.told_of(agreed), "exposure": exposed.plain()}
+    text = vocabulary(published.model.about, published.left.kept.tolist())
     about = write_portable(folder, published.offered, published.ids, published.titles, facts, text)
     (folder / "scorer.py").write_text(_program("scorer.py"), encoding="utf-8")
     (folder / "MODEL_CARD.md").write_text(card(about), encoding="utf-8")

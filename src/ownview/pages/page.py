@@ -109,11 +109,11 @@ def page(
     if not 0 < megabytes <= 1000:
         raise SettingError(f"setting megabytes={megabytes:g}: expected a number above 0 and at most 1000")
     joining = None if contribute is None else Contributing.at(contribute)
-    taken = opened(run, data_dir, new_items)
-    made = _made(Published(taken, min_people), title, round(megabytes * 1e6), joining)
-    taken.charge()
+    model = opened(run, data_dir, new_items)
+    made = _made(Published(model, min_people), title, round(megabytes * 1e6), joining)
+    model.charge()
     write_text(path, made.text)
-    told = made.fidelity, made.exposure, taken.form.left_out, taken.titled, made.lost
+    told = made.fidelity, made.exposure, model.form.left_out, model.titled, made.lost
     return Page(path, path.stat().st_size, made.kept, *told)
 
 
@@ -126,10 +126,10 @@ class _Made(NamedTuple):
 
 
 def _made(published: Published, title: str, limit: int, joining: Contributing | None) -> _Made:
-    facts = published.taken.facts()
+    facts = published.model.facts()
     seen = published.known
-    links = links_of(published.taken.about, [published.positions[one] for one in seen], limit)
-    text = vocabulary(published.taken.about, published.left.kept.tolist())
+    links = links_of(published.model.about, [published.positions[one] for one in seen], limit)
+    text = vocabulary(published.model.about, published.left.kept.tolist())
     lost = links.notes
     if len(as_script({"text": text})) > TEXT_SHARE * limit:
         text, lost = None, (*lost, "the items' words take too much room: titles that are not listed cannot be typed in")

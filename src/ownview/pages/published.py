@@ -17,11 +17,11 @@ from ownview.attacks.published_weights import dense
 from ownview.attacks.scoring import AttackFinding
 from ownview.data.interactions import IntArray
 from ownview.pages.budgeted import agreement_covered
-from ownview.pages.deployed import Deployed
+from ownview.pages.deployed_model import DeployedModel
 from ownview.pages.fidelity import Fidelity
 from ownview.pages.leaving_out import MIN_PEOPLE, LeftOut, left_out
 from ownview.pages.offered import first
-from ownview.pages.taken import Taken
+from ownview.pages.run_model import RunModel
 from ownview.seam.portable import Factors, Linear
 
 
@@ -76,20 +76,20 @@ class Published:
     """What of a model is published.
 
     Args:
-        taken: the model, of a run or of a deployment.
+        model: of a run or of a deployment.
         min_people: that an item must have; 1 leaves nothing out.
     """
 
-    taken: Taken | Deployed
+    model: RunModel | DeployedModel
     min_people: int = MIN_PEOPLE
 
     @cached_property
     def left(self) -> LeftOut:
         """The model without what too few people had."""
-        form = self.taken.form
-        if self.taken.budgeted or self.min_people == 1:
-            return LeftOut(form, np.arange(self.taken.num_items), 0, 0)
-        return left_out(form, self.taken.people, self.min_people)
+        form = self.model.form
+        if self.model.budgeted or self.min_people == 1:
+            return LeftOut(form, np.arange(self.model.num_items), 0, 0)
+        return left_out(form, self.model.people, self.min_people)
 
     @property
     def form(self) -> Linear | Factors:
@@ -99,51 +99,51 @@ class Published:
     @cached_property
     def offered(self) -> Linear | Factors:
         """The same, and behind them the items that nobody has taken yet, where any are offered."""
-        offered = self.taken.offered
+        offered = self.model.offered
         return self.form if offered is None else offered.beside(self.form, self.left.kept)
 
     @property
     def positions(self) -> list[int]:
         """[k] among all items of those that are left, and of those that nobody has taken yet."""
-        offered = self.taken.offered
+        offered = self.model.offered
         return [*self.left.kept.tolist(), *([] if offered is None else offered.new)]
 
     @property
     def ids(self) -> list[Any]:
         """[k] of the items that are left, and of those that nobody has taken yet."""
-        return [self.taken.ids[item] for item in self.positions]
+        return [self.model.ids[item] for item in self.positions]
 
     @property
     def titles(self) -> list[str]:
         """[k] of the same."""
-        return [self.taken.titles[item] for item in self.positions]
+        return [self.model.titles[item] for item in self.positions]
 
     @cached_property
     def known(self) -> IntArray:
         """[k] positions, the best known item first: by people, or under a budget by the model's own weights alone."""
-        weight = strength(self.form) if self.taken.budgeted else self.taken.popularity[self.left.kept]
+        weight = strength(self.form) if self.model.budgeted else self.model.popularity[self.left.kept]
         known = np.argsort(-weight, kind="stable")
         return np.concatenate([known, np.arange(len(known), len(self.positions))])
 
     def told_of(self, agreed: Fidelity) -> dict[str, Any]:
         """What is written of the agreement; under a budget nothing that was measured."""
-        if self.taken.budgeted:
+        if self.model.budgeted:
             return agreement_covered()
         return {**agreed.plain(), "sentence": agreed.sentence()}
 
     def fidelity(self, form: Linear | Factors) -> Fidelity:
         """How far a form of the items that are left recommends what the model does."""
-        return self.taken.fidelity(first(form, len(self.left.kept)), self.left.kept)
+        return self.model.fidelity(first(form, len(self.left.kept)), self.left.kept)
 
     def exposure(self, form: Linear | Factors) -> Exposure:
         """What the form gives away, exactly as it is written."""
-        if self.taken.budgeted:
+        if self.model.budgeted:
             rule = (
                 "items of few people are in it: the budget covers them, and to leave them out by exact counts would "
                 "not be covered"
             )
             return Exposure(rule, None, 0, 0, ())
-        findings = self.taken.attacked(first(form, len(self.left.kept)), self.left.kept)
+        findings = self.model.attacked(first(form, len(self.left.kept)), self.left.kept)
         rule = self.left.sentence(self.min_people)
         return Exposure(rule, self.min_people, self.left.items, self.left.pairs, findings)
 

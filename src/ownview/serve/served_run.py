@@ -12,7 +12,7 @@ import numpy as np
 from safetensors.numpy import save
 
 from ownview.pages.export import write_portable
-from ownview.pages.taken import Taken
+from ownview.pages.run_model import RunModel
 from ownview.runs.files.versions import reading
 from ownview.runs.run import open_run
 
@@ -23,7 +23,7 @@ def write_served(model: Path, out: Path, data_dir: Path | None = None) -> None:
     Raises:
         OwnviewError: the model cannot be read, has no portable form, or its people's budget is spent.
     """
-    taken = reading(model, lambda version: Taken.of(open_run(version), data_dir))
+    taken = reading(model, lambda version: RunModel.of(open_run(version), data_dir))
     taken.charge()
     out.mkdir(mode=0o700)
     data, question = taken.data, taken.setup.rankers[1].question

@@ -21,7 +21,7 @@ from ownview.deploy.places.holdings import read_holdings
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
-from ownview.pages.deployed import Deployed
+from ownview.pages.deployed_model import DeployedModel
 from ownview.pages.export import export
 from ownview.pages.page import page
 from tests.deploy.lines import Running, wait_for, write_place
@@ -69,7 +69,7 @@ def had(folder: Path) -> np.ndarray:
 
 def test_the_sums_tell_how_many_people_had_an_item_and_never_too_many(folder: Path) -> None:
     truth = had(folder).astype(int)
-    people = Deployed.of(ServerFolder(folder / "server")).people
+    people = DeployedModel.of(ServerFolder(folder / "server")).people
     assert np.array_equal(people.count, truth.sum(0)), "no one is longer than the clip"
     together = people.together.toarray()
     assert (together <= truth.T @ truth).all()

@@ -1,4 +1,4 @@
-"""What is taken along of a finished run: the form of its model, what items are called, and what there is to tell."""
+"""The model of a finished run for a page or an export: its portable form, what items are called, and facts about it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from ownview.seam.portable import Factors, Linear, Refusal
 
 
 @dataclass(frozen=True, eq=False)
-class Taken:
-    """A finished run that can be taken along.
+class RunModel:
+    """A finished run whose model has a portable form.
 
     Args:
         run: the run.
@@ -51,7 +51,7 @@ class Taken:
     offered: Offered | None = None
 
     @classmethod
-    def of(cls, run: Run, data_dir: Path | None = None, new_items: Path | None = None) -> Taken:
+    def of(cls, run: Run, data_dir: Path | None = None, new_items: Path | None = None) -> RunModel:
         """Read the model; with items that nobody has taken yet, of a file or the model's own.
 
         Raises:

@@ -1,4 +1,4 @@
-"""What is taken along of a deployment: the model that its server has, and what sums say of how many people had what.
+"""The model of a deployment for a page or an export: what its server has, and what sums say of how many people had what.
 
 The server has no histories. Where the weights are those of a sum that it holds, that sum bounds the number of people
 from below: one person adds at most 1 to an item, and to a pair of items. A clip only makes what a person adds smaller.
@@ -27,7 +27,7 @@ from ownview.deploy.generations import Generations
 from ownview.federation.server import AggregationServer
 from ownview.pages.fidelity import Fidelity, fidelity_by_item
 from ownview.pages.offered import Offered
-from ownview.pages.taken import leaves_a_device, told_apart
+from ownview.pages.run_model import leaves_a_device, told_apart
 from ownview.parts.pairs.positive_definite import ease_weights
 from ownview.privacy.budget import budget
 from ownview.privacy.masks import masked_sums
@@ -62,8 +62,8 @@ class CountedSums:
 
 
 @dataclass(frozen=True, eq=False)
-class Deployed:
-    """A deployment that can be taken along.
+class DeployedModel:
+    """A deployment whose model has a portable form.
 
     Args:
         folder: of its server.
@@ -83,7 +83,7 @@ class Deployed:
     offered: Offered | None = None
 
     @classmethod
-    def of(cls, folder: ServerFolder) -> Deployed:
+    def of(cls, folder: ServerFolder) -> DeployedModel:
         """Read the newest round that was counted.
 
         Raises:
