@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ownview.config.devices import devices
 from ownview.config.participation import participation
 from ownview.config.search import Between, OneOf
 from ownview.config.settings import Settings, setting
+from ownview.config.simulated_devices import devices
 from ownview.messages.robust import robust_rule
 from ownview.privacy.budget import budget
 from ownview.privacy.masks import masked_sums

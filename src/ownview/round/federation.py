@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from ownview.config.devices import devices
+from ownview.config.simulated_devices import devices
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine

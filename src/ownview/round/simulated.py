@@ -16,8 +16,8 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.randomness import bits, derive
-from ownview.config.devices import DAY, Devices
 from ownview.config.participation import participation
+from ownview.config.simulated_devices import DAY, SimulatedDevices
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
 from ownview.federation.work import Work
@@ -78,7 +78,7 @@ class Simulated(LocalFleet):
         devices: they run on.
     """
 
-    def __init__(self, terms: Terms, work: Work, devices: Devices) -> None:
+    def __init__(self, terms: Terms, work: Work, devices: SimulatedDevices) -> None:
         super().__init__(terms, work)
         self.devices = devices
         require_simulable(terms, devices)
@@ -217,7 +217,7 @@ def _the_same(sent: Download, clients: Tensor) -> Download:
     return sent
 
 
-def require_simulable(terms: Terms, devices: Devices) -> None:
+def require_simulable(terms: Terms, devices: SimulatedDevices) -> None:
     """Refuse asynchronous rounds where they make no sense, with the reason."""
     why = ""
     if devices.buffer and not isinstance(terms.client.work, Training):

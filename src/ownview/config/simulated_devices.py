@@ -41,7 +41,7 @@ class Tier:
 
 
 @dataclass(frozen=True)
-class Devices:
+class SimulatedDevices:
     """What clients run on; see the module for the words."""
 
     tiers: tuple[Tier, ...] = (Tier(1.0, 1.0),)
@@ -90,7 +90,7 @@ class Devices:
         return (hour >= first) & (hour < last) if first < last else (hour >= first) | (hour < last)
 
 
-def devices(text: str) -> Devices | None:
+def devices(text: str) -> SimulatedDevices | None:
     """Read the setting; None for none."""
     if text == NONE:
         return None
@@ -105,7 +105,7 @@ def devices(text: str) -> Devices | None:
             given[name] = _READ[name](value)
         except (ValueError, SettingError):
             raise _wrong(text, f"{name}={value!r}: expected {_EXPECTED[name]}") from None
-    found = Devices(**given)  # type: ignore[arg-type]
+    found = SimulatedDevices(**given)  # type: ignore[arg-type]
     if found.buffer and found.deadline:
         raise _wrong(
             text, "a deadline belongs to synchronous rounds, and a buffer to asynchronous ones; give one of the two"
