@@ -19,7 +19,7 @@ from ownview.runs.run import run
 from ownview.start.costs import Speed
 from ownview.start.folder import StartFolder
 from ownview.start.steps import Steps
-from ownview.start.suited import Budget, suited
+from ownview.start.suited import Allowance, suited
 
 
 def main() -> None:
@@ -35,7 +35,7 @@ def main() -> None:
         for one, (experiment, folder) in zip(steps.selection.methods, steps.tasks(), strict=True):
             if given.method and one.method not in given.method:
                 continue
-            expected = Budget(math.inf, math.inf, Speed.measured()).cost(one, steps.split).seconds
+            expected = Allowance(math.inf, math.inf, Speed.measured()).cost(one, steps.split).seconds
             wall, cpu = time.perf_counter(), time.process_time()
             made = run(experiment, out=folder)
             taken, worked = time.perf_counter() - wall, time.process_time() - cpu

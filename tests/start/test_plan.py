@@ -15,7 +15,7 @@ from ownview.data.splitting.splits import Split
 from ownview.evaluation.named_protocols import HONEST
 from ownview.start.costs import Speed, cost_of
 from ownview.start.folder import StartFolder
-from ownview.start.suited import Budget, Selection, suited
+from ownview.start.suited import Allowance, Selection, suited
 
 TWO_CORES = Speed(factor=2e10, single=5e10, product=6e10, elements=1e9)
 """About what two cores do that nobody else works on."""
@@ -34,7 +34,7 @@ def shop() -> Split:
 
 
 def chosen(split: Split, minutes: float, memory: float = 8e9, speed: Speed = TWO_CORES) -> dict[str, object]:
-    found = suited(split, Budget(60 * minutes, memory, speed))
+    found = suited(split, Allowance(60 * minutes, memory, speed))
     return {one.method: one.settings.get("rank", one.rounds) for one in found.methods}
 
 
@@ -49,7 +49,7 @@ def test_more_time_has_room_for_more(shop: Split) -> None:
 
 def test_the_plan_stays_within_its_budget(shop: Split) -> None:
     for minutes in (1, 5, 15, 60):
-        found = suited(shop, Budget(60 * minutes, 8e9, TWO_CORES))
+        found = suited(shop, Allowance(60 * minutes, 8e9, TWO_CORES))
         seconds = [one.seconds for one in found.methods]
         assert sum(seconds) + max(seconds) <= 60 * minutes
         for one in found.methods:
@@ -58,7 +58,7 @@ def test_the_plan_stays_within_its_budget(shop: Split) -> None:
 
 def test_a_slower_machine_takes_smaller_forms_and_says_so(shop: Split) -> None:
     slow = replace(TWO_CORES, factor=1e9, single=2e9, product=3e9, elements=3e8)
-    found = suited(shop, Budget(900, 8e9, slow))
+    found = suited(shop, Allowance(900, 8e9, slow))
     fast = chosen(shop, 15)
     assert {one.method for one in found.methods} < set(fast)
     told = " ".join(found.left_out)
@@ -68,14 +68,14 @@ def test_a_slower_machine_takes_smaller_forms_and_says_so(shop: Split) -> None:
 
 
 def test_what_does_not_fit_the_memory_is_left_out(shop: Split) -> None:
-    found = suited(shop, Budget(36_000, 4e8, TWO_CORES))
+    found = suited(shop, Allowance(36_000, 4e8, TWO_CORES))
     assert "fedease" not in {one.method for one in found.methods}
     assert any("fedease: would hold 1.3 GB (9,000 items), more than there is" in line for line in found.left_out)
 
 
 def test_a_plan_is_kept_and_read_again(shop: Split, tmp_path: Path) -> None:
     folder = StartFolder(tmp_path, tmp_path / "shop.csv", {}, None)
-    plan = suited(shop, Budget(900, 8e9, TWO_CORES))
+    plan = suited(shop, Allowance(900, 8e9, TWO_CORES))
     folder.keep_plan({"methods": [], "minutes": 15.0}, plan)
     assert folder.planned({"methods": [], "minutes": 15.0}) == plan
     assert Selection.of(plan.to_dict()) == plan

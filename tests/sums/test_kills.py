@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from ownview.data import Interactions
-from ownview.sums.people import merge, update
+from ownview.sums.additions import merge, update
 from ownview.sums.solving import solved
 from ownview.sums.store import Store
 from tests.sums import postgres

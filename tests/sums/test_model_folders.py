@@ -15,8 +15,8 @@ from ownview.base.errors import OutputError, OwnviewError, SettingError
 from ownview.data import Interactions
 from ownview.registry import build
 from ownview.runs.run import Run
+from ownview.sums.additions import update
 from ownview.sums.living import fingerprint, forget_user, kept, merge_model, solve_model, update_model
-from ownview.sums.people import update
 from tests.sums.worlds import METHODS, added_up, by_item, rows
 
 try:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ownview.base.errors import UnknownNameError
-from ownview.sums.people import merge, rebuild, update
+from ownview.sums.additions import merge, rebuild, update
 from ownview.sums.store import Store
 from tests.sums.worlds import METHODS, added_up, by_item, empty, made_of, quick, rows
 

@@ -10,7 +10,7 @@ import numpy as np
 from ownview.data import Interactions
 from ownview.runs.experiment import Experiment
 from ownview.runs.full_fit import fit_of
-from ownview.sums.agreement import Agreement
+from ownview.sums.agreement import StoreAgreement
 from ownview.sums.histories import History
 from ownview.sums.store import Snapshot, Store
 
@@ -26,10 +26,10 @@ METHODS: dict[str, dict[str, object]] = {
 """Whose model is a sum, with settings for small worlds."""
 
 
-def agreement(method: str) -> Agreement:
+def agreement(method: str) -> StoreAgreement:
     """On data with times."""
     experiment = Experiment(method, data="world", settings=METHODS[method])  # type: ignore[arg-type]
-    return Agreement(fit_of(experiment, None), "times", 400 * DAY)
+    return StoreAgreement(fit_of(experiment, None), "times", 400 * DAY)
 
 
 def rows(random: np.random.Generator, names: list[str], items: int, count: int) -> Interactions:

@@ -10,7 +10,7 @@ from torch import Tensor
 from ownview.base.errors import MessageError
 from ownview.messages.upload import Upload
 from ownview.seam.client import Patch, Product, Reporting, Sent, Summand
-from ownview.seam.honest import Cells, Honest
+from ownview.seam.honest_summands import Cells, Honest
 from ownview.seam.training import Params
 
 _ROUNDING = 1e-5

@@ -19,7 +19,7 @@ from ownview.parts.least_squares import outer_products
 from ownview.parts.report_again import ReportAgain
 from ownview.parts.server_adam import adam_step
 from ownview.seam.client import Product, Reporting, Summand, Summands
-from ownview.seam.honest import Cells
+from ownview.seam.honest_summands import Cells
 from ownview.seam.initial import Normal
 from ownview.seam.memory import Memory
 from ownview.seam.method import ReportingMethod

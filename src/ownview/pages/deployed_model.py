@@ -1,4 +1,4 @@
-"""The model of a deployment for a page or an export: what its server has, and what sums say of how many people had what.
+"""The model of a deployment for a page or an export: what its server has, and how many people its sums speak of.
 
 The server has no histories. Where the weights are those of a sum that it holds, that sum bounds the number of people
 from below: one person adds at most 1 to an item, and to a pair of items. A clip only makes what a person adds smaller.

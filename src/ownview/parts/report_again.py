@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ownview.seam.client import Patch, Product, Report
-from ownview.seam.honest import Cells
+from ownview.seam.honest_summands import Cells
 from ownview.seam.training import Batch, Context, Params
 
 _ROUNDING = 1e-3

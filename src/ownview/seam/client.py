@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from ownview.seam.honest import Honest, Together
+from ownview.seam.honest_summands import Honest, Together
 from ownview.seam.roles import Param
 from ownview.seam.training import Batch, ByRound, Context, Params, Phase
 

@@ -9,7 +9,7 @@ from typing import ClassVar
 from torch import Tensor
 
 from ownview.seam.client import Client, Reporting, Summand, Summands
-from ownview.seam.honest import Together
+from ownview.seam.honest_summands import Together
 from ownview.seam.memory import Memory
 from ownview.seam.portable import Portable
 from ownview.seam.roles import Param

@@ -21,8 +21,8 @@ from starlette.routing import Route
 from ownview.base.version import __version__
 from ownview.serve.arms import Arm, ImpressionLog, Split
 from ownview.serve.asking import CHOSEN, ITEMS, LONGEST_BODY, RECOMMEND, SIMILAR, RefusedError, from_body, from_query
+from ownview.serve.counters import Counters
 from ownview.serve.listing import recommended, similar, titled
-from ownview.serve.metrics import Metrics
 from ownview.serve.model import Mask, ServedModel
 from ownview.serve.openapi import document
 from ownview.serve.stock import Stock
@@ -55,7 +55,7 @@ class Service:
     def __init__(
         self,
         models: Mapping[Arm, ServedModel],
-        metrics: Metrics,
+        metrics: Counters,
         stock: Stock | None = None,
         split: Split | None = None,
         log: ImpressionLog | None = None,

@@ -23,7 +23,7 @@ from types import FrameType
 from ownview.base.errors import OwnviewError
 from ownview.base.http.listening import listening
 from ownview.serve.arms import Arm, ImpressionLog, Split
-from ownview.serve.metrics import make
+from ownview.serve.counters import make
 from ownview.serve.prepared import Stamp, prepare, stamp
 from ownview.serve.stock import Stock
 from ownview.serve.worker import FAILED, READY, SAID, SWAPPED, Duties, work

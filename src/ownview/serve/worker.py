@@ -19,7 +19,7 @@ from ownview.base.http.bounded_head import BoundedHead
 from ownview.deploy.https.bounded_log import BoundedLog, LogHandler
 from ownview.serve.app import Service
 from ownview.serve.arms import Arm, ImpressionLog, Split
-from ownview.serve.metrics import Metrics
+from ownview.serve.counters import Counters
 from ownview.serve.model import ServedModel
 from ownview.serve.stock import Stock
 
@@ -73,7 +73,7 @@ def work(duties: Duties, listening: socket.socket, control: Connection) -> None:
     except OwnviewError as error:
         _tell(control, (FAILED, "", str(error)))
         return
-    metrics = Metrics(duties.metrics, duties.workers, duties.row)
+    metrics = Counters(duties.metrics, duties.workers, duties.row)
     metrics.add("starts")
     service = Service(models, metrics, stock, duties.split, log)
     gc.freeze()  # what is there now stays, and need not be looked at again

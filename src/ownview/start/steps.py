@@ -38,7 +38,7 @@ from ownview.start.folder import ATTACK, AUDIT, FIT, LISTS, PAGE, REPORT, StartF
 from ownview.start.going_on import GO_ON
 from ownview.start.private import People, Recommended, private_ways, recommended, rows_of
 from ownview.start.question import Question, choose_question
-from ownview.start.suited import Budget, Selection, Suited, fitting, suited
+from ownview.start.suited import Allowance, Selection, Suited, fitting, suited
 from ownview.start.verdict import Verdict, judge
 
 _CHOSEN_BY = "NDCG@10"
@@ -275,13 +275,13 @@ def _fitted(best: Run) -> Experiment:
 
 def _plan(folder: StartFolder, split: Split, asked: dict[str, Any], people: People | None) -> Selection:
     """Methods that were named, or that suit the data and fit the time, or ways to be private; kept to go on by."""
-    budget = Budget(60 * _COMPARED * asked["minutes"], _HELD * free_memory(), Speed.measured())
-    chosen = suited(split, budget)
+    allowance = Allowance(60 * _COMPARED * asked["minutes"], _HELD * free_memory(), Speed.measured())
+    chosen = suited(split, allowance)
     if asked["methods"]:
         known = {one.method: one for one in suited(split).methods}
         named = [known.get(name, Suited(name, rounds=40)) for name in asked["methods"]]
-        chosen = Selection(tuple(replace(one, seconds=budget.cost(one, split).seconds) for one in named), ())
+        chosen = Selection(tuple(replace(one, seconds=allowance.cost(one, split).seconds) for one in named), ())
     if people is not None:
-        chosen = fitting(private_ways(people), split, budget)
+        chosen = fitting(private_ways(people), split, allowance)
     folder.keep_plan(asked, chosen)
     return chosen

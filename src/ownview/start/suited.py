@@ -74,7 +74,7 @@ def _settings(values: Mapping[str, Any]) -> dict[str, Value]:
 
 
 @dataclass(frozen=True)
-class Budget:
+class Allowance:
     """What a start may take.
 
     Args:
@@ -96,7 +96,7 @@ class Budget:
         return Cost(cost.seconds + more.seconds, cost.memory + more.memory)
 
 
-def suited(split: Split, budget: Budget | None = None) -> Selection:
+def suited(split: Split, allowance: Allowance | None = None) -> Selection:
     """Counts, closed forms, and one published system that trains; in that order, as long as the budget lasts.
 
     Without times and without an order nothing can be known of what comes next. A method that does not fit is tried in
@@ -110,13 +110,13 @@ def suited(split: Split, budget: Budget | None = None) -> Selection:
     for forms in _wishes(split):
         fits = None
         for one in forms:
-            cost = None if budget is None else budget.cost(one, split)
-            if budget is None or cost is None or _fits(cost, budget, seconds):
+            cost = None if allowance is None else allowance.cost(one, split)
+            if allowance is None or cost is None or _fits(cost, allowance, seconds):
                 fits = replace(one, seconds=0.0 if cost is None else cost.seconds)
                 break
         if fits is None:
-            assert budget is not None
-            left_out.append(_reason(forms[-1], split, budget))
+            assert allowance is not None
+            left_out.append(_reason(forms[-1], split, allowance))
             continue
         if fits.settings != forms[0].settings:
             left_out.append(
@@ -131,16 +131,18 @@ def suited(split: Split, budget: Budget | None = None) -> Selection:
     return Selection(tuple(chosen), tuple(left_out))
 
 
-def fitting(wished: Selection, split: Split, budget: Budget) -> Selection:
+def fitting(wished: Selection, split: Split, allowance: Allowance) -> Selection:
     """Methods that fit, in order, and the reason for each that does not."""
     chosen: list[Suited] = []
     left_out = list(wished.left_out)
     for one in wished.methods:
-        cost = budget.cost(one, split)
-        if _fits(cost, budget, {other.place: other.seconds for other in chosen}):
+        cost = allowance.cost(one, split)
+        if _fits(cost, allowance, {other.place: other.seconds for other in chosen}):
             chosen.append(replace(one, seconds=cost.seconds))
         else:
-            left_out.append(f"{one.way}, {_reason(one, split, budget)}" if one.way else _reason(one, split, budget))
+            left_out.append(
+                f"{one.way}, {_reason(one, split, allowance)}" if one.way else _reason(one, split, allowance)
+            )
     return Selection(tuple(chosen), tuple(left_out))
 
 
@@ -167,15 +169,15 @@ def _rank_form(rank: int) -> dict[str, Value]:
     return {"rank": rank, "scales": (1.0, 4.0, 20.0), "horizon": 2.0}
 
 
-def _fits(cost: Cost, budget: Budget, taken: Mapping[str, float]) -> bool:
+def _fits(cost: Cost, allowance: Allowance, taken: Mapping[str, float]) -> bool:
     every = [*taken.values(), cost.seconds]
-    return cost.memory <= budget.memory and sum(every) + max(every) <= budget.seconds
+    return cost.memory <= allowance.memory and sum(every) + max(every) <= allowance.seconds
 
 
-def _reason(one: Suited, split: Split, budget: Budget) -> str:
-    cost = budget.cost(one, split)
-    if cost.memory > budget.memory:
+def _reason(one: Suited, split: Split, allowance: Allowance) -> str:
+    cost = allowance.cost(one, split)
+    if cost.memory > allowance.memory:
         return f"{one.method}: would hold {readable(int(cost.memory))} ({split.num_items:,} items), more than there is"
-    minutes = max(round((2 * cost.seconds + budget.seconds) / 60), 1)
+    minutes = max(round((2 * cost.seconds + allowance.seconds) / 60), 1)
     took = f"{cost.seconds / 60:.0f} min" if cost.seconds > 90 else f"{cost.seconds:.0f} s"
     return f"{one.method}: would take about {took} here, more than is left; --minutes {minutes} has room for it"

@@ -31,7 +31,7 @@ _AT_HOME = (TIMELINE, HISTORY, PRIVATE, RECEIVED, ITEM_FEATURES)
 
 
 @dataclass(frozen=True)
-class Agreement:
+class StoreAgreement:
     """What a store's numbers mean.
 
     Args:
@@ -70,7 +70,7 @@ class Agreement:
         """SHA-256 of what decides contributions: equal where two stores can be added."""
         return hashlib.sha256(json.dumps(self.clients(), sort_keys=True).encode()).hexdigest()
 
-    def difference(self, other: Agreement) -> str:
+    def difference(self, other: StoreAgreement) -> str:
         """What two agreements differ in, in words; empty where their stores can be added."""
         mine, theirs = self.clients(), other.clients()
         apart = [name for name in mine if mine[name] != theirs[name]]
@@ -82,7 +82,7 @@ class Agreement:
         write_json(folder / FILE, told)
 
     @classmethod
-    def read(cls, folder: Path) -> Agreement:
+    def read(cls, folder: Path) -> StoreAgreement:
         """Of a store."""
         path = folder / FILE
         try:
@@ -98,7 +98,7 @@ class Agreement:
             raise OutputError(f"{path}: is damaged: it was changed after it was written; bring a sound copy back")
         return found
 
-    def solved_with(self, settings: dict[str, Any]) -> Agreement:
+    def solved_with(self, settings: dict[str, Any]) -> StoreAgreement:
         """The same with other settings of the server; others are refused.
 
         Raises:

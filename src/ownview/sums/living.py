@@ -33,10 +33,10 @@ from ownview.runs.training.setup import split_data
 from ownview.seam.method import Federated
 from ownview.seam.roles import RECEIVED
 from ownview.seam.training import Params
-from ownview.sums.agreement import LARGE_WORLD, Agreement, part_of_the_agreement, solved_afterwards, why_no_sum
+from ownview.sums.additions import Additions, as_people, merge, rebuild, update
+from ownview.sums.agreement import LARGE_WORLD, StoreAgreement, part_of_the_agreement, solved_afterwards, why_no_sum
 from ownview.sums.histories import History, about_items, interactions
 from ownview.sums.journal import ENVIRONMENT
-from ownview.sums.people import Came, as_people, merge, rebuild, update
 from ownview.sums.solving import Made, sequence, write_reweighed, write_version
 from ownview.sums.store import Store
 from ownview.sums.summing import Summing
@@ -117,7 +117,7 @@ def _create(folder: Path, run: Run, url: str | None) -> None:
     model = run.model or run.experiment.model()
     enough = model.enough if isinstance(model, Federated) else 1
     order = split_data(run.experiment, data).order
-    agreement = Agreement(run.experiment, order, None, rounds + 1 if agreed and enough is None else rounds)
+    agreement = StoreAgreement(run.experiment, order, None, rounds + 1 if agreed and enough is None else rounds)
     if order == "times" and data.timestamp is not None:
         moment = -(-(int(data.timestamp.max()) + _AHEAD) // _GRID) * _GRID
         agreement = _timed(
@@ -127,8 +127,8 @@ def _create(folder: Path, run: Run, url: str | None) -> None:
 
 
 def _timed(
-    agreement: Agreement, moment: int, agreed: Params, sample: dict[str, History], ids: Mapping[int, str]
-) -> Agreement:
+    agreement: StoreAgreement, moment: int, agreed: Params, sample: dict[str, History], ids: Mapping[int, str]
+) -> StoreAgreement:
     """With the moment, where what a person adds depends on it: else stores of any time can be merged."""
     made = set()
     for clock in (moment, moment + _GRID):
@@ -202,12 +202,12 @@ def update_model(model: Path, data: Interactions, source: str, *, rounds: int | 
     return Changed(version(model), came.sentence(), how, time.perf_counter() - begun)
 
 
-def _outlived(agreement: Agreement, data: Interactions) -> bool:
+def _outlived(agreement: StoreAgreement, data: Interactions) -> bool:
     """Whether rows are later than what clocks are taken to say."""
     return agreement.moment is not None and data.timestamp is not None and int(data.timestamp.max()) > agreement.moment
 
 
-def _merged(before: Interactions, data: Interactions, source: str) -> tuple[Came, Interactions]:
+def _merged(before: Interactions, data: Interactions, source: str) -> tuple[Additions, Interactions]:
     """Old rows and new ones, old people and items first."""
     if before.timestamp is not None and data.timestamp is None:
         raise SettingError(f"{source}: has no times, and the model's rows have; expected a column timestamp")
@@ -225,7 +225,7 @@ def _merged(before: Interactions, data: Interactions, source: str) -> tuple[Came
         rows += len(people[name].places) - len(known.places)
         changed += len(people[name].places) > len(known.places)
     whole = interactions(before.name, people, items, clock=before.clock)
-    new = Came(rows, len(data) - rows, changed, len(people) - old, len(items) - before.num_items)
+    new = Additions(rows, len(data) - rows, changed, len(people) - old, len(items) - before.num_items)
     return new, whole
 
 

@@ -23,7 +23,7 @@ from ownview.base.lock import sole_worker
 from ownview.data.interactions import IntArray
 from ownview.runs.files.tensor_files import read_tensors, write_tensors
 from ownview.seam.training import Params
-from ownview.sums.agreement import Agreement
+from ownview.sums.agreement import StoreAgreement
 from ownview.sums.arrays import Arrays, drop_others, read_redo, write_redo
 from ownview.sums.blocks import Blocks, Change, digest, size, together
 from ownview.sums.histories import History
@@ -73,13 +73,13 @@ class Store:
 
     def __init__(self, folder: Path, journal: Journal, *, write: bool) -> None:
         self.folder, self.journal, self.write = folder, journal, write
-        self.agreement = Agreement.read(folder)
+        self.agreement = StoreAgreement.read(folder)
         self.agreed: Params = read_tensors(folder / _AGREED)[0] if (folder / _AGREED).is_file() else {}
         self._load(journal.state())
 
     def reload(self) -> None:
         """Read the agreement again, whose server's settings have changed."""
-        self.agreement = Agreement.read(self.folder)
+        self.agreement = StoreAgreement.read(self.folder)
         self._load(self.journal.state())
 
     def _load(self, state: State) -> None:
@@ -88,7 +88,7 @@ class Store:
 
     @classmethod
     def create(
-        cls, folder: Path, agreement: Agreement, agreed: Params, people: Mapping[str, History], items: Items,
+        cls, folder: Path, agreement: StoreAgreement, agreed: Params, people: Mapping[str, History], items: Items,
         url: str | None = None,
     ) -> None:  # fmt: skip
         """A store of some people, whole or not at all.

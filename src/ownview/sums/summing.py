@@ -28,7 +28,7 @@ from ownview.seam.method import Federated
 from ownview.seam.roles import HELD, HISTORY, PRIVATE, RECEIVED, TIMELINE
 from ownview.seam.server import Arrived, Solved, Sums
 from ownview.seam.training import Batch, Context, Params, World
-from ownview.sums.agreement import Agreement
+from ownview.sums.agreement import StoreAgreement
 from ownview.sums.blocks import (
     FRACTION,
     Axes,
@@ -63,11 +63,11 @@ class Summing(ABC):
         items: places that sums have room for.
     """
 
-    def __init__(self, agreement: Agreement, agreed: Params, items: int) -> None:
+    def __init__(self, agreement: StoreAgreement, agreed: Params, items: int) -> None:
         self.agreement, self.agreed, self.items = agreement, agreed, items
 
     @classmethod
-    def of(cls, agreement: Agreement, agreed: Params, items: int) -> Summing:
+    def of(cls, agreement: StoreAgreement, agreed: Params, items: int) -> Summing:
         """Of a method that reports, or of a model that counts."""
         kind = _Counted if isinstance(agreement.model, Counting) else _Reported
         return kind(agreement, {name: widened(value, items) for name, value in agreed.items()}, items)
@@ -190,7 +190,7 @@ def _as_known(held: IntArray, ids: Mapping[int, str]) -> IdArray:
 class _Reported(Summing):
     """A federated method whose clients report."""
 
-    def __init__(self, agreement: Agreement, agreed: Params, items: int) -> None:
+    def __init__(self, agreement: StoreAgreement, agreed: Params, items: int) -> None:
         super().__init__(agreement, agreed, items)
         model = agreement.model
         assert isinstance(model, Federated)

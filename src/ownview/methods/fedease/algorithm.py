@@ -18,7 +18,7 @@ from ownview.parts.pairs.positive_definite import ease_weights, symmetrised
 from ownview.parts.sequences.places import ALL, faded, latest, nearness, reach, weighed_rows
 from ownview.parts.sequences.sent_before import by_sending, sent_by
 from ownview.seam.client import Patch, Summand, Summands
-from ownview.seam.honest import Honest
+from ownview.seam.honest_summands import Honest
 from ownview.seam.initial import Constant
 from ownview.seam.method import ReportingMethod
 from ownview.seam.roles import Param, held, private, received, timeline

@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 
 from ownview.methods.fednext.form import NextForm
-from ownview.methods.fednext.honest import NextHistory
+from ownview.methods.fednext.honest_summands import NextHistory
 from ownview.methods.fednext.memory import full_memory
 from ownview.methods.fednext.portable import by_scale
 from ownview.parts.pairs.positive_definite import ease_weights, solution
 from ownview.parts.sequences.places import Places, column, faded, latest, nearness, reach, weighed_rows
 from ownview.parts.sequences.transitions import across, future, past, standardised
 from ownview.seam.client import Patch, Summand, Summands
-from ownview.seam.honest import Together
+from ownview.seam.honest_summands import Together
 from ownview.seam.initial import Constant
 from ownview.seam.memory import Memory
 from ownview.seam.portable import Linear

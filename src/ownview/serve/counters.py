@@ -29,7 +29,7 @@ def make(path: Path, workers: int) -> None:
     path.write_bytes(bytes(8 * WIDTH * workers))
 
 
-class Metrics:
+class Counters:
     """Counts of one worker, and their sum over all.
 
     Args:

@@ -18,7 +18,7 @@ from ownview.sums.summing import Summing
 
 
 @dataclass(frozen=True)
-class Came:
+class Additions:
     """What some rows came to.
 
     Args:
@@ -54,7 +54,7 @@ def as_people(data: Interactions, place: Mapping[str, int], first: int = 0) -> d
     return found
 
 
-def update(store: Store, data: Interactions, source: str, budget: float = 0.0) -> Came:
+def update(store: Store, data: Interactions, source: str, budget: float = 0.0) -> Additions:
     """Add rows that are not there yet: of people who were there, and of new ones, with old items and new ones.
 
     Raises:
@@ -84,7 +84,7 @@ def update(store: Store, data: Interactions, source: str, budget: float = 0.0) -
     new = {where: told for where, told in new.items() if where in held}
     if changed:
         store.put(changed, new, budget)
-    return Came(rows, len(data) - rows, len(changed), newcomers, len(new))
+    return Additions(rows, len(data) - rows, len(changed), newcomers, len(new))
 
 
 def _timed(store: Store) -> list[bool]:
@@ -97,7 +97,7 @@ def _free(items: Items) -> Iterator[int]:
     return (place for place in count() if place not in items)
 
 
-def merge(store: Store, other: Snapshot, theirs: Store) -> Came:
+def merge(store: Store, other: Snapshot, theirs: Store) -> Additions:
     """Add another store of the same agreement; whoever is in both counts once, with the rows of both.
 
     Raises:
@@ -156,7 +156,7 @@ def merge(store: Store, other: Snapshot, theirs: Store) -> Came:
     store.change_all(parts, add, record, summing)
     rows = sum(len(one.places) for one in came.values())
     fresh = sum(len(final[name].places) - (len(both[name].places) if name in both else 0) for name in final)
-    return Came(fresh, rows - fresh, len(final), len(final) - len(both), len(new))
+    return Additions(fresh, rows - fresh, len(final), len(final) - len(both), len(new))
 
 
 def rebuild(store: Store) -> int:

@@ -19,7 +19,7 @@ from torch import Tensor
 from ownview.methods.fednext.settings import NextSettings
 from ownview.parts.sequences.places import Places
 from ownview.parts.sequences.transitions import across, future, past
-from ownview.seam.honest import Cells
+from ownview.seam.honest_summands import Cells
 from ownview.seam.training import Params
 
 _ROUNDING = 1e-3
