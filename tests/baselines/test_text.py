@@ -118,7 +118,7 @@ def test_a_table_of_too_many_columns_and_two_of_one_name_are_refused(tmp_path: P
     wide.write_text(
         "item,title," + ",".join(f"c{i}" for i in range(MOST_COLUMNS)) + "\n1,x" + ",y" * MOST_COLUMNS + "\n"
     )
-    with pytest.raises(DataError, match=f"{MOST_COLUMNS} columns at most"):
+    with pytest.raises(DataError, match=f"{MOST_COLUMNS} columns about items or users at most"):
         read(tmp_path / "rows.csv", titles=wide)
     wide.write_text("item,title,kind,kind\n1,x,a,b\n")
     with pytest.raises(DataError, match="two columns are called 'kind'"):
@@ -135,7 +135,7 @@ def test_rows_about_unknown_and_repeated_items_are_told_and_a_file_without_any_k
     assert "items.csv: 1 item not in the data, left out" in told
     assert data.titles == ("one", "2")
     file.write_text("item,title\nx,one\ny,two\n")
-    with pytest.raises(DataError, match=r"names none of the 3 items, such as 1; found 'x' in its column of items"):
+    with pytest.raises(DataError, match=r"names none of the 2 items, such as 1; found 'x' in its column of items"):
         read(tmp_path / "rows.csv", titles=file)
 
 
@@ -144,6 +144,6 @@ def test_a_million_columns_are_refused_before_they_are_read(tmp_path: Path) -> N
     wide = tmp_path / "items.csv"
     wide.write_text("item,title" + ",c" * 10**6 + "\n1,x" + ",y" * 10**6 + "\n")
     with pytest.raises(
-        DataError, match=r"line 1: 1,000,002 columns; expected a table about items, 256 columns at most"
+        DataError, match=r"line 1: 1,000,002 columns; expected 256 columns about items or users at most"
     ):
         read(tmp_path / "rows.csv", titles=wide)

@@ -18,7 +18,7 @@ from ownview.base.display.shown import shown_json
 from ownview.base.errors import SettingError
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import AsJson, DataDir
-from ownview.cli.reading import read_or_ask, with_reading_options
+from ownview.cli.reading import Users, read_or_ask, with_reading_options
 from ownview.data.datasets.catalog import Entry, catalog, entry_of, how_to_get, load
 from ownview.data.datasets.fetch import fetch
 from ownview.data.datasets.storage import embedded_dir, find, store, stored_names, write_dir
@@ -26,7 +26,6 @@ from ownview.data.dates import in_utc
 from ownview.data.describe import CountCheck, Description, Quantiles, Times, describe
 from ownview.data.reading.folders import digest_of, source_files
 from ownview.data.reading.readers import ReadingOptions, read
-from ownview.data.reading.user_tables import with_users
 
 KeepIn = Annotated[
     Path | None, typer.Option("--data-dir", help="Folder to keep it in; $OWNVIEW_DATA or the cache if not given.")
@@ -111,9 +110,7 @@ def import_dataset(
     titles: Annotated[
         Path | None, typer.Option("--items", "--titles", help="File with columns item,title, and others about items.")
     ] = None,
-    users: Annotated[
-        Path | None, typer.Option("--users", help="File with a column user and others about users; stays at home.")
-    ] = None,
+    users: Users = None,
     data_dir: KeepIn = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a dataset of that name.")] = False,
 ) -> None:
@@ -128,9 +125,8 @@ def import_dataset(
         f"data import --name {name}",
         file,
         reading,
-        lambda options: read(file, name=name, titles=titles, allow_negative_times=negative, **options),
+        lambda options: read(file, name=name, titles=titles, users=users, allow_negative_times=negative, **options),
     )
-    data = data if users is None else with_users(data, users)
     provenance = {
         "dataset": name,
         "file": file.name,

@@ -22,6 +22,9 @@ from ownview.data.reading.readers import ReadingOptions
 
 Read = TypeVar("Read")
 
+Users = Annotated[
+    Path | None, typer.Option("--users", help="File with a column user and others about users; stays at home.")
+]
 _Columns = Annotated[
     str | None,
     typer.Option(

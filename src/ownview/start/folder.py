@@ -12,9 +12,9 @@ from ownview.base.errors import DataError, OutputError
 from ownview.base.files import drop_unfinished, make_folder, write_json
 from ownview.base.json_shapes import misfit
 from ownview.base.json_text import parse_json
-from ownview.data.datasets.catalog import catalog
+from ownview.data.datasets.catalog import catalog, load
 from ownview.data.datasets.download import sha256_of
-from ownview.data.datasets.storage import INTERACTIONS, ITEMS, store
+from ownview.data.datasets.storage import store
 from ownview.data.interactions import Interactions
 from ownview.data.reading.folders import digest_of
 from ownview.data.reading.readers import ReadingOptions, name_of, read
@@ -35,13 +35,16 @@ class StartFolder:
         file: the interactions.
         options: how the file is read.
         titles: a file with item and title, or None.
+        users: a file with user and others about users, or None.
         protocol: the question that a person asked for, or None.
     """
 
     def __init__(
-        self, path: Path, file: Path, options: ReadingOptions, titles: Path | None, protocol: str | None = None
-    ) -> None:
-        self.path, self.file, self.options, self.titles, self.protocol = path, file, options, titles, protocol
+        self, path: Path, file: Path, options: ReadingOptions, titles: Path | None = None, users: Path | None = None,
+        protocol: str | None = None,
+    ) -> None:  # fmt: skip
+        self.path, self.file, self.options, self.protocol = path, file, options, protocol
+        self.titles, self.users = titles, users
         self.runs, self.model = path / "comparison", path / "model"
         self.lists, self.report, self.page = path / "lists.csv", path / "report.html", path / "page.html"
         self.verdict = path / "verdict.json"
@@ -64,7 +67,7 @@ class StartFolder:
         if self._record.is_file():
             before = _read(self._record)
             self._require_same(before, self._asked())
-            kept = read(self.data / INTERACTIONS, name=self.data.name, titles=self._own_titles())
+            kept = load(self.data)
             noted = {name: before.get(name) or [] for name in ("reading", "unread")}
             if why := misfit(noted, {"reading": [str], "unread": [str]}):
                 raise OutputError(f"{self._record}: is damaged: {why}; choose another --out")
@@ -76,7 +79,7 @@ class StartFolder:
 
     def read_file(self) -> Interactions:
         """The data of the file as it is now."""
-        return read(self.file, name=self.data.name, titles=self.titles, **self.options)
+        return read(self.file, name=self.data.name, titles=self.titles, users=self.users, **self.options)
 
     def outgrown(self) -> Interactions | None:
         """The copy of the data where the file is another one now and all else is the same; None where it is not."""
@@ -86,15 +89,17 @@ class StartFolder:
         before, asked = _read(self._record), self._asked()
         if before.get("sha256") == asked["sha256"] or before.get("format") != _FORMAT:
             return None
-        self._require_same(before, asked | {"sha256": before["sha256"], "titles": before.get("titles")})
-        return read(self.data / INTERACTIONS, name=self.data.name, titles=self._own_titles())
+        self._require_same(before, asked | {name: before.get(name) for name in ("sha256", "titles", "users")})
+        return load(self.data)
 
     def _require_files(self) -> None:
         if not self.file.is_dir():
             require_source(self.file)
         if self.titles is not None:
             require_source(self.titles, "a file of item and title")
-        for one in filter(None, (self.file, self.titles)):
+        if self.users is not None:
+            require_source(self.users, "a file of user and others about users")
+        for one in filter(None, (self.file, self.titles, self.users)):
             if not (one.is_file() or one.is_dir()):
                 raise DataError(f"{one}: is a pipe, and a start reads it more than once; expected a plain file")
 
@@ -130,17 +135,14 @@ class StartFolder:
     def _record(self) -> Path:
         return self.path / "start.json"
 
-    def _own_titles(self) -> Path | None:
-        kept = self.data / ITEMS
-        return kept if kept.is_file() else None
-
     def _asked(self) -> dict[str, Any]:
-        titles = None if self.titles is None else sha256_of(self.titles)
+        titles, users = (None if one is None else sha256_of(one) for one in (self.titles, self.users))
         options = json.loads(json.dumps(self.options))
         return {
             "format": _FORMAT,
             "sha256": digest_of(self.file),
             "titles": titles,
+            "users": users,
             "options": options,
             "protocol": self.protocol,
         }
@@ -149,6 +151,7 @@ class StartFolder:
         words = {
             "sha256": f"another file than {self.file} is now",
             "titles": "other titles than are given now",
+            "users": "other facts about users than are given now",
             "options": "other columns or options of reading than are given now",
             "protocol": "another question (--protocol) than is asked now",
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
@@ -47,7 +48,7 @@ class Suited:
     @property
     def place(self) -> str:
         """Name of the folder of its run."""
-        return self.way.replace(" ", "-") or self.method
+        return self.way.replace(" ", "-") or re.sub(r"[^A-Za-z0-9._-]+", "-", self.method).lstrip("-")
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,6 +110,28 @@ def interactions(
         about=ItemTable(table) if columns else None,
         clock=clock,
     )
+
+
+def with_facts(whole: Interactions, before: Interactions, more: Interactions, first: int) -> Interactions:
+    """Rows of both with what they say of users, the later word for each, and with ratings where both have them.
+
+    Args:
+        whole: rows of `before`, and of `more` by the number `first` higher.
+        before: had before.
+        more: that came.
+        first: number of the first row that came.
+    """
+    known: dict[str, dict[str, str]] = {}
+    for one in (before, more):
+        for column, values in ({} if one.about_users is None else one.about_users.columns).items():
+            told = zip(map(str, one.users.tolist()), values, strict=True)
+            known.setdefault(column, {}).update((user, value) for user, value in told if value)
+    about = ItemTable.aligned(known, [str(user) for user in whole.users.tolist()]) if known else None
+    if before.rating is None or more.rating is None:
+        return replace(whole, about_users=about)
+    rating = np.zeros(first + int(more.row.max()) + 1, dtype=before.rating.dtype)
+    rating[before.row], rating[first + more.row] = before.rating, more.rating
+    return replace(whole, about_users=about, rating=rating[whole.row])
 
 
 def _timed(one: History) -> IntArray:

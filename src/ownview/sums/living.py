@@ -35,7 +35,7 @@ from ownview.seam.roles import RECEIVED
 from ownview.seam.training import Params
 from ownview.sums.additions import Additions, as_people, merge, rebuild, update
 from ownview.sums.agreement import LARGE_WORLD, StoreAgreement, part_of_the_agreement, solved_afterwards, why_no_sum
-from ownview.sums.histories import History, about_items, interactions
+from ownview.sums.histories import History, about_items, interactions, with_facts
 from ownview.sums.journal import ENVIRONMENT
 from ownview.sums.solving import Made, sequence, write_reweighed, write_version
 from ownview.sums.store import Store
@@ -219,14 +219,15 @@ def _merged(before: Interactions, data: Interactions, source: str) -> tuple[Addi
             items[len(items)] = (item, about)
     people = as_people(before, place)
     old, rows, changed = len(people), 0, 0
-    for name, one in as_people(data, place, int(before.row.max()) + 1).items():
+    first = int(before.row.max()) + 1
+    for name, one in as_people(data, place, first).items():
         known = people.get(name, History.empty(timed=before.timestamp is not None))
         people[name] = known.plus(one if before.timestamp is not None else one._replace(times=None))
         rows += len(people[name].places) - len(known.places)
         changed += len(people[name].places) > len(known.places)
     whole = interactions(before.name, people, items, clock=before.clock)
     new = Additions(rows, len(data) - rows, changed, len(people) - old, len(items) - before.num_items)
-    return new, whole
+    return new, with_facts(whole, before, data, first)
 
 
 def forget_user(model: Path, user: str, url: str | None = None) -> tuple[Changed, Path]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from ownview.base.errors import SettingError
 from ownview.base.files import writing
-from ownview.data.datasets.storage import INTERACTIONS, ITEMS, store
-from ownview.data.reading.readers import read
+from ownview.data.datasets.catalog import load
+from ownview.data.datasets.storage import store
 from ownview.pages.page import page
 from ownview.runs.run import open_run
 from ownview.runs.summaries.frames import write_frame
@@ -49,8 +49,7 @@ def forget_everywhere(place: Path, user: str) -> tuple[Changed, Path, list[str]]
 
 def _rewrite(folder: Path, user: str) -> None:
     """The copy of the file without the person."""
-    titles = folder / ITEMS
-    data = read(folder / INTERACTIONS, name=folder.name, titles=titles if titles.is_file() else None)
+    data = load(folder)
     if user not in {str(one) for one in data.users.tolist()}:
         return
     rest = without(data, user)

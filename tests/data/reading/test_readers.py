@@ -284,7 +284,7 @@ BROKEN: dict[str, tuple[str | bytes, str]] = {
     ),
     "no column is near": ("user,date\n1,2\n", "no item column; found user, date; name it with --columns item=COLUMN"),
     "renamed column": ("usr,item\n1,2\n", "no user column; found usr, item; did you mean 'usr'?"),
-    "one column": ("user\n1\n", "line 1: one column ('user'); expected user and item"),
+    "one column": ("user\n1\n", "line 1: one column ('user'); expected two or more, such as user and item"),
     "five columns, no header": ("1,2,3,4,5\n", "line 1: 5 columns and no header; expected 2 to 4"),
     "too few fields": ("user,item,rating\n1,2,3\n\n1,2\n", "line 4: 2 fields; expected 3"),
     "too many fields": ("user,item,rating\n1,2,3\n1,2,3,4\n", "line 3: 4 fields; expected 3"),

@@ -84,7 +84,7 @@ def require_columns(source: str, header: Sequence[str]) -> None:
     """Refuse a file with too many columns, or with two of one name."""
     if len(header) > MOST_COLUMNS:
         raise DataError(
-            f"{source}: line 1: {len(header):,} columns; expected a table about items, {MOST_COLUMNS} columns at most"
+            f"{source}: line 1: {len(header):,} columns; expected {MOST_COLUMNS} columns about items or users at most"
         )
     names = [name.strip() for name in header]
     twice = [name for place, name in enumerate(names) if name in names[:place]]

@@ -19,7 +19,7 @@ from ownview.cli.display.terminal import Console
 from ownview.cli.display.work import Work, working
 from ownview.cli.models.private_ways import say_who, show_ways
 from ownview.cli.options import RUNS, Memory
-from ownview.cli.reading import read_or_ask, with_reading_options
+from ownview.cli.reading import Users, read_or_ask, with_reading_options
 from ownview.cli.trusting import Trust, names_files
 from ownview.data.matching import ItemNames
 from ownview.data.reading.columns import named
@@ -60,6 +60,7 @@ def command(
             help="File with columns item,title and others about items, where FILE has no title column.",
         ),
     ] = None,
+    users: Users = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="Folder for everything; runs/start-FILE if not given.")
     ] = None,
@@ -102,7 +103,7 @@ def command(
     wanted = None if protocol is None else protocol_named(protocol)
 
     def opened(options: ReadingOptions) -> Steps | None:
-        folder = StartFolder(place, file, options, titles, protocol)
+        folder = StartFolder(place, file, options, titles, users, protocol)
         if (data := grown(folder)) is not None:
             _go_on(console, folder, data, k)
             return None

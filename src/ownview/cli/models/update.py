@@ -10,7 +10,7 @@ import typer
 from ownview.base.errors import SettingError
 from ownview.cli.display.terminal import Console
 from ownview.cli.options import AsJson, print_json
-from ownview.cli.reading import read_or_ask, with_reading_options
+from ownview.cli.reading import Users, read_or_ask, with_reading_options
 from ownview.cli.trusting import Trust
 from ownview.data.reading.readers import ReadingOptions, read
 
@@ -24,6 +24,7 @@ def command(
         Path | None,
         typer.Option("--items", help="File with item,title and others about items; without rows, items to offer."),
     ] = None,
+    users: Users = None,
     rounds: Annotated[
         int | None, typer.Option("--rounds", help="Of a method that trains; a tenth of the model's by default.", min=1)
     ] = None,
@@ -42,13 +43,13 @@ def command(
     console = None if as_json else Console(highlight=False)
     if file is not None:
         data = read_or_ask(
-            console, f"update {model}", file, reading, lambda options: read(file, titles=items, **options)
+            console, f"update {model}", file, reading, lambda options: read(file, titles=items, users=users, **options)
         )
         changed = update_model(model, data, str(file), rounds=rounds)
-    elif items is not None:
+    elif items is not None and users is None:
         changed = offer_items(model, items)
     else:
-        raise SettingError("found no file; expected one of new rows, or --items FILE with items to offer")
+        raise SettingError("found no file; expected one of new rows, or --items FILE alone with items to offer")
     if console is None:
         print_json(changed.plain())
         return

@@ -15,7 +15,6 @@ from ownview.base.files import is_file
 from ownview.data.datasets.storage import INTERACTIONS, ITEMS, USERS, embedded_dir, find, places, stored_names
 from ownview.data.interactions import Interactions
 from ownview.data.reading.readers import ReadingOptions, read
-from ownview.data.reading.user_tables import with_users
 
 __all__ = ["Entry", "PaperCounts", "catalog", "entry_of", "find", "how_to_get", "load", "min_interactions", "not_here"]
 
@@ -184,17 +183,16 @@ def _absent_message(name: str, data_dir: Path | None) -> str:
 
 def _read_stored(file: Path, name: str, columns: Mapping[str, str] | None) -> Interactions:
     entry = catalog().get(name)
-    titles = file.with_name(ITEMS)
+    titles, users = file.with_name(ITEMS), file.with_name(USERS)
     data = read(
         file,
         columns=columns,
         name=name,
         titles=titles if titles.is_file() else None,
+        users=users if users.is_file() else None,
         allow_negative_times=entry is not None and entry.allow_negative_times,
     )
-    data = replace(data, folder=file.parent, clock=data.clock and (entry is None or entry.clock))
-    users = file.with_name(USERS)
-    return with_users(data, users) if users.is_file() else data
+    return replace(data, folder=file.parent, clock=data.clock and (entry is None or entry.clock))
 
 
 def _exists(path: Path) -> bool:

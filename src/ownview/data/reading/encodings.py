@@ -95,7 +95,7 @@ def _western(path: Path, content: bytes, error: UnicodeDecodeError) -> Decoded:
         line = content.count(b"\n", 0, error.start) + 1
         raise DataError(
             f"{path}: line {line}: byte 0x{content[error.start]:02x} at offset {error.start} is neither UTF-8 nor "
-            "Windows-1252; name the encoding with --encoding, or convert the file to UTF-8: iconv -f NAME -t UTF-8"
+            "Windows-1252; convert the file to UTF-8: iconv -f NAME -t UTF-8 (--encoding names that of interactions)"
         ) from None
     found = dict.fromkeys(one for one in text if ord(one) > 127)
     shown = " ".join(list(found)[:_SHOWN])

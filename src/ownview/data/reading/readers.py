@@ -21,6 +21,7 @@ from ownview.data.reading.recognised import likely_ids, time_column, title_colum
 from ownview.data.reading.string_table import Table
 from ownview.data.reading.tables import read_table
 from ownview.data.reading.titles import ItemFile, read_items, titles_in_rows
+from ownview.data.reading.user_tables import with_users
 
 if TYPE_CHECKING:
     import polars as pl
@@ -66,6 +67,7 @@ def read(
     *,
     name: str | None = None,
     titles: Path | None = None,
+    users: Path | None = None,
     allow_negative_times: bool = False,
     **options: Unpack[ReadingOptions],
 ) -> Interactions:
@@ -81,6 +83,7 @@ def read(
         name: what reports call the data; the file's name (or its folder's) where None.
         titles: file with columns item and title, optionally creator and any others; where None, a title column of the
             file itself.
+        users: file with a column user and any others about users, which stays with them.
         allow_negative_times: accept times before 1970.
         options: how the file is read, see `ReadingOptions`.
 
@@ -123,12 +126,13 @@ def read(
         titles=None if about is None else about.titles or None,
         about=None if about is None else about.columns,
     )
-    return replace(
+    data = replace(
         data,
         clock=stamp is None or not count_rows(stamp),
         unread=_unread(table, where),
         reading=problems.sentences(),
     )
+    return data if users is None else with_users(data, users)
 
 
 def _table(path: Path, options: ReadingOptions, problems: Problems) -> tuple[Table, Path | None]:

@@ -58,8 +58,8 @@ def _detected_separator(source: SourceText) -> str:
         return "::"
     if not present:
         raise DataError(
-            f"{source.path}: line 1: one column ({line[:60]!r}); expected user and item, separated by "
-            "comma, tab, '::' or any one character given as separator"
+            f"{source.path}: line 1: one column ({line[:60]!r}); expected two or more, such as user and item, "
+            "separated by comma, tab, '::' or any one character given as separator"
         )
     first = source.content[: 1 << 16].decode("utf-8", "ignore").split("\n")[:_LOOKED_AT]
     lines = [_unquoted(one) for one in first if one.strip()]

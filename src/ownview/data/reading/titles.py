@@ -40,7 +40,8 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
     42, or 42.0) in one of the files, items are matched without them, if no two become one.
     """
     require_narrow(path)
-    table = read_table(path, None, lambda row: True, Problems(path, tolerant=True))
+    problems = Problems(path, tolerant=True)
+    table = read_table(path, None, lambda row: True, problems)
     header = table.header or []
     require_columns(str(path), header)
     where = locate_known(header, ("item", "title", "creator"))
@@ -52,14 +53,16 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
     for row, one in enumerate(ids):
         if one not in first or (named_rows[row] and not named_rows[first[one]]):
             first[one] = row
-    rows, note = _matched(path, first, list(dict.fromkeys(items.tolist())))
+    wanted = list(dict.fromkeys(items.tolist()))
+    rows, note = _matched(path, first, wanted)
     if not rows:
         raise DataError(
-            f"{path}: names none of the {len(items):,} items, such as {items[0]!s}; found {next(iter(first))!r} in its "
-            "column of items; expected the ids of the data"
+            f"{path}: names none of the {len(wanted):,} items, such as {items[0]!s}; found {next(iter(first))!r} in "
+            "its column of items; expected the ids of the data"
         )
     untitled = "" if "title" in where else f"{path.name} has no column of titles: items are called by their ids"
-    note = "; ".join(filter(None, (note, untitled, _notes_of_rows(path, len(ids), len(first), len(rows)))))
+    read = (f"{path.name}: {one}" for one in problems.sentences())
+    note = "; ".join(filter(None, (*read, note, untitled, _notes_of_rows(path, len(ids), len(first), len(rows)))))
     columns = {
         name.strip(): {item: values[row] for item, row in rows.items() if values[row]}
         for place, name in enumerate(header)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError
 from ownview.base.items.item_table import ItemTable, require_columns
 from ownview.data.interactions import Interactions
 from ownview.data.reading.columns import locate_known, named
+from ownview.data.reading.problems import Problems
 from ownview.data.reading.tables import read_table
 from ownview.data.reading.titles import require_narrow
 
@@ -20,7 +22,8 @@ def with_users(data: Interactions, path: Path) -> Interactions:
         DataError: no column of users, an id twice, too many columns, or no user of the data.
     """
     require_narrow(path)
-    table = read_table(path, None, lambda row: True)
+    problems = Problems(path, tolerant=True)
+    table = read_table(path, None, lambda row: True, problems)
     header = [name.strip() for name in table.header or []]
     require_columns(str(path), header)
     where = locate_known(header, ("user",))
@@ -30,5 +33,6 @@ def with_users(data: Interactions, path: Path) -> Interactions:
     ids = table.column(where["user"]).to_list()
     about = ItemTable.joined(str(path), "user", {"user": ids, **columns}, data.users.tolist())
     others = len(set(ids) - {str(one) for one in data.users.tolist()})
-    told = (f"{path.name}: {others:,} users who are not in the data, left out",) if others else ()
+    told = [f"{path.name}: {one}" for one in problems.sentences()]
+    told += [f"{path.name}: {counted(others, 'user')} not in the data, left out"] if others else []
     return replace(data, about_users=about, reading=(*data.reading, *told))
