@@ -1,4 +1,4 @@
-"""What a model is worth to somebody who never took part, beside what it is worth to those who did.
+"""What a model is worth to a person who never took part, beside what it is worth to those who did.
 
     python -m benchmarks.newcomers --data ml-100k goodbooks --methods popularity fedease fednext
     python -m benchmarks.newcomers --data ml-100k --methods pfedrec fedmf:tuned --rounds 30 --measure-every 5
@@ -68,7 +68,7 @@ def measured(experiment: Experiment, out: Path) -> tuple[Values, Values]:
     for fold in range(_FOLDS):
         protocol = NEW_USERS if fold == 0 else replace(NEW_USERS, name=f"new-users-{fold}", fold=fold)
         outside |= _by_user(experiment, protocol, out / f"fold{fold}")
-    # An item that nobody else has cannot be asked for; both sides leave out who would be asked for it.
+    # An item of one person alone cannot be asked for; both sides leave that person out.
     both = [user for user in inside if user in outside]
     return np.array([inside[user] for user in both]), np.array([outside[user] for user in both])
 

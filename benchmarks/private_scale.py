@@ -3,7 +3,7 @@
 python -m benchmarks.private_scale --users 1000 10000 100000 1000000
 
 Accuracy is HR@10 of the next item among all items, of at most `ASKED` users, as a share of the one without noise. The
-truth is the chain that the world was drawn from: what it reaches is the most that anybody can.
+truth is the chain that the world was drawn from: no model can reach more.
 """
 
 from __future__ import annotations

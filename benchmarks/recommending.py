@@ -1,4 +1,4 @@
-"""How long a trained model takes to be read, to recommend to one user, to somebody new, and to everybody.
+"""How long a trained model takes to be read, to recommend to one user, to a new person, and to everybody.
 
     ownview run fedease --data ml-1m --out runs/fedease-ml-1m
     python -m benchmarks.recommending runs/fedease-ml-1m
@@ -31,7 +31,7 @@ def main() -> None:
     parser.add_argument("-k", type=int, default=10)
     asked = parser.parse_args()
     print(f"{torch.get_num_threads()} threads, lists of {asked.k}; seconds by the clock (of the processor)")
-    print("| run | read | one user | somebody new | everybody | users |")
+    print("| run | read | one user | a new person | everybody | users |")
     print("| --- | --- | --- | --- | --- | --- |")
     for path in asked.runs:
         print(f"| {' | '.join(_row(open_run(path), asked.k))} |", flush=True)

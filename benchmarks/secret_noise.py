@@ -33,13 +33,13 @@ def measured() -> dict[str, float]:
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        key, nobody = NoiseKey.fresh(), torch.zeros(1, dtype=torch.long)
+        key, client = NoiseKey.fresh(), torch.zeros(1, dtype=torch.long)
         rounded_gaussian(key.stream("tables are made once"), 1, 20)
         like = torch.zeros(1, _NUMBERS)
         return {
             "ChaCha20 alone": seconds(lambda: key.stream("bits").words(2 * _NUMBERS)),
             "secret and exact": seconds(lambda: rounded_gaussian(key.stream("noise"), _NUMBERS, 20)),
-            "from a seed, as it was": seconds(lambda: drawn(like, 7, nobody, gaussian, 1.0)),
+            "from a seed, as it was": seconds(lambda: drawn(like, 7, client, gaussian, 1.0)),
         }
     finally:
         torch.set_num_threads(before)

@@ -68,7 +68,7 @@ class Connection(asyncio.Protocol):
         self._ask()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Connect again: whoever waited for an answer asks again."""
+        """Connect again: requests without an answer are sent again."""
         if not self.load.over():
             self.load.again += 1
             self.load.open_soon()

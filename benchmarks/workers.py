@@ -30,7 +30,7 @@ class Shared:
         workers: how many.
         cpu: CPU-seconds of a round, of this process and all below it, Ray's own included; the least.
         wall: seconds of a round by the clock; the least.
-        empty: seconds by the clock of a round in which nobody takes part, the median; values go down and sums come up.
+        empty: seconds by the clock of a round without clients, the median; values go down and sums come up.
     """
 
     workers: int

@@ -56,7 +56,7 @@ def crowd(clients: int, items: int, each: int, seed: int = 0) -> Split:
     """A world in which every client has `each` distinct items by Zipf-like popularity, in a row, and all of them train.
 
     All that is held is one list of clients x each numbers, which training lists, timelines and exclusions share, and
-    the rows of a source that nobody reads; no object for a client. A client's items do not depend on how many others
+    the rows of a source that is never read; no object for a client. A client's items do not depend on how many others
     there are, up to whole chunks of clients.
 
     Args:

@@ -64,7 +64,7 @@ def _ledger_of_module(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 @pytest.fixture(autouse=True)
 def _ledger(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Every test begins with an empty ledger of releases; its folder is made by whoever writes to it."""
+    """Every test begins with an empty ledger of releases; its folder is made by the first write."""
     monkeypatch.setenv("OWNVIEW_LEDGER", str(tmp_path_factory.getbasetemp() / f"ledger-{next(_NUMBERS)}"))
 
 

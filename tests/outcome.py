@@ -30,7 +30,7 @@ def signalled(number: signal.Signals, writer: type, name: str, times: int) -> It
     """
 
     def unheard(*_: Any) -> None:
-        raise AssertionError(f"nobody listened to {number.name}")
+        raise AssertionError(f"no handler received {number.name}")
 
     calls, write = count(1), getattr(writer, name)
 

@@ -14,22 +14,22 @@ from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split, distinct
 from ownview.data.timeline import Timeline
 
-NOBODY = -1
+NO_ANSWER = -1
 """Among single answers: this user is not asked."""
 
 
 def single(question: Question) -> IntArray:
-    """[n] the one right answer of every user, `NOBODY` for who is not asked."""
+    """[n] the one right answer of every user, `NO_ANSWER` for who is not asked."""
     assert question.single
-    found = np.full(len(question.relevant), NOBODY)
+    found = np.full(len(question.relevant), NO_ANSWER)
     found[question.users] = question.relevant.values.numpy()
     return found
 
 
 def right(answers: Sequence[int] | IntArray) -> Ragged:
-    """Lists of one answer at most, from [n] answers; `NOBODY` for none."""
+    """Lists of one answer at most, from [n] answers; `NO_ANSWER` for none."""
     every = np.asarray(answers)
-    users = np.flatnonzero(every != NOBODY)
+    users = np.flatnonzero(every != NO_ANSWER)
     return Ragged.from_pairs(users, every[users], len(every))
 
 

@@ -1,4 +1,4 @@
-"""A small shop with titles and times, for whoever recommends something of it."""
+"""A small shop with titles and times, for tests of recommending."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the folder names promise: methods know nobody who runs them, who runs them knows none, files stay small."""
+"""Promises of folder names: methods import nothing that runs them, which in turn names no method; files stay small."""
 
 from __future__ import annotations
 

@@ -159,7 +159,7 @@ class Remembering(ov.Mixing):
 
 
 class WrongSize(ov.Mixing):
-    """Weights of nobody."""
+    """Weights of no client."""
 
     def weights(self, known: ov.Known) -> Tensor:
         return torch.ones(1, 1)

@@ -1,4 +1,4 @@
-"""Shards cover all clients, and what they hold fits together again, whoever carries it."""
+"""Shards cover all clients, and what they hold fits together again, in any process."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def test_noise_and_whole_numbers_are_the_same_wherever_clients_are(two: Workers,
 
 
 def test_a_killed_worker_loses_nothing(two: Workers, capfd: pytest.CaptureFixture[str]) -> None:
-    """Killed while it trains, with a round behind it that nobody saved; and another while it adds up."""
+    """Killed while it trains, with a round behind it that was not saved; and another while it adds up."""
     method = PFedRec(embedding_size=4)
     alone, apart = _made(method, None, torch.float64, "9"), _made(method, two, torch.float64, "9")
     assert isinstance(apart, ClusterFederation)

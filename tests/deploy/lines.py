@@ -76,7 +76,7 @@ class Running:
 
 
 def free_port() -> int:
-    """One that nobody listens at now."""
+    """One that no process listens at now."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]

@@ -29,7 +29,7 @@ TITLES = tuple(f"The story of {k}" for k in range(24))
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Of two users that nobody has met yet."""
+    """Of two users that are new."""
     return write_homes(tmp_path, ("north",), users=2)["north"]
 
 

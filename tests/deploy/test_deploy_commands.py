@@ -58,7 +58,7 @@ def test_init_writes_folders_and_says_what_goes_where(init: Call, tmp_path: Path
     assert server.limits() == Limits()
     agreed = server.agreement()
     assert (agreed.items, agreed.titles, agreed.clients) == (("a", "b", "c"), ("Emma", "Persuasion", "c"), 9)
-    assert server.keys.names() == {}, "nobody has joined yet"
+    assert server.keys.names() == {}, "no place has joined yet"
     for name in ("east", "west"):
         file = server.invitations / f"{name}.json"
         invitation = Invitation.read(file)

@@ -1,4 +1,4 @@
-"""Places and a coordinator give what a simulation gives, whoever is killed and whoever joins."""
+"""Places and a coordinator give what a simulation gives, also where places are killed and join."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_what_clients_do_after_a_round_is_done_once_whoever_is_killed(tmp_path: 
     coordinator.round(1)
     places["west"] = Deaf(places["west"])
     coordinator.round(2)
-    assert list(coordinator.standing.owed) == ["west"], "it has settled, and nobody knows"
+    assert list(coordinator.standing.owed) == ["west"], "it has settled, and the coordinator does not know"
     coordinator = Coordinator(agreed, InProcess(places), tmp_path / "server", QUICK)
     one = coordinator.round(3)
     assert list(one.counted) == ["east"], "who is owed a result gets it before anything else"
@@ -94,7 +94,7 @@ class Deaf:
     def answer(self, message: bytes) -> bytes:
         answer = self.place.answer(message)
         if Envelope.unpack(message).kind is Kind.RESULT:
-            raise ConnectionError("nobody hears it")
+            raise ConnectionError("the answer is lost")
         return answer
 
 
@@ -122,7 +122,7 @@ class Silent:
 
     def answer(self, message: bytes) -> bytes:
         self.place.answer(message)
-        raise ConnectionError("nobody hears it")
+        raise ConnectionError("the answer is lost")
 
 
 class KilledLog:

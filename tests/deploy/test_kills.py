@@ -28,7 +28,7 @@ class Kill(BaseException):
 
 
 class Killer:
-    """Kills whoever is next on the list at one of its next writes, just before or just after it takes place."""
+    """Kills the next process of the list at one of its next writes, just before or just after it takes place."""
 
     def __init__(self, kills: int, chance: random.Random, monkeypatch: pytest.MonkeyPatch) -> None:
         self.plan = [

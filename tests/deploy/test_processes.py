@@ -60,7 +60,7 @@ def test_a_client_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path) -
 
 
 class Held:
-    """A place that holds its answer back once it has worked on a round, until somebody lets go of it."""
+    """A place that holds its answer back once it has worked on a round, until the test releases it."""
 
     def __init__(self, home: Path, number: int) -> None:
         self.home, self.place, self.number = home, Place(home), number

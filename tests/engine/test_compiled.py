@@ -134,7 +134,7 @@ def test_steps_are_compiled_for_any_number_of_clients(name: str) -> None:
 
 
 class Untraceable(FedMF):
-    """Whose loss cannot be traced, as one with an operation of somebody else's."""
+    """Whose loss cannot be traced, as one with an operation of another library."""
 
     def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:
         if torch._guards.TracingContext.try_get() is not None:
@@ -172,7 +172,7 @@ def test_a_step_that_broke_off_is_not_taken_again(words: str, told: type[Excepti
 
 @pytest.mark.skipif(NO_COMPILER, reason="no C++ compiler is installed")
 def test_slopes_that_a_function_gives_itself_are_compiled() -> None:
-    """The compiler knows no such function among the clients of a stack, unless it sees what comes of it alone."""
+    """The compiler knows no such function among the clients of a stack, unless it sees its result alone."""
 
     class OwnSlopes(FedMF):
         def loss(self, p: Params, batch: Batch, context: Context) -> Tensor:

@@ -1,4 +1,4 @@
-"""Whoever is asked several times is one unit: of intervals, of flipped signs, and of every pooled table."""
+"""A person who is asked several times is one unit: of intervals, of flipped signs, and of every pooled table."""
 
 from __future__ import annotations
 

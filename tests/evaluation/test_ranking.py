@@ -10,7 +10,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.questions import NOBODY, right, single
+from tests.questions import NO_ANSWER, right, single
 from torch import Tensor
 
 from ownview.base.errors import DataError, TrainingError
@@ -73,7 +73,7 @@ def split_of(protocol: Protocol, data: Interactions) -> Split:
 def without(question: Question, *users: int) -> Question:
     """The same question to everybody but some users."""
     answers = single(question)
-    answers[list(users)] = NOBODY
+    answers[list(users)] = NO_ANSWER
     return replace(question, relevant=right(answers))
 
 

@@ -84,7 +84,7 @@ def process(work: Work, kill_at: int) -> tuple[int, str]:
 
 
 class Whole(NamedTuple):
-    """What comes out where nobody kills a command, how many moments it has, and the folder it works in."""
+    """What comes out where no signal kills a command, how many moments it has, and the folder it works in."""
 
     files: dict[str, object]
     moments: int

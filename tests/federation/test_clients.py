@@ -103,8 +103,8 @@ def test_a_newcomer_begins_with_a_copy_of_what_it_received(aggregation: str) -> 
                 joined.append(number)
                 before_first[client] = sent[client].clone()
         one.round(number)
-    assert max(joined) > 2, "somebody must come late for this test to mean something"
-    assert len(joined) < 36, "somebody must come again"
+    assert max(joined) > 2, "a client must come late for this test to mean something"
+    assert len(joined) < 36, "a client must come again"
     for client, begun in before_first.items():
         own = one.clients.whole("items", torch.tensor([client]))[0]
         assert touched[client].any()

@@ -93,7 +93,7 @@ def test_absent_clients_follow_by_their_next_download() -> None:
     opened = one.clients.open(samples, one.server.download(2, away[:2])).values["user"]
     assert torch.allclose(opened, predicted[:2], atol=1e-12)
     again = one.participants(2)
-    assert set(again.tolist()) & set(away.tolist()), "somebody who was away must come for this test to mean something"
+    assert set(again.tolist()) & set(away.tolist()), "a client that was away must come for this test to mean something"
     one.round(2)
     assert not one.server.pending["user"][again].any(), "who has followed need not follow again"
     assert torch.equal(one.predicting(again, None, frozenset({"user"}))[0]["user"], one.clients.own["user"][again])

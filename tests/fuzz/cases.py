@@ -144,7 +144,7 @@ def _folder(chance: random.Random, sound: Path) -> Arguments:
             lines = path.read_text().splitlines()
             place = chance.randrange(len(lines))
             path.write_text("\n".join([*lines[:place], spoilt_json(lines[place], chance), *lines[place + 1 :]]) + "\n")
-        case 2 | 3 | 4 if path.suffix == ".safetensors":  # with a checksum that fits: somebody made it so
+        case 2 | 3 | 4 if path.suffix == ".safetensors":  # with a checksum that fits, as an attacker makes it
             tensors, about, experiment = read_tensors(path)
             if chance.random() < 0.5:
                 tensors = spoilt_tensors(tensors, chance)

@@ -35,7 +35,7 @@ def test_the_server_reads_items_from_one_upload(real_data: RealData, method: str
 
 @pytest.mark.realdata
 def test_local_noise_of_epsilon_8_leaves_next_to_nothing(real_data: RealData) -> None:
-    """Neither to the server nor to somebody who is told the user's own vector."""
+    """Neither to the server nor to an attacker who knows the user's own vector."""
     for method in ("fedmf", "fedrap", "pfedclr"):
         one = _scene(real_data("ml-100k"), method, f"gaussian:clip=0.1,noise={noise_for(8):.4f}")
         chosen = victims(one.split.num_users, 20, 0)

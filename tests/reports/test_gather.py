@@ -239,7 +239,7 @@ class TestAlike:
 
 
 class TestCuts:
-    """Of next-sitting: one column, whoever is asked at several counts at each."""
+    """Of next-sitting: one column; a person asked at several counts at each."""
 
     def test_they_are_pooled_as_in_a_comparison(self, sittings: Path) -> None:
         data = gather(find_runs([sittings]))["datasets"][0]

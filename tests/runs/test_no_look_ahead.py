@@ -217,7 +217,7 @@ def test_under_new_users_nothing_of_theirs_changes_the_model(choice: st.DataObje
         one, other = at_work(model, first), at_work(model, second)
         for name, value in one.pack().items():
             assert torch.equal(value, other.pack()[name]), (model.name, name)
-        # Whose own history is the same is told the same, whoever else is asked.
+        # Whose own history is the same gets the same lists, with any other people.
         mine, again = (scores(made, split.test)[0] for made, split in ((one, first), (other, second)))
         assert torch.allclose(mine, again, rtol=0, atol=1e-9), model.name
 

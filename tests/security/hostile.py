@@ -1,4 +1,4 @@
-"""An enrolled place that answers as it likes, beside honest ones; and messages as nobody here would pack them."""
+"""An enrolled place that answers as it likes, beside honest ones; and messages that Ownview never packs."""
 
 from __future__ import annotations
 

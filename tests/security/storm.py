@@ -1,4 +1,4 @@
-"""Whoever can reach a server's port: silent connections, garbage, TLS without a certificate, wrong requests."""
+"""What a stranger can do at a server's port: silent connections, garbage, TLS without a certificate, wrong requests."""
 
 from __future__ import annotations
 

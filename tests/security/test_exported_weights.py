@@ -1,4 +1,4 @@
-"""Attack: whoever has an exported model, or a page, solves its weights back into histories.
+"""Attack: a reader of an exported model, or of a page, solves its weights back into histories.
 
 Possible before: a plain export of FedEASE or EASE^R held every item's exact count of people, and the row of an item
 that one person had was that person's history (ml-100k, FedEASE: 1,682 of 1,682 counts; 58 people read with precision

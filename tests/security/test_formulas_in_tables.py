@@ -1,7 +1,7 @@
 """Titles and ids from data are no formulas in a spreadsheet.
 
-Before, a title such as `=cmd|...` stood as it was in lists.csv, users.csv and items.csv: whoever opened the file in a
-spreadsheet was one question away from running it.
+Before, a title such as `=cmd|...` stood as it was in lists.csv, users.csv and items.csv: in a spreadsheet it was one
+question away from running.
 """
 
 from __future__ import annotations

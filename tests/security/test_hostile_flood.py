@@ -1,4 +1,4 @@
-"""Thousands of hostile messages against a running coordinator and running places: nobody ends, nothing changes.
+"""Thousands of hostile messages against a running coordinator and running places: no process ends, nothing changes.
 
 Before, one of the first few dozen ended the coordinator with a traceback.
 """

@@ -25,7 +25,7 @@ from ownview.testing.worlds import federation, small_world
 from tests.deploy.world import ITEMS, QUICK, agreement, write_homes
 from tests.security.backwards import noise_of, stream_behind
 
-_NOBODY_HAS = 40
+_UNRATED = 40
 """Items of the catalogue that nobody has rated."""
 _MANY = 120
 """Items of a world in which nobody has most of them."""
@@ -43,7 +43,7 @@ def _coordinator(tmp_path: Path, privacy: str) -> tuple[Coordinator, list[Envelo
             return answer
 
     options = FederationOptions(privacy=privacy).for_rounds(2)
-    items = tuple(f"i{k}" for k in range(ITEMS + _NOBODY_HAS))
+    items = tuple(f"i{k}" for k in range(ITEMS + _UNRATED))
     agreed = replace(agreement("fedease", room=5), federation=options, items=items)
     return Coordinator(agreed, InProcess({"north": Heard()}), tmp_path / "server", QUICK), heard
 

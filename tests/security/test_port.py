@@ -1,4 +1,4 @@
-"""Whoever reaches the port cannot stop the server, nor take its memory.
+"""A stranger at the port cannot stop the server, nor take its memory.
 
 Before: the carrier on plain TLS had a thread for every connection and no limit on them. With 256 files, 300 half-open
 connections ended `accept` for good, also after they had gone. Flower's link kept bodies of unauthenticated senders in

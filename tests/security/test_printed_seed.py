@@ -44,7 +44,7 @@ def _exact(data: Interactions) -> torch.Tensor:
 
 
 def _guesses(data: Interactions) -> dict[str, torch.Tensor]:
-    """Noise of standard deviation 1 as whoever has the card would draw it: as it was once, and as it is when seeded."""
+    """Noise of standard deviation 1 as a reader of the card would draw it: as it was once, and as it is when seeded."""
     nobody = torch.zeros(1, dtype=torch.long)
     once = derive(derive(_SEED, "privacy of sums", 1), "popular")
     old = drawn(torch.zeros(1, data.num_items, dtype=torch.float64), once, nobody, gaussian, 1.0)[0]

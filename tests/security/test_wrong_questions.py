@@ -59,7 +59,7 @@ CASES: dict[str, tuple[Any, str]] = {
     "clients that are text": (lambda one: _changed(one, clients="01"), "expected a list"),
     "clients that are lists": (lambda one: _changed(one, clients=[[0], [1]]), "clients[0]"),
     "a client twice": (lambda one: _changed(one, clients=[0, 0]), "twice"),
-    "a client of somebody else": (lambda one: _changed(one, clients=[0, 7]), "no user here has the identity 7"),
+    "a client of another place": (lambda one: _changed(one, clients=[0, 7]), "no user here has the identity 7"),
     "a moment that is text": (lambda one: _changed(one, back="now"), "WORK.back"),
     "more parts than there are clients": (lambda one: Envelope(one.kind, 3, 2, one.note, [b""] * 9).pack(), "9 parts"),
     "a download of 1e30": (lambda one: _with_download(one, _download(1e30)), "beyond"),

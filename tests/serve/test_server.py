@@ -169,7 +169,7 @@ def test_models_are_swapped_and_workers_killed_without_an_error(
 
 
 def test_the_whole_server_is_killed_and_started_again_at_a_socket_that_is_held(folder: Path) -> None:
-    """As under systemd: connections wait meanwhile, and whoever had asked asks once more."""
+    """As under systemd: connections wait meanwhile, and unanswered requests are sent once more."""
     answers, wrong, stop = list[str](), list[str](), threading.Event()
 
     def ask(url: str) -> None:

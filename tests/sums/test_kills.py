@@ -38,7 +38,7 @@ def url(request: pytest.FixtureRequest) -> Iterator[str | None]:
 
 
 def _one(number: int) -> tuple[str, str]:
-    """What is done in step `number`: update somebody, forget somebody, merge, or solve."""
+    """What is done in step `number`: update a person, forget a person, merge, or solve."""
     random = np.random.default_rng(number)
     what = ["update", "update", "update", "forget", "merge", "solve"][int(random.integers(6))]
     return what, f"p{int(random.integers(6))}"

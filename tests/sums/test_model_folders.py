@@ -270,7 +270,7 @@ def test_a_kill_between_sums_and_version_is_made_up_for_by_the_next_command(tmp_
 def test_sums_over_agreed_vectors_are_updated_and_made_anew_to_forget(
     method: str, settings: dict[str, object], tmp_path: Path
 ) -> None:
-    """Item vectors are agreed when the store is made, so new rows are a difference; whoever goes was in the vectors."""
+    """Item vectors are agreed when the store is made, so new rows are a difference; those who leave were in it."""
     data, first, late = halves()
     rounds = {"rounds": 3} if method == "fedials" else {}
     model = tmp_path / "model"

@@ -14,7 +14,7 @@ from ownview.attacks.evidence import Evidence
 from ownview.attacks.guesses import Inapplicable, ItemGuess
 from ownview.attacks.view import ServerView
 
-NAME, SEES, WHO = "sign, vector told", "one upload and the user's own vector", "whoever is told so much"
+NAME, SEES, WHO = "sign, vector told", "one upload and the user's own vector", "a reader who knows both"
 
 
 def guess(view: ServerView, private: Mapping[str, Tensor]) -> ItemGuess | Inapplicable:

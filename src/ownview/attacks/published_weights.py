@@ -110,7 +110,7 @@ def _counts(solved: SolvedSums, people: People) -> AttackFinding:
 
 def _histories(solved: SolvedSums, people: People) -> AttackFinding:
     claims = {item: solved.sums[item] > _noise(solved.sums[item]) for item, _ in people.of_one}
-    return _scored(HISTORIES, "whoever reads the row of an item that one person had", claims, people)
+    return _scored(HISTORIES, "a reader of the row of an item that one person had", claims, people)
 
 
 def _nearest(form: Linear | Factors, people: People) -> AttackFinding:
@@ -120,7 +120,7 @@ def _nearest(form: Linear | Factors, people: People) -> AttackFinding:
         near[item] = -np.inf
         claims[item] = np.zeros(len(near), dtype=bool)
         claims[item][np.argsort(-near)[: min(_NEAREST, len(near) - 1)]] = True
-    who = f"whoever takes the {_NEAREST} strongest weights of an item that one person had"
+    who = f"a reader who takes the {_NEAREST} strongest weights of an item that one person had"
     return _scored(NEAREST, who, claims, people)
 
 

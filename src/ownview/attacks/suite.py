@@ -143,7 +143,7 @@ def audited(scene: Scene, settings: AttackSettings) -> AttackFinding:
     values = {f"epsilon at least, seed {seed}": one for seed, one in enumerate(each)}
     values |= {"epsilon at least": largest, "could show": ceiling, "delta": claim.delta}
     rounds = f"{settings.rounds} round" + "s" * (settings.rounds != 1)
-    sentence = f"epsilon is at least {largest:.2f} over {rounds} for whoever sees {claim.sees}"
+    sentence = f"epsilon is at least {largest:.2f} over {rounds} for a reader of {claim.sees}"
     sentence += f" (95 %, delta {claim.delta:g}, the largest of {len(each)}; {ceiling:.1f} could have shown)"
     broken = claim.epsilon is not None and largest > claim.epsilon
     if claim.epsilon is None:

@@ -4,7 +4,7 @@
 my-method = "my_package:MyMethod"
 
 Names are read from metadata; nothing of a package is imported before one of its names is asked for. A package that is
-installed may run: whoever installed it has chosen so. Names of Ownview itself are never replaced.
+installed may run: installing it was the user's choice. Names of Ownview itself are never replaced.
 """
 
 from __future__ import annotations

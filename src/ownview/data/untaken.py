@@ -31,7 +31,7 @@ def with_untaken(data: Interactions, file: Path) -> Interactions:
     """The data with the items of a file that it does not have, behind its own and without a row.
 
     Args:
-        data: m items that somebody has taken.
+        data: m items with interactions.
         file: columns item, title and any others, as for titles; items that the data has are left out.
 
     Raises:

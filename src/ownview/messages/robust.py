@@ -169,7 +169,7 @@ def _nearest(uploads: list[Upload], liars: float) -> Tensor:
     count = len(squares) - int(liars) - 2
     if count < 1:
         raise SettingError(
-            f"federation setting robust: {int(liars)} liars of {len(squares)} clients leave nobody to be near to; "
+            f"federation setting robust: {int(liars)} liars of {len(squares)} clients leave no honest neighbour; "
             f"expected {max(0, len(squares) - 3)} liars at most"
         )
     squares.fill_diagonal_(float("inf"))

@@ -1,6 +1,6 @@
 """An accounted budget at work: what a client adds to a sum is bounded, and noise is added once, by whom the mode says.
 
-Here whoever adds up adds it, or every device as much as its own upload needs. Devices that share the noise send whole
+Here the aggregator adds it, or every device as much as its own upload needs. Devices that share the noise send whole
 numbers, and are masked: `privacy.masked`.
 """
 

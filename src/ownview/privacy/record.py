@@ -11,7 +11,7 @@ from ownview.privacy.planning import Rounds, accounted_rounds
 from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL, Protection
 
 _TRUSTED = {
-    CENTRAL: "whoever adds up the uploads and adds the noise is trusted with every single one",
+    CENTRAL: "the aggregator, which adds up the uploads and adds the noise, is trusted with every single one",
     DISTRIBUTED: "that server and devices follow the protocol of the masks, and that as many devices as the threshold "
     "says add their share of the noise: the server sees the sum alone",
     LOCAL: "nobody but the user's own device",
@@ -25,7 +25,7 @@ _NOT_COVERED = (
     "amplification against a server that knows who takes part",
 )
 _SEEDED = (
-    "anything: noise from a seed can be drawn again by whoever knows the seed, and what it should hide lies open",
+    "anything: noise from a seed can be drawn again by a reader who knows the seed, and what it should hide lies open",
 )
 _OF_SHARED_NOISE = (
     "devices that work together with the server: each of them takes its share of the noise away",

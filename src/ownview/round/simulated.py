@@ -84,8 +84,8 @@ class Simulated(LocalFleet):
         require_simulable(terms, devices)
         lengths = work.home.train.lengths.double()
         self.load = lengths / lengths.mean().clamp(min=1e-9)
-        nobody = torch.zeros(0, dtype=torch.long, device=terms.machine.device)
-        self.flight = Flight(0.0, nobody, nobody, nobody.double())
+        empty = torch.zeros(0, dtype=torch.long, device=terms.machine.device)
+        self.flight = Flight(0.0, empty, empty, empty.double())
         self.past: dict[int, Params] = {}
         """By round, what the server had for everybody then, as long as a client works on it."""
         self.planned: Planned | None = None
@@ -130,7 +130,7 @@ class Simulated(LocalFleet):
         return torch.where(dropped, seconds / 2, seconds), dropped
 
     def _asynchronous(self, server: AggregationServer, number: int) -> Planned:
-        """Until the buffer is full: whoever arrives makes room for another, which begins on what there is now."""
+        """Until the buffer is full: an arriving client makes room for another, which begins on the current values."""
         flight, seed, device = self.flight, self.terms.seed, self.terms.machine.device
         at_work = list(zip(flight.arrivals.tolist(), flight.clients.tolist(), flight.versions.tolist(), strict=True))
         heapify(at_work)

@@ -1,8 +1,8 @@
 """Holds the socket, keeps workers alive, and hands them a new model when one takes the old one's place.
 
-Connections wait in the socket's queue while a worker is started again, so that nobody is refused. A model is watched by
-its path: a folder that is replaced, or a link that is set to another folder, is read beside the old one, and workers
-change over between two requests. A model that cannot be read changes nothing and is one line.
+Connections wait in the socket's queue while a worker is started again, so that no request is refused. A model is
+watched by its path: a folder that is replaced, or a link that is set to another folder, is read beside the old one, and
+workers change over between two requests. A model that cannot be read changes nothing and is one line.
 """
 
 from __future__ import annotations

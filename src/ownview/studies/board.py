@@ -171,7 +171,7 @@ def page(files: Sequence[Signed], title: str = "Board") -> str:
         parts.append(f"<h2>{escape(data)}, {escape(protocol)}</h2><table><tr>{head}</tr>{rows}</table>")
     style = "body{font:16px sans-serif;max-width:70em;margin:2em auto}td,th{padding:.2em .8em;text-align:left}"
     about = (
-        "Every row is a signed file. A signature says who states a figure; whoever wants to believe it runs it again: "
+        "Every row is a signed file. A signature says who states a figure; to check it, run it again: "
         "<code>ownview board verify FILE --again</code>."
     )
     return (

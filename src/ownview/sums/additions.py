@@ -98,7 +98,7 @@ def _free(items: Items) -> Iterator[int]:
 
 
 def merge(store: Store, other: Snapshot, theirs: Store) -> Additions:
-    """Add another store of the same agreement; whoever is in both counts once, with the rows of both.
+    """Add another store of the same agreement; a person in both counts once, with the rows of both.
 
     Raises:
         OutputError: another agreement, or a contribution without a history that is in both.
@@ -163,7 +163,7 @@ def rebuild(store: Store) -> int:
     """Add everybody up once more, on a machine that rounds otherwise, say; the number of people.
 
     Raises:
-        OutputError: some contributions have no history here; whoever sent them would have to send them again.
+        OutputError: some contributions have no history here; their senders would have to send them again.
     """
     now = store.snapshot()
     if now.clients > len(now.people):

@@ -91,7 +91,7 @@ def interactions(
     """
     kept = {who: one for who, one in people.items() if len(one.places)}
     if not kept:
-        raise DataError(f"{name}: nobody is left; a model needs at least one person")
+        raise DataError(f"{name}: no person is left; a model needs at least one person")
     held = np.unique(np.concatenate([one.places for one in kept.values()]))
     about = [items[place] for place in held.tolist()]
     columns = list(dict.fromkeys(column for _, told in about for column in told))

@@ -163,7 +163,7 @@ def _publish(model: Path, run: Run, store: Store, *, anew: bool = False) -> Made
 def offer_items(model: Path, file: Path) -> Changed:
     """Offer the items of a file that nobody has taken yet, in lists, pages and exports from now on.
 
-    Nobody is asked, nothing is trained and nothing is released: text carries the model's scores to them
+    No person's data is read, nothing is trained and nothing is released: text carries the model's scores to them
     (`parts.text.carried`). So it may be done with measured models too, and with such as were made under a budget.
     """
     begun = time.perf_counter()
@@ -173,7 +173,7 @@ def offer_items(model: Path, file: Path) -> Changed:
         run.loaded().offering(file)  # what is wrong is said before anything is written
         number = keep_untaken(run.loaded().split.data, model, file)
     what = f"{counted(number, 'item')} that nobody has taken yet are offered"
-    return Changed(version(model), what, "by their text; nobody was asked", time.perf_counter() - begun)
+    return Changed(version(model), what, "by their text; nothing was trained", time.perf_counter() - begun)
 
 
 def update_model(model: Path, data: Interactions, source: str, *, rounds: int | None = None,
@@ -284,7 +284,7 @@ def without(data: Interactions, user: str) -> Interactions:
     keep = np.ones(len(data), dtype=bool)
     keep[data.of(data.position_of_user(user))] = False
     if not keep.any():
-        raise OutputError(f"{data.name}: nobody would be left; remove the folder instead")
+        raise OutputError(f"{data.name}: no person would be left; remove the folder instead")
     return data.select(keep)
 
 

@@ -204,7 +204,7 @@ class Store:
         """Take a person out: sums, journal, and items that nobody else had; the number of cells that changed.
 
         Raises:
-            UnknownNameError: nobody of that name counts (any more).
+            UnknownNameError: the store has no person of that name (any more).
         """
         one = self.history(name)
         if one is None:
@@ -228,7 +228,7 @@ class Store:
         return True
 
     def take_out(self, contribution: str, blocks: Blocks) -> None:
-        """Take a contribution out whose history is elsewhere: whoever sent it sends it once more.
+        """Take a contribution out whose history is elsewhere: its sender sends it once more.
 
         Raises:
             OutputError: it is unknown, taken out already, or not what was added.

@@ -172,7 +172,7 @@ def _lines(people: Mapping[str, History], ids: Mapping[int, str], rules: Protoco
     )
     try:
         split = rules.prepare(data)
-    except DataError:  # nobody has enough rows
+    except DataError:  # no person has enough rows
         return {}
     place = dict(zip(data.items.tolist(), held.tolist(), strict=True))
     places = np.array([place[one] for one in split.data.items.tolist()], dtype=np.int64)

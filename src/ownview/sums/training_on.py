@@ -107,6 +107,6 @@ def grown(before: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> dict[str
 
 
 def _joined(kind: str, before: Mapping[str, Tensor], fresh: Mapping[str, Tensor]) -> bool:
-    """Whether some clients are new and nobody stands on the table that they begin with."""
+    """Whether some clients are new and no other client is based on the table that they begin with."""
     more = len(before[f"{kind}.base_of"]) < len(fresh[f"{kind}.base_of"])
     return more and 0 not in before[f"{kind}.numbers"].tolist()

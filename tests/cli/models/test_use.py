@@ -1,4 +1,4 @@
-"""Recommending and fitting, as a person types it: lists for everybody and for somebody new, models without figures."""
+"""Recommending and fitting, as a person types it: lists for everybody and for a new person, models without figures."""
 
 from __future__ import annotations
 

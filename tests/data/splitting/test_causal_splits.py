@@ -42,7 +42,7 @@ def known(split: Split, user: str, question: Question | None = None) -> list[tup
 
 
 ALL = [("z", item, 0.0) for item in "pqrstuv"]
-"""Somebody met every item long ago and never comes back."""
+"""One user met every item long ago and never comes back."""
 
 
 def test_everything_before_the_moment_trains_and_the_first_sitting_after_it_is_asked() -> None:

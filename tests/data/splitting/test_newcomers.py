@@ -11,7 +11,7 @@ from ownview.base.errors import DataError
 from ownview.data import Interactions
 from ownview.data.splitting.newcomers import held_out_users
 from ownview.data.splitting.splits import Split, leave_one_out
-from tests.questions import NOBODY, single
+from tests.questions import NO_ANSWER, single
 
 SETTINGS: dict[str, Any] = {"ties": "hash", "untimed": "random", "seed": 0}
 
@@ -110,8 +110,8 @@ def test_items_of_newcomers_alone_are_neither_known_nor_asked() -> None:
     assert split.test.strangers is not None
     places = {name: k for k, name in enumerate(split.test.strangers.tolist())}
     answers = single(split.test)
-    assert answers[places[one]] == NOBODY, "what is right is nothing the model could know"
-    assert answers[places[two]] != NOBODY
+    assert answers[places[one]] == NO_ANSWER, "what is right is nothing the model could know"
+    assert answers[places[two]] != NO_ANSWER
     assert len(split.test.known.items.of(places[two])) == 3  # five and one more, less two held out and one unknown
     assert split.test.known.times is not None
     assert (split.test.known.times.values >= 0).all()

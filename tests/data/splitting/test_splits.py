@@ -16,7 +16,7 @@ from ownview.data.questions import Question
 from ownview.data.splitting.causal_splits import global_time, moment_at
 from ownview.data.splitting.split_files import from_files
 from ownview.data.splitting.splits import Split, leave_one_out
-from tests.questions import NOBODY, single
+from tests.questions import NO_ANSWER, single
 
 Row = tuple[str, str, int]
 
@@ -34,7 +34,7 @@ def named(split: Split) -> dict[str, tuple[list[Any], str | None, str | None]]:
 
     def of(question: Question, user: int) -> str | None:
         item = single(question)[user]
-        return None if item == NOBODY else str(split.items_of(question)[item])
+        return None if item == NO_ANSWER else str(split.items_of(question)[item])
 
     return {
         str(user): (

@@ -125,7 +125,7 @@ def test_both_ends_notice_a_machine_that_has_gone_without_a_word(
 def test_a_message_that_was_not_answered_is_given_out_again(
     certificates: tuple[Path, KnownKeys], transport: tuple[HttpsTransport, list[str]]
 ) -> None:
-    """A place that is started again before anybody noticed gets what its earlier process had."""
+    """A place that is started again before the server noticed gets what its earlier process had."""
     line, folder = transport[0], certificates[0]
     context = place_context(folder, "north")
     first, second = (polling.Line(line.address, context) for _ in range(2))

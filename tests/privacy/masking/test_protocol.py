@@ -1,4 +1,4 @@
-"""Masked sums by messages alone: exact whoever drops out when, and nothing is released below the threshold."""
+"""Masked sums by messages alone: exact with any dropouts at any step, and nothing is released below the threshold."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def test_every_figure_of_the_page_is_in_the_results(copy: Path) -> None:
                     for one in found["runs"]
                     if (one["data"], one["method"], pooled(one["protocol"])) == (table.data, method, protocol)
                 ]
-                # Whoever is asked counts once: seeds ask the same users, cuts of one protocol others.
+                # A person who is asked counts once: seeds ask the same users, cuts of one protocol others.
                 total = sum(one["test"][metric] * one["users_ranked"] for one in same)
                 assert figure.mean == pytest.approx(total / sum(one["users_ranked"] for one in same))
                 assert f" {figure} " in text

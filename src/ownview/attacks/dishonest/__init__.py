@@ -1,1 +1,1 @@
-"""What dishonest clients can do to everybody else's lists: goals, means, and how far they get."""
+"""What dishonest clients can do to the lists of honest ones: goals, means, and how far they get."""

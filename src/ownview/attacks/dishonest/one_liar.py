@@ -64,5 +64,5 @@ def one_liar(scene: Scene, rounds: int) -> AttackFinding:
 
 def _sentence(reached: float) -> str:
     if math.isnan(reached):
-        return "one client that lies can leave nobody a list"
+        return "one client that lies can leave all clients without a list"
     return f"one client that lies can put an item into {reached:.0%} of all lists"

@@ -53,7 +53,7 @@ def command(
     plugin: options.Plugins = None,
     audit_seeds: Annotated[int, typer.Option("--audit-seeds", help="Of the canary audit; 0 for none.", min=0)] = 5,
     dishonest: Annotated[
-        bool, typer.Option("--dishonest", help="Instead, what lying clients do to everybody else's lists.")
+        bool, typer.Option("--dishonest", help="Instead, what lying clients do to the lists of honest ones.")
     ] = False,
     unchecked: Annotated[
         bool, typer.Option("--unchecked", help="With --dishonest: a server that adds up whatever is finite.")

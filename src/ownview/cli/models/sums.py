@@ -62,7 +62,7 @@ def show(model: Model, as_json: AsJson = False) -> None:
 
 @app.command()
 def solve(model: Model, sets: Sets = None, as_json: AsJson = False) -> None:
-    """Solve the same sums again with other settings of the server: `--set regularization=300`; nobody is asked."""
+    """Solve the same sums again with other settings of the server: `--set regularization=300`; no data is read."""
     from ownview.runs.run import open_run  # noqa: PLC0415
     from ownview.sums.living import solve_model  # noqa: PLC0415
 
@@ -78,7 +78,7 @@ def merge(
     other: Annotated[Path, typer.Argument(help="Folder of a model of the same agreement; it is not changed.")],
     as_json: AsJson = False,
 ) -> None:
-    """Add another model's sums and people; whoever is in both counts once, with the rows of both."""
+    """Add another model's sums and people; a person in both counts once, with the rows of both."""
     from ownview.sums.living import merge_model  # noqa: PLC0415
 
     _tell(merge_model(model, other), as_json=as_json)

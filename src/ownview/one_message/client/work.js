@@ -1,4 +1,4 @@
-// Proof of work: a number whose SHA-256 behind a message's head begins with so many zero bits. It costs whoever sends
+// Proof of work: a number whose SHA-256 behind a message's head begins with so many zero bits. It costs the sender
 // many messages time, and says nothing of who sends.
 
 import { digest } from "./message.js";

@@ -72,7 +72,7 @@ class KeyPair:
         try:
             common = self._key.exchange(package.x25519.X25519PublicKey.from_public_bytes(other))
         except ValueError as error:
-            raise MessageError(f"a public key that nobody can have: {error}") from error
+            raise MessageError(f"no valid public key: {error}") from error
         info = purpose + b"".join(sorted((self.public, other)))
         derived: bytes = package.hkdf.HKDF(package.hashes.SHA256(), SECRET, None, info).derive(common)
         return derived

@@ -106,7 +106,7 @@ def infiltrate_experiment(
     data_dir: Path | None = None,
     on_step: Callable[[str], None] = lambda step: None,
 ) -> Attacked:
-    """What dishonest clients of an experiment do to everybody else's lists; see `attack_experiment` for the rest.
+    """What dishonest clients of an experiment do to the lists of honest ones; see `attack_experiment` for the rest.
 
     A server that checks has the robust rule of a deployment, unless the experiment names another.
     """
