@@ -6,7 +6,8 @@ python -m benchmarks.asynchronous show      the table
 The rule, written after a short trial of synchronous FedMF with these settings: 30 % of the clients are ten times as
 slow. The target is 95 % of the best validation NDCG@10 that synchronous rounds without a deadline reach, by seed; a
 row's time is that of its first measurement at or above the target. Test is not looked at. All rows have the same
-method, settings and clients at work.
+method, settings and clients at work, and 12,000 clients in all; at first they had 6,000, 12,000 and 4,000, with which
+FedBuff reached the target for two of three seeds.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ RECORD = Path(__file__).resolve().parents[1] / "results" / "asynchronous.json"
 SETTINGS = {"local_epochs": 2, "learning_rate": 0.05}
 TIERS, SEEDS = "tiers=0.7:1+0.3:10,spread=0.2", (0, 1, 2)
 ROWS = {
-    "synchronous, waits for everybody": (TIERS, 60, 2),
+    "synchronous, waits for everybody": (TIERS, 120, 2),
     "synchronous, deadline of 5 s": (f"{TIERS},deadline=5", 120, 2),
-    "FedBuff, buffer of 20": (f"{TIERS},buffer=20", 200, 10),
+    "FedBuff, buffer of 20": (f"{TIERS},buffer=20", 600, 10),
 }
 """By name, devices, rounds, and rounds between measurements: every 200 clients. A hundred clients work in each."""
 
@@ -70,7 +71,7 @@ def table(record: Path = RECORD) -> list[str]:
             lines.append(f"| {row} | {best:.4f} | reached by {len(there)} of {len(mine)} seeds | | |")
             continue
         seconds, rounds = mean(one[1] for one in there.values()), mean(one[0] for one in there.values())
-        faster = mean((waited[seed] or (0, 0.0))[1] / one[1] for seed, one in there.items())
+        faster = mean((waited[seed] or (0, 0.0))[1] for seed in there) / seconds
         lines.append(f"| {row} | {best:.4f} | {seconds:.0f} | {rounds:.0f} | {faster:.1f} |")
     return lines
 

@@ -21,13 +21,13 @@ _ROOMS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "run.md": (
         "Run, compare and study",
         "What the command line does, from Python.",
-        ("runs", "studies", "reports", "pages", "federation", "base", "registry"),
+        ("runs", "studies", "reports", "pages", "federation", "base.errors", "base.trust", "registry"),
     ),
     "data.md": ("Data and protocols", "Interactions, and how results are measured.", ("data", "evaluation")),
     "method.md": (
         "Parts of a method",
         "What a method is made of ([how to write one](../write-a-method.md)).",
-        ("seam", "config", "baselines"),
+        ("seam", "config", "baselines", "base.randomness"),
     ),
 }
 """By page: title, a sentence, and the rooms whose public names it has."""
@@ -41,8 +41,8 @@ def pages() -> dict[str, str]:
     for name in sorted(named, key=str.lower):
         if name in models:
             continue
-        room = _imported_from()[name].split(".")[1]
-        file = next(file for file, (_, _, there) in _ROOMS.items() if room in there)
+        room = _imported_from()[name].removeprefix("ownview.")
+        file = next(file for file, (_, _, there) in _ROOMS.items() if room.startswith(there))
         rooms[file].append(_entry(name, named[name]))
     listed = ", ".join(f"`{name}`" for name in sorted(models, key=str.lower))
     rooms["method.md"].append(f"## Models\n\nRegistered models, each with [its page](../methods/index.md): {listed}.\n")

@@ -1,6 +1,8 @@
 """Everything that `import ownview as ov` gives, by name."""
 
 from ownview.base.errors import OwnviewError as OwnviewError
+from ownview.base.randomness import bits as bits
+from ownview.base.randomness import unit as unit
 from ownview.base.trust import trust as trust
 from ownview.base.version import __version__ as __version__
 from ownview.baselines.bpr import BPR as BPR

@@ -6,6 +6,7 @@ A command's module is imported when it is called: what `--help` and `--version` 
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import re
 import signal
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import FrameType
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 from typer.core import TyperGroup
@@ -150,7 +151,18 @@ def _loaded(program: Program, name: str) -> Any:
     if group is None:
         group = typer.Typer(**_STYLE)
         group.command(name)(module.command)
-    return typer.main.get_command(group)
+    return _with_words(typer.main.get_command(group))
+
+
+def _with_words(command: Any) -> Any:
+    """The command, with the words of its arguments, which typer before 0.26 loses to click from 8.5 on."""
+    for one in getattr(command, "commands", {}).values():
+        _with_words(one)
+    hints = get_type_hints(inspect.unwrap(command.callback), include_extras=True) if command.callback else {}
+    for param in command.params:
+        if getattr(param, "help", "") is None:
+            param.help = next((one.help for one in getattr(hints.get(param.name), "__metadata__", ())), None)
+    return command
 
 
 def _stand_in() -> None:

@@ -233,7 +233,8 @@ def timeline() -> Param:
 def chance() -> Param:
     """[] 63 random bits as int64, others in every round and at every client, the same in every run of a seed.
 
-    What a client draws by itself (dropout, say) it draws from them: `base.randomness.bits(key, p[NAME], counters)`.
+    What a client draws by itself (dropout, say) it draws from them: `ov.bits(key, p[NAME], counters)`. They are the
+    same in all batches of a round, so counters say which epoch and batch it is.
     """
     return Param((), CHANCE, initial=_ZERO)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,6 +17,7 @@ from ownview.base.errors import SettingError
 from ownview.federation.checks.soundness import require_sound
 from ownview.federation.facts import world_of
 from ownview.registry import METHODS
+from ownview.testing import CHECKS
 from ownview.testing.worlds import small_world
 
 WORLD = world_of(small_world(), None)
@@ -91,6 +92,60 @@ def test_a_faulty_loss_is_named(made: Any, reason: str) -> None:
 @pytest.mark.parametrize("made", [masked, counted_rows])
 def test_a_sound_loss_passes(made: Any) -> None:
     require_sound(Faulty(made=made), WORLD)
+
+
+@dataclass(frozen=True)
+class Dropping(Faulty):
+    """Half of the samples are left out, by chance."""
+
+    def params(self, world: ov.World) -> dict[str, ov.Param]:
+        zero = ov.Constant(0.0)
+        drawn = {"luck": ov.chance(), "epoch": ov.fresh(initial=zero), "whole": ov.fresh(initial=zero)}
+        return {"user": ov.private(4, initial=ov.Normal(0.5)), "items": ov.table(ov.shared(4)), **drawn}
+
+    def phases(self, world: ov.World) -> tuple[ov.Phase, ...]:
+        (phase,) = super().phases(world)
+        return (replace(phase, epochs=2, opening=opened, before_epoch=lambda p, context: {"epoch": p["epoch"] + 1}),)
+
+
+def opened(p: ov.Params, context: ov.Context) -> ov.Params:
+    return {"whole": ov.unit(ov.bits(3, p["luck"], torch.zeros_like(p["luck"]))).float()}
+
+
+def dropped(method: Faulty, p: ov.Params, batch: ov.Batch, draws: Tensor) -> Tensor:
+    weights = batch.mask * (0.5 + (draws < 0.5).float())
+    return (by_sample(method, p, batch) * weights).sum() / weights.sum()
+
+
+def by_place(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
+    return dropped(method, p, batch, ov.unit(ov.bits(1, p["luck"], torch.arange(batch.rows.shape[0]))))
+
+
+def by_index(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
+    return masked(method, p, batch) * p["user"][ov.bits(1, p["luck"], torch.tensor(0)) % 4].square()
+
+
+def by_rows_and_epoch(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
+    return dropped(method, p, batch, ov.unit(ov.bits(1, ov.bits(0, p["luck"], p["epoch"]), batch.rows)))
+
+
+def once_a_round(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
+    return masked(method, p, batch) * (0.5 + p["whole"])
+
+
+@pytest.mark.parametrize("made", [by_place, by_index])
+def test_draws_that_repeat_in_every_batch_are_named(made: Any) -> None:
+    with pytest.raises(
+        SettingError, match=r"draws from 'luck' alone.*batch\.rows and the number of the epoch"
+    ) as refused:
+        require_sound(Dropping(made=made), WORLD)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("made", [by_rows_and_epoch, once_a_round])
+@pytest.mark.parametrize("check", ["loop equals vector", "resumes exactly"])
+def test_draws_that_change_or_are_meant_for_a_round_conform(made: Any, check: str) -> None:
+    CHECKS[check](Dropping(made=made))
 
 
 @dataclass(frozen=True)

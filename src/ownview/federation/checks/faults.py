@@ -1,4 +1,4 @@
-"""Faults of a method that training would not name: padding that counts, chance that Python draws, a download too early.
+"""Faults of a method that training would not name: padding that counts, draws that repeat, a download too early.
 
 Each is looked for by trying the method's functions on drawn values, before anything is trained.
 """
@@ -11,6 +11,8 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
 from ownview.base.errors import SettingError
 from ownview.seam.client import Client, Reporting, Training
@@ -52,6 +54,49 @@ def require_one_value(what: str, first: Tensor, again: Tensor) -> None:
             f"{what} is another number when it is worked out again: something draws random numbers (Python's random or "
             "numpy, say), and runs of one seed would differ; expected those of a parameter ov.chance()"
         )
+
+
+class _Sources(TorchFunctionMode):
+    """Notes by name what every tensor is made of, and of what the draws: integers that become a number or an index."""
+
+    def __init__(self, named: Mapping[str, Tensor]) -> None:
+        super().__init__()
+        self.kept, self.of = list(named.values()), {id(one): {name} for name, one in named.items()}
+        self.draws: list[set[str]] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        given = [one for one in tree_leaves((args, kwargs)) if isinstance(one, Tensor)]
+        whole = [one for one in given if not (one.is_floating_point() or one.dtype == torch.bool)]
+        for one in (one for one in tree_leaves(made) if isinstance(one, Tensor)):
+            self.kept.append(one)  # or another tensor would be noted under its id
+            self.of[id(one)] = self._sources([one, *given])
+            if whole and (one.is_floating_point() or one.dtype == torch.bool):
+                self.draws.append(self._sources(whole))
+        return made
+
+    def _sources(self, tensors: list[Tensor]) -> set[str]:
+        return set().union(*(self.of.get(id(one), ()) for one in tensors))
+
+
+def require_other_draws(client: Client, name: str, values: Params, batch: Batch, numbers: Mapping[str, float]) -> None:
+    """Refuse a loss that draws from `chance` alone: every batch of a round would have the same draws."""
+    lucky = {one for one, param in client.params.items() if param.role is CHANCE}
+    for place, phase in enumerate(client.phases if lucky else ()):
+        parts = {f"batch.{one}": part for one, part in batch._asdict().items()}
+        sources = _Sources({**{one: value.clone() for one, value in values.items()}, **parts})
+        seen = dict(zip(values, sources.kept, strict=False))
+        with sources:
+            client.loss(seen, batch, Context(1, place, numbers))
+        other = parts.keys() | {one for step in phase.steps for part in step.parts for one in part.names}
+        if phase.before_epoch is not None:
+            other |= phase.before_epoch(dict(values), Context(1, place, numbers)).keys()
+        for luck in sorted({one for draw in sources.draws if not draw & other for one in draw & lucky}):
+            raise SettingError(
+                f"method {name}: its loss draws from {luck!r} alone, which is the same in all batches of a round, so "
+                f"that draws repeat; expected ov.bits(key, p[{luck!r}], ...) with batch.rows and the number of the "
+                "epoch mixed in, or, for one draw a round, an opening that draws (docs/write-a-method.md)"
+            )
 
 
 def require_masked(client: Client, name: str, values: Params, batch: Batch, numbers: Mapping[str, float]) -> None:

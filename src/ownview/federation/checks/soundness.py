@@ -137,7 +137,8 @@ def _require_loss(client: Client, name: str) -> None:
         faults.require_one_value(f"method {name}: the loss of a batch", losses, again)
     with torch.no_grad():
         alone = Batch(*(part[0] for part in batch))
-        tried(what, faults.require_masked, client, name, _drawn(client.params), alone, numbers)
+        for look in (faults.require_masked, faults.require_other_draws):
+            tried(what, look, client, name, _drawn(client.params), alone, numbers)
 
 
 def _losses(client: Client, name: str) -> Callable[[Params, Batch, Context], Tensor]:

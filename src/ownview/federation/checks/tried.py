@@ -18,7 +18,7 @@ _IN_OTHER_WORDS = {
     ".item() on a Tensor": "values steer Python (if, float() or .item()); write torch.where for if, and leave numbers "
     "tensors",
     "called random operation": "random numbers are not drawn by torch here, but from a parameter ov.chance(), by "
-    "ownview.base.randomness.bits",
+    "ov.bits(key, p[NAME], counters)",
     "doesn't have storage": "numpy cannot look into these values; write it with torch",
     "dynamic shape": "a shape depends on values (indexing by a condition, say); multiply by batch.mask, or write "
     "torch.where",
