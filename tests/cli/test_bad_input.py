@@ -239,6 +239,7 @@ def test_bad_method_file(text: str, facts: list[str], ownview: Callable[..., Out
         ("recommend nowhere --user u1", ["nowhere: no such run folder"]),
         ("data describe none.csv", ["none.csv: no such file"]),
         ("data fetch nosuch", ["unknown dataset 'nosuch'"]),
+        ("start world.csv --memory lots", ["memory 'lots': expected a size such as 4GB"]),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -294,11 +295,12 @@ def test_a_blend_into_an_unfinished_one_names_the_command_that_ends_it(ownview: 
 
 @pytest.mark.parametrize(
     "arguments",
-    ["run fedmf --bogus", "bogus", "run fedmf --rounds many", "ls bogus", "recommend", "recommend x --user 1 -k 0"],
+    ["run fedmf --bogus", "bogus", "run fedmf --rounds many", "ls metods", "recommend", "recommend x --user 1 -k 0"],
 )
 def test_usage_errors_exit_with_2_and_say_usage(arguments: str, ownview: Callable[..., Outcome]) -> None:
     outcome = ownview(*arguments.split())
     assert outcome.code == 2
     assert outcome.out == ""
     assert "Usage: ownview" in outcome.err
+    assert ("did you mean 'methods'?" in outcome.err) == ("metods" in arguments)
     assert "Traceback" not in outcome.err

@@ -371,6 +371,14 @@ def test_help_of_every_command_describes_every_option(command: str, ownview: Cal
     assert all(re.search(r"[A-Za-z]{3} .*[a-z]", text) for _, text in options), options
 
 
+OUT = ["start", "run", "compare", "blend", "tune", "bench", "attack", "score", "paper", "board", "report", "fit", "new"]
+
+
+@pytest.mark.parametrize("command", [*OUT, "recommend", "page", "export", "sums agree", "sums total"])
+def test_where_something_is_written_is_said_by_the_same_words(command: str, ownview: Callable[..., Outcome]) -> None:
+    assert re.search(r"--out\s+-o\s", ownview(*command.split(), "--help").out)
+
+
 @pytest.mark.parametrize("command", ["start", "run", "compare", "recommend", "fit", "report", "data import"])
 def test_help_describes_what_is_given_without_a_name(command: str, ownview: Callable[..., Outcome]) -> None:
     """typer loses these words where a newer click has words of its own for them."""

@@ -105,3 +105,4 @@ def test_time_left_is_told_by_work_and_moves_inside_a_part() -> None:
 def test_speed_is_measured_and_not_assumed() -> None:
     speed = Speed.measured()
     assert min(speed.factor, speed.product, speed.elements) > 0
+    assert Speed.measured() == speed, "once in a process"

@@ -51,9 +51,21 @@ def require_numbers(folder: Path, outcome: Outcome) -> list[str]:
     model = json.loads((folder / "model" / "result.json").read_text())
     assert numbers["seconds"] == model["seconds"]
     assert numbers["bytes"] == (folder / "model" / "model.safetensors").stat().st_size
+    assert numbers["people_asked"] == record(folder, best)["users_ranked"]
+    size = numbers["bytes"]
+    right = {
+        *map(str, told), f"{numbers['seconds']:.1f}", f"{numbers['seconds']:.0f}", f"{numbers['people_asked']:,}", "30",
+        f"{size / 1e6:.3g}" if size >= 1e6 else f"{size / 1e3:.3g}", f"{numbers['validation']:.3f}",
+        f"{numbers['same_basket'] or 0:.0%}",
+    }  # fmt: skip
     if "winner" in numbers:
-        assert numbers["winner_test"] == pytest.approx(record(folder, numbers["winner"])["test"]["NDCG@10"])
+        for name, one in (("winner_test", numbers["winner"]), ("test", best)):
+            assert numbers[name] == pytest.approx(record(folder, one)["test"]["NDCG@10"])
+            right.add(f"{numbers[name]:.3f}")
         assert f"{numbers['winner_test']:.3f} against {numbers['test']:.3f}" in " ".join(sentences)
+    for sentence in sentences:
+        words = re.sub(r"NDCG@10|\(.*not above.*?\)", "", sentence)
+        assert set(re.findall(r"\d[\d,]*(?:\.\d+)?%?", words)) <= right, sentence
     return sentences
 
 
@@ -125,6 +137,14 @@ def test_a_library_without_dates_is_asked_at_random(ownview: Callable[..., Outco
     outcome = ownview("start", "loans.jsonl", *METHODS)
     sentences = require_numbers(Path("runs/start-loans"), outcome)
     assert re.match(r"Of 100 people, \d+ find one of their own things, hidden at random, among ten", sentences[0])
+
+
+def test_few_people_are_named_as_few(ownview: Callable[..., Outcome]) -> None:
+    draw = np.random.default_rng(5)
+    lines = [f"{person},{one},{place}" for person in range(12) for place, one in enumerate(tastes(draw, person, 40))]
+    Path("club.csv").write_text("\n".join(["user,item,timestamp", *lines]))
+    sentences = require_numbers(Path("runs/start-club"), ownview("start", "club.csv", *METHODS))
+    assert "Only 12 people could be asked; fewer than 30 say little about others." in sentences
 
 
 def test_where_nothing_beats_bestsellers_it_is_said(ownview: Callable[..., Outcome]) -> None:

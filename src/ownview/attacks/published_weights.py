@@ -21,6 +21,7 @@ import torch
 from ownview.attacks.guesses import Inapplicable
 from ownview.attacks.scoring import AttackFinding, without
 from ownview.attacks.solved_sums import Floats, SolvedSums, solved_sums
+from ownview.base.display.amounts import in_people
 from ownview.seam.portable import Factors, Linear, LowRank, SparseRows, Term
 
 COUNTS, HISTORIES, PAIRS, NEAREST = "item counts", "items of one person", "pairs of one person", "nearest items"
@@ -225,11 +226,6 @@ def _noise(sums: Any) -> float:
     """Below which a sum may be 0: sums of people are never negative, so what is negative is rounding."""
     negative = -sums[sums < 0]
     return max(_LEAST, 3 * float(np.quantile(negative, 0.9))) if len(negative) else _LEAST
-
-
-def in_people(number: int) -> str:
-    """1 person, 2 people."""
-    return f"{number:,} {'person' if number == 1 else 'people'}"
 
 
 def _mean(values: list[float]) -> float:

@@ -66,7 +66,6 @@ def describe_dataset(
     """Say what a dataset is like, and whether its counts are the papers'."""
     data = read_or_ask(
         None if as_json else Console(highlight=False),
-        "data describe",
         Path(dataset),
         reading,
         lambda options: load(dataset, data_dir=data_dir, columns=options.get("columns"), options=options),
@@ -122,7 +121,6 @@ def import_dataset(
     negative = entry is not None and entry.allow_negative_times
     data = read_or_ask(
         Console(highlight=False),
-        f"data import --name {name}",
         file,
         reading,
         lambda options: read(file, name=name, titles=titles, users=users, allow_negative_times=negative, **options),

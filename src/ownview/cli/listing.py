@@ -45,7 +45,7 @@ class Kind(StrEnum):
 
 
 def command(
-    kind: Annotated[Kind, typer.Argument(help="What to list.")] = Kind.METHODS,
+    kind: Annotated[Kind, typer.Argument(metavar="[KIND]", help=f"What to list: {', '.join(Kind)}.")] = Kind.METHODS,
     folder: Annotated[Path, typer.Option("--folder", help="Where runs are.")] = RUNS,
     data_dir: DataDir = None,
     as_json: AsJson = False,

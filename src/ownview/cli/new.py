@@ -97,7 +97,7 @@ How to write a method: docs/write-a-method.md of Ownview.
 def command(
     kind: Annotated[str, typer.Argument(help="method.")],
     name: Annotated[str, typer.Argument(help="Of the method: small letters, digits and hyphens.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the package; NAME if not given.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for the package; NAME if not given.")] = None,
 ) -> None:
     """Begin a package of your own: a method that installs, conforms and has tests."""
     if kind != "method":

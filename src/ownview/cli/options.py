@@ -24,11 +24,21 @@ def _above_zero(value: float | None) -> float | None:
     return value
 
 
+def _size(value: str) -> str:
+    """Refused before anything is read or written."""
+    if value != "auto":
+        from ownview.engine.machine import parse_bytes  # noqa: PLC0415 - slow to import, help does without
+
+        parse_bytes(value)
+    return value
+
+
 Data = Annotated[str, typer.Option("--data", help="A dataset (`ownview data ls`) or a file of interactions.")]
 Columns = Annotated[
     str | None,
     typer.Option(
-        "--columns", help="A file's own column names, as in user=who,item=what; also rating, timestamp and title."
+        "--columns",
+        help="The file's own names or numbers of columns, as in user=who,item=what; also rating, timestamp and title.",
     ),
 ]
 PROTOCOL_NAMES = f"{', '.join(PROTOCOLS)}, or a .toml file"
@@ -87,7 +97,9 @@ EngineName = Annotated[
 Memory = Annotated[
     str,
     typer.Option(
-        "--memory", help="What clients' values and blocks of clients may take, such as 4GB; copies come on top."
+        "--memory",
+        help="What clients' values and blocks of clients may take, such as 4GB; copies come on top.",
+        callback=_size,
     ),
 ]
 DataDir = Annotated[

@@ -23,7 +23,7 @@ import typer
 from typer.core import TyperGroup
 
 from ownview.base.display.shown import one_line
-from ownview.base.errors import SettingError
+from ownview.base.errors import SettingError, nearest
 from ownview.base.failures import Ending, TerminatedError, ending
 from ownview.base.trust import afresh
 from ownview.base.version import __version__
@@ -123,6 +123,8 @@ class Program:
         sys.stderr.write(usage)
         # Of a command that does not exist some versions of the parser name the nearest one twice.
         message = re.sub(r"(Did you mean [^?]*\?) \1", r"\1", message)
+        if wrong := re.search(r"'([^']*)' is not one of (.*)\.$", message):
+            message = message.removesuffix(".") + nearest(wrong[1], re.findall(r"'([^']*)'", wrong[2]))
         return self._printed(Ending(message + hint, error.exit_code))
 
 

@@ -15,6 +15,7 @@ import typer
 from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError
 from ownview.cli.display.terminal import Console
+from ownview.cli.options import Columns
 from ownview.data.reading.columns import parse_columns
 from ownview.data.reading.date_forms import DAY_FIRST, MONTH_FIRST
 from ownview.data.reading.problems import Problem, UnsoundFileError
@@ -24,13 +25,6 @@ Read = TypeVar("Read")
 
 Users = Annotated[
     Path | None, typer.Option("--users", help="File with a column user and others about users; stays at home.")
-]
-_Columns = Annotated[
-    str | None,
-    typer.Option(
-        "--columns",
-        help="The file's own names or numbers of columns, as in user=who,item=what; also rating, timestamp and title.",
-    ),
 ]
 _Tolerant = Annotated[
     bool, typer.Option("--tolerant", help="Leave out rows that are not sound instead of refusing the file.")
@@ -53,7 +47,7 @@ _Events = Annotated[
 _MinRating = Annotated[float | None, typer.Option("--min-rating", help="Leave out rows that are rated below it.")]
 
 _OPTIONS: dict[str, tuple[Any, Any]] = {
-    "columns": (_Columns, None),
+    "columns": (Columns, None),
     "tolerant": (_Tolerant, False),
     "separator": (_Separator, None),
     "encoding": (_Encoding, None),
@@ -100,13 +94,12 @@ def _given(values: dict[str, Any]) -> ReadingOptions:
 
 
 def read_or_ask(
-    console: Console | None, command: str, file: Path, options: ReadingOptions, read: Callable[[ReadingOptions], Read]
+    console: Console | None, file: Path, options: ReadingOptions, read: Callable[[ReadingOptions], Read]
 ) -> Read:
     """Read a file; list everything that is wrong with it, and go on all the same where a person at a terminal says so.
 
     Args:
         console: for the list; None where a program is answered, which is told the first problem alone.
-        command: that reads, as in 'start'; the proposed one begins with it.
         file: that is read.
         options: that were given.
         read: with such options.
@@ -126,8 +119,7 @@ def read_or_ask(
             if console.is_terminal and sys.stdin.isatty() and typer.confirm("Read it that way?", default=False):
                 return read({**options, "tolerant": True})
             kinds += ", listed above"
-        proposed = _proposed(command, file, options, refused)
-        raise DataError(f"{error}; {kinds}; this reads the file as it is: {proposed}") from None
+        raise DataError(f"{error}; {kinds}; this reads the file as it is: {_proposed(refused)}") from None
 
 
 def _sentence(problem: Problem) -> str:
@@ -137,16 +129,7 @@ def _sentence(problem: Problem) -> str:
     return f"{problem.kind}: {problem.count:,}, {mark}{problem.remedy} ({where}{more})"
 
 
-def _proposed(command: str, file: Path, options: ReadingOptions, refused: list[Problem]) -> str:
-    """The command with what was given, and with what was missing."""
-    words = ["ownview", *command.split(), str(file)]
-    if columns := options.get("columns"):
-        words += ["--columns", ",".join(f"{key}={name}" for key, name in columns.items())]
-    for name in ("separator", "encoding", "sheet", "dates", "min_rating"):
-        if (value := options.get(name)) is not None:
-            words += [f"--{name.replace('_', '-')}", f"{value:g}" if isinstance(value, float) else str(value)]
-    for event in options.get("events", ()):
-        words += ["--events", event]
+def _proposed(refused: list[Problem]) -> str:
+    """The command as it was typed, and what was missing."""
     only_dates = all("day and month" in one.kind for one in refused)
-    words += ["--dates", DAY_FIRST] if only_dates else ["--tolerant"]
-    return shlex.join(words)
+    return shlex.join(["ownview", *sys.argv[1:], *(["--dates", DAY_FIRST] if only_dates else ["--tolerant"])])

@@ -17,8 +17,9 @@ from scipy import sparse
 from torch import Tensor
 
 from ownview.attacks.guesses import Inapplicable
-from ownview.attacks.published_weights import dense, in_people
+from ownview.attacks.published_weights import dense
 from ownview.attacks.solved_sums import MOST_ITEMS, Floats, up_to_a_factor
+from ownview.base.display.amounts import in_people
 from ownview.base.errors import SettingError
 from ownview.data.interactions import IntArray
 from ownview.seam.portable import Factors, Linear, LowRank, SparseRows, Term
@@ -84,7 +85,7 @@ def left_out(form: Linear | Factors, people: Counted, min_people: int) -> LeftOu
     if len(kept) < _IN_COMMON:
         raise SettingError(
             f"no two items were had by {in_people(min_people)} or more, and items of fewer are left out of what is "
-            "published; a smaller --min-people keeps them, 1 leaves nothing out"
+            "published; a smaller --min-people of ownview page keeps them, 1 leaves nothing out"
         )
     place = torch.from_numpy(kept)
     bias = None if form.bias is None else form.bias[place]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import torch
 
@@ -81,28 +82,7 @@ class Speed:
     @classmethod
     def measured(cls) -> Speed:
         """By matrices that are small, and large enough for a rate that larger ones have, in CPU time of one core."""
-        draw = torch.Generator().manual_seed(0)
-        left = torch.rand((_SIDE, _SIDE), generator=draw)
-        definite = left @ left.T
-        definite.diagonal().add_(_SIDE)
-        numbers = torch.rand(1 << 22, generator=draw)
-        cores = torch.get_num_threads()
-
-        def factored(kind: torch.dtype) -> float:
-            matrix = definite.to(kind)
-            return _SIDE**3 / _seconds(lambda: torch.cholesky_inverse(torch.linalg.cholesky(matrix)))
-
-        try:
-            torch.set_num_threads(1)
-            one = (
-                factored(torch.float64),
-                factored(torch.float32),
-                2 * _SIDE**3 / _seconds(lambda: left @ left),
-                len(numbers) / _seconds(lambda: numbers + 1),
-            )
-        finally:
-            torch.set_num_threads(cores)
-        return cls(*(rate * (1 + _SIDE_BY_SIDE * (cores - 1)) for rate in one))
+        return cls(*(rate * (1 + _SIDE_BY_SIDE * (torch.get_num_threads() - 1)) for rate in _rates_of_one_core()))
 
     def solving(self, items: int) -> float:
         """Seconds that EASE^R takes of so many items that are solved for, in the precision that they are solved in."""
@@ -184,6 +164,32 @@ def _rank_form(settings: Mapping[str, Value], split: Split, speed: Speed) -> tup
     sums = 4 * r * wide * (wide / speed.product + 4 / speed.elements)
     scored = _MEASURED * 2.0 * n * m * wide / speed.product
     return _BESIDE * (vectors + sums + wide**3 / speed.single + scored), 24.0 * m * wide
+
+
+@cache
+def _rates_of_one_core() -> tuple[float, float, float, float]:
+    """What `Speed` holds, of one core; measured once in a process."""
+    draw = torch.Generator().manual_seed(0)
+    left = torch.rand((_SIDE, _SIDE), generator=draw)
+    definite = left @ left.T
+    definite.diagonal().add_(_SIDE)
+    numbers = torch.rand(1 << 22, generator=draw)
+    cores = torch.get_num_threads()
+
+    def factored(kind: torch.dtype) -> float:
+        matrix = definite.to(kind)
+        return _SIDE**3 / _seconds(lambda: torch.cholesky_inverse(torch.linalg.cholesky(matrix)))
+
+    try:
+        torch.set_num_threads(1)
+        return (
+            factored(torch.float64),
+            factored(torch.float32),
+            2 * _SIDE**3 / _seconds(lambda: left @ left),
+            len(numbers) / _seconds(lambda: numbers + 1),
+        )
+    finally:
+        torch.set_num_threads(cores)
 
 
 def _seconds(work: Callable[[], object]) -> float:

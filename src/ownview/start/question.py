@@ -15,8 +15,8 @@ SAME_BASKET = 0.5
 """Share of held-out items that came at the very same time as the last known one, above which `honest` asks little more
 than what else lies in a basket."""
 
-_FEWEST = 30
-"""People who must have come back, so that asking what they took then says anything."""
+FEWEST = 30
+"""People who must be asked, so that their answers say anything about others."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def choose_question(data: Interactions, wanted: Protocol | None = None) -> Quest
         later = NEXT_SITTING.prepare(data, None)
     except DataError:
         later = None
-    if later is None or min(len(later.validation.users), len(later.test.users)) < _FEWEST:
+    if later is None or min(len(later.validation.users), len(later.test.users)) < FEWEST:
         why = f"{told}, and too few people came back to ask what they took then: figures tell what goes into a basket"
         return Question(HONEST, honest, why, same)
     why = f"{told}; so people who came back after a day or more are asked what they took then (next-sitting)"

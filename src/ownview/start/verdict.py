@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ownview.base.display.amounts import counted, readable
+from ownview.base.display.amounts import in_people, readable
 from ownview.evaluation.comparison import Mark
 from ownview.evaluation.named_protocols import NEXT_SITTING
 from ownview.runs.run import Run
 from ownview.runs.table import Comparison
-from ownview.start.question import Question
+from ownview.start.question import FEWEST, Question
 
 BESTSELLERS = "popularity"
 _HITS, _CHOSEN_BY = "HR@10", "NDCG@10"
@@ -79,9 +79,13 @@ def judge(
         sentences.append("Nothing that was tried beats bestsellers here: show those, and come back with more data.")
     else:
         sentences.append(
-            f"{counted(numbers['people_asked'], 'person').replace('persons', 'people')} cannot tell {label} from plain "
+            f"{in_people(numbers['people_asked'])} cannot tell {label} from plain "
             f"counts ({cell.not_above}): bestsellers serve as well here until there is more data. {label} was fitted "
             f"all the same: {words}; trained in {_short_time(seconds)}, {readable(size)}."
+        )
+    if numbers["people_asked"] < FEWEST:
+        sentences.append(
+            f"Only {in_people(numbers['people_asked'])} could be asked; fewer than {FEWEST} say little about others."
         )
     if by_figures:
         sentences += _other_winner(found, column, label, numbers)

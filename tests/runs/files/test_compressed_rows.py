@@ -36,6 +36,14 @@ def test_what_is_read_is_what_was_written_to_the_bit_and_small(tmp_path: Path, k
     assert file.stat().st_size < dense.nbytes + value.nbytes / 4
 
 
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_a_number_that_stands_for_several_is_written(tmp_path: Path, number: int) -> None:
+    """An expanded tensor of one number counts as contiguous and has a stride of 0."""
+    file, value = tmp_path / "model.safetensors", torch.tensor(2.5).expand(number)
+    write_tensors(file, {"one": value}, {}, {})
+    assert torch.equal(read_tensors(file)[0]["one"], value)
+
+
 def test_dense_and_small_matrices_are_written_as_they_are(tmp_path: Path) -> None:
     file = tmp_path / "model.safetensors"
     write_tensors(file, {"one": torch.ones(600, 600), "two": torch.zeros(5, 5)}, {}, {})

@@ -27,8 +27,8 @@ def command(
     folder: Annotated[Path, typer.Option("--folder", help="Of this server's shares; made where it is not there.")],
     private_key: Annotated[Path, typer.Option("--key", help="This server's private key (ownview sums key).")],
     peer_key: Annotated[Path, typer.Option("--peer-key", help="32 bytes that both servers have.")],
-    host: Annotated[str, typer.Option("--host")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535)] = 8081,
+    host: Annotated[str, typer.Option("--host", help="Address to listen at.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", help="0 takes any that is free.", min=0, max=65535)] = 8081,
     origin: Annotated[
         list[str] | None, typer.Option("--origin", help="Of pages that may send; may be repeated.")
     ] = None,

@@ -25,7 +25,7 @@ def command(
         Path | None,
         typer.Option("--like", help="A measured blend of the same methods: its weights, for models of `ownview fit`."),
     ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the run; must not exist.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for the run; must not exist.")] = None,
     memory: Memory = "auto",
     data_dir: DataDir = None,
     trust: Trust = False,

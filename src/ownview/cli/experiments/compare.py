@@ -57,8 +57,10 @@ def command(
         ),
     ] = None,
     privacy: options.Privacy = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for all runs.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on in the folder --out names.")] = False,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for all runs.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on in the folder that --out names, by the same command.")
+    ] = False,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
     engine: options.EngineName = "vector",
     device: options.Device = "auto",

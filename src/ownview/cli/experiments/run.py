@@ -35,7 +35,7 @@ Config = Annotated[Path | None, typer.Option("--config", help="An experiment as 
 PresetName = Annotated[
     str | None, typer.Option("--preset", help="Settings found for the method (`ownview ls presets`); --set overrides.")
 ]
-Out = Annotated[Path | None, typer.Option("--out", help="Folder for the run; must not exist.")]
+Out = Annotated[Path | None, typer.Option("-o", "--out", help="Folder for the run; must not exist.")]
 Inactive = Annotated[
     str, typer.Option("--inactive", help="Also measure users with so many interactions: 20:30 is 20 up to 29.")
 ]

@@ -30,7 +30,7 @@ def command(
         Path | None, typer.Option("--write-split", help="Instead: write train, validation and test into this folder.")
     ] = None,
     form: Annotated[str, typer.Option("--form", help=f"Of the files of --write-split: {', '.join(FORMS)}.")] = "plain",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the run; must not exist.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for the run; must not exist.")] = None,
     data_dir: DataDir = None,
     as_json: AsJson = False,
 ) -> None:

@@ -61,7 +61,9 @@ def command(
     pruner: Annotated[str, typer.Option("--pruner", help="Who ends poor trials early: median, halving or none.")] = (
         "median"
     ),
-    out: Annotated[Path | None, typer.Option("--out", help="Folder of the tuning; one that exists goes on.")] = None,
+    out: Annotated[
+        Path | None, typer.Option("-o", "--out", help="Folder of the tuning; one that exists goes on.")
+    ] = None,
     record: Annotated[
         Path | None, typer.Option("--record", help="File for the question and every trial: settings, validation value.")
     ] = None,

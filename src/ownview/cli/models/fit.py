@@ -48,8 +48,10 @@ def command(
     sets: options.Sets = None,
     plugin: options.Plugins = None,
     preset_name: PresetName = None,
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for the model; must not exist.")] = None,
-    resume_from: Annotated[Path | None, typer.Option("--resume", help="Finish what was interrupted here.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for the model; must not exist.")] = None,
+    resume_from: Annotated[
+        Path | None, typer.Option("--resume", help="Finish the interrupted model in this folder.")
+    ] = None,
     engine: options.EngineName = "vector",
     device: options.Device = "auto",
     memory: options.Memory = "auto",

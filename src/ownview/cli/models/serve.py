@@ -11,6 +11,7 @@ import typer
 from ownview.base.display.shown import one_line
 from ownview.base.errors import SettingError
 from ownview.base.extras import how_to_install
+from ownview.cli.options import DataDir
 from ownview.cli.trusting import Trust
 
 
@@ -32,7 +33,7 @@ def command(
         list[str] | None, typer.Option("--origin", help="A web page's origin that may ask; may be repeated.")
     ] = None,
     connections: Annotated[int, typer.Option("--connections", help="Of a worker at most.", min=8)] = 512,
-    data_dir: Annotated[Path | None, typer.Option("--data-dir", help="Where datasets are.")] = None,
+    data_dir: DataDir = None,
     trust: Trust = False,
 ) -> None:
     """Serve a model over HTTP: lists for a history or a known user, similar items, items by title, metrics."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from ownview.base.display.amounts import counted, readable
+from ownview.base.display.amounts import counted, in_people, readable
 from ownview.base.errors import SettingError
 from ownview.baselines.parts.central import Central
 from ownview.cli.display.figures import figures
@@ -62,7 +62,7 @@ def command(
     ] = None,
     users: Users = None,
     out: Annotated[
-        Path | None, typer.Option("--out", help="Folder for everything; runs/start-FILE if not given.")
+        Path | None, typer.Option("-o", "--out", help="Folder for everything; runs/start-FILE if not given.")
     ] = None,
     method: Annotated[
         list[str] | None,
@@ -112,7 +112,7 @@ def command(
             work.begin(file.name)
             return Steps.of(folder, method or (), memory, wanted, minutes, private=private)
 
-    steps = read_or_ask(console, "start", file, reading, opened)
+    steps = read_or_ask(console, file, reading, opened)
     if steps is None:
         return
     work = Work(steps.expected())
@@ -229,7 +229,9 @@ def _compare(console: Console, steps: Steps, work: Work, jobs: int, table: bool)
     else:
         asked = max(cell.users for cell in found.cells.values())
         console.print(
-            f"  {asked:,} people were asked; --table shows the figures, the report has them too", markup=False
+            f"  {in_people(asked)} {'was' if asked == 1 else 'were'} asked; --table shows the figures, the report has "
+            "them too",
+            markup=False,
         )
     for name, reason in steps.failures.items():
         console.print(f"  left out: {name}: {reason}", markup=False)

@@ -42,9 +42,7 @@ def command(
 
     console = None if as_json else Console(highlight=False)
     if file is not None:
-        data = read_or_ask(
-            console, f"update {model}", file, reading, lambda options: read(file, titles=items, users=users, **options)
-        )
+        data = read_or_ask(console, file, reading, lambda options: read(file, titles=items, users=users, **options))
         changed = update_model(model, data, str(file), rounds=rounds)
     elif items is not None and users is None:
         changed = offer_items(model, items)

@@ -81,5 +81,5 @@ def _digest(tensors: Mapping[str, Tensor], description: str) -> str:
     for name in sorted(tensors):
         value = tensors[name]
         digest.update(f"{name}\0{value.dtype}\0{tuple(value.shape)}\0".encode())
-        digest.update(value.contiguous().reshape(-1).view(torch.uint8).numpy().data)
+        digest.update(value.contiguous().as_strided((value.numel(),), (1,)).view(torch.uint8).numpy().data)
     return digest.hexdigest()
