@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from benchmarks import lived, next_rank
+from benchmarks import asynchronous, lived, next_rank
 from benchmarks.floor import bytes_of_a_round
 from benchmarks.measuring import RESEARCH, Case, Measured, measured
 from benchmarks.methods import PAGES, RESULTS, WORLD, about, cases, everything, kept
@@ -168,3 +168,7 @@ def test_a_shop_has_the_size_that_was_asked_for_baskets_and_a_long_tail() -> Non
     assert all((np.diff(made.time[made.customer == one]) >= 0).all() for one in range(20))
     again = orders(700, 300, 6_000)
     assert all(np.array_equal(getattr(made, name), getattr(again, name)) for name in ("customer", "product", "time"))
+
+
+def test_the_page_has_the_table_of_asynchronous_rounds_as_recorded() -> None:
+    assert "\n".join(asynchronous.table()) in (ROOT / "docs" / "federation.md").read_text(encoding="utf-8")
