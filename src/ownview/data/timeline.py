@@ -59,9 +59,14 @@ def time_order(data: Interactions, clock: IntArray, *, ties: str, seed: int) -> 
     by_row = data.row if ties == "rows" else -data.row
     breaker = hash_of_pairs(data, seed) if ties == "hash" else by_row
     first, last = (int(clock.min()), int(clock.max())) if len(clock) else (0, 0)
-    if (last - first + 1) * data.num_users < 2**62:  # user and time as one number: a sort less
-        return np.lexsort((breaker, data.user * (last - first + 1) + (clock - first)))
-    return np.lexsort((breaker, clock, data.user))
+    if (last - first + 1) * data.num_users >= 2**62:
+        return np.lexsort((breaker, clock, data.user))
+    when = data.user * (last - first + 1) + (clock - first)  # user and time as one number: a sort less
+    order = np.argsort(when, kind="stable")
+    same = when[order[1:]] == when[order[:-1]]
+    tied = np.flatnonzero(np.append(same, False) | np.append(False, same))  # most files are in order but for these
+    order[tied] = order[tied][np.lexsort((breaker[order[tied]], when[order[tied]]))]
+    return order
 
 
 def hash_of_pairs(data: Interactions, seed: int) -> IntArray:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import TypeVar
 
 import torch
@@ -26,3 +27,14 @@ def in_threads(work: Sequence[Callable[[], Result]]) -> list[Result]:
             return [one.result() for one in reversed(begun)]
         finally:
             pool.shutdown(wait=False, cancel_futures=True)
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """PyTorch works with one thread here: what it returns does not hang on how many there are."""
+    number = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(number)

@@ -112,10 +112,16 @@ class Arrays:
 
     def of(self, name: str, places: IntArray) -> IntArray:
         """A copy of the rows and columns of some items."""
-        if len(places) == self.items:
-            return np.array(self.values[name])
         rows, columns = (axis.of(places, self.items) for axis in self.axes[name])
-        return np.array(self.values[name][np.ix_(rows, columns)])
+        return _taken(self.values[name], rows, columns)
+
+
+def _taken(values: Any, rows: IntArray, columns: IntArray) -> IntArray:
+    """A copy of where rows and columns cross; of numbers that lie together, as one piece."""
+    last = [int(side[-1]) + 1 if len(side) else 0 for side in (rows, columns)]
+    if last == [len(rows), len(columns)]:
+        return np.array(values[: last[0], : last[1]])
+    return np.asarray(values[rows[:, None], columns])
 
 
 def write_redo(path: Path, cells: Change) -> None:

@@ -163,5 +163,5 @@ def digest(blocks: Mapping[str, Block]) -> str:
     for name in sorted(blocks):
         found.update(name.encode())
         for part in blocks[name]:
-            found.update(np.ascontiguousarray(part, dtype=np.int64).tobytes())
+            found.update(np.ascontiguousarray(part, dtype=np.int64).data)
     return found.hexdigest()

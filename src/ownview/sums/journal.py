@@ -202,7 +202,11 @@ class Journal:
     def items(self) -> dict[int, tuple[str, dict[str, str]]]:
         """By place: id, and columns about it."""
         rows = self.run("SELECT place, item, about FROM items ORDER BY place")
-        return {int(place): (item, dict(parse_json(about))) for place, item, about in rows}
+        try:
+            told = parse_json(f"[{','.join(row[2] for row in rows)}]")  # one text is read ten times as fast as many
+            return {int(row[0]): (row[1], dict(about)) for row, about in zip(rows, told, strict=True)}
+        except (ValueError, TypeError) as error:
+            raise OutputError(f"{self.source}: is damaged: items: {error}; bring a sound copy back") from None
 
     def ids(self, people: Iterable[History]) -> dict[int, str]:
         """By place, ids of the items that some people have."""

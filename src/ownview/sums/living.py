@@ -26,9 +26,11 @@ from ownview.data.interactions import Interactions
 from ownview.data.untaken import KEPT, keep_untaken, with_kept_text
 from ownview.federation.reporting import reporting
 from ownview.privacy.budget import budget
+from ownview.runs.files.data_copy import read_histories
 from ownview.runs.files.folder import RunFolder
+from ownview.runs.files.manifest import read_manifest
 from ownview.runs.files.versions import drop_unused, in_use, publish, version
-from ownview.runs.run import Run, open_run
+from ownview.runs.run import Run, experiment_of, open_run
 from ownview.runs.training.setup import split_data
 from ownview.seam.method import Federated
 from ownview.seam.roles import RECEIVED
@@ -37,7 +39,7 @@ from ownview.sums.additions import Additions, as_people, merge, rebuild, update
 from ownview.sums.agreement import LARGE_WORLD, StoreAgreement, part_of_the_agreement, solved_afterwards, why_no_sum
 from ownview.sums.histories import History, about_items, interactions, with_facts
 from ownview.sums.journal import ENVIRONMENT
-from ownview.sums.solving import Made, sequence, write_reweighed, write_version
+from ownview.sums.solving import sequence, write_reweighed, write_version
 from ownview.sums.store import Store
 from ownview.sums.summing import Summing
 from ownview.sums.training_on import rounds_more, write_trained
@@ -78,7 +80,8 @@ def at_hand(model: Path) -> Run:
         OutputError: not a finished model that was trained on everything.
         SettingError: made under a budget, so that a change would be another release.
     """
-    run = open_run(model)
+    folder = RunFolder.open(model)
+    run = Run(folder, experiment_of(folder), folder.read_result())  # of its data sums need nothing
     if run.measured:
         raise SettingError(f"{model}: has items held out to be measured; expected a model to be used (ownview fit)")
     if isinstance(run.model or run.experiment.model(), Federated) and budget(run.experiment.federation.privacy):
@@ -97,14 +100,14 @@ def kept(model: Path, url: str | None = None) -> Iterator[tuple[Run, Store | Non
         drop_unused(model)
         run = at_hand(model)
         if why_no_sum(run.experiment) is not None:
-            yield run, None
+            yield replace(run, data=_data(run)), None
             return
         if not (model / SUMS).is_dir():
             _create(model / SUMS, run, url or os.environ.get(ENVIRONMENT))
         with Store.writing(model / SUMS, url) as store:
             if sequence(run.folder.path) != store.journal.state().sequence:  # a kill came before the version
                 _publish(model, run, store, anew=True)
-                run = open_run(model)
+                run = at_hand(model)
             yield run, store
 
 
@@ -150,13 +153,15 @@ def _agreed(run: Run) -> Params:
 
 
 def _data(run: Run) -> Interactions:
-    return run.data if run.data is not None else run.loaded().setup.data
+    data = read_histories(run.folder.path) if run.data is None else run.data
+    return run.loaded().setup.data if data is None else data
 
 
-def _publish(model: Path, run: Run, store: Store, *, anew: bool = False) -> Made:
-    data, made = _data(run), []
+def _publish(model: Path, run: Run, store: Store, *, anew: bool = False) -> str:
+    """How it was solved."""
+    made: list[str] = []
     now = store.snapshot()
-    publish(model, lambda place: made.append(write_version(place, store, now, data.name, clock=data.clock, anew=anew)))
+    publish(model, lambda place: made.append(write_version(place, store, now, run.result["data"], anew=anew)))
     return made[0]
 
 
@@ -192,7 +197,7 @@ def update_model(model: Path, data: Interactions, source: str, *, rounds: int | 
         else:
             came, how = update(store, data, source), "nothing is new"
             if came.rows:
-                how = _told(_publish(model, run, store))
+                how = _publish(model, run, store)
     if (model / KEPT).is_file():
         keep_untaken(_data(open_run(model)), model)
     if store is not None and _outlived(store.agreement, data):
@@ -238,15 +243,15 @@ def forget_user(model: Path, user: str, url: str | None = None) -> tuple[Changed
     """
     begun, hashes = time.perf_counter(), {}
     with kept(model, url) as (run, store):
-        data = _data(run)
         exact = store is not None and not store.agreed
         if exact and store is not None:
             hashes["sums before"] = fingerprint(store)
             cells = store.forget(user)
             hashes["sums after"] = fingerprint(store)
-            how = f"{_told(_publish(model, run, store, anew=True))}; {cells:,} cells of the sums changed"
+            how = f"{_publish(model, run, store, anew=True)}; {cells:,} cells of the sums changed"
             left = () if store.journal.overwrites else ("PostgreSQL's own log and backups keep what they kept",)
         else:
+            data = _data(run)
             data.position_of_user(user)  # unknown is said before anything changes
             rest = without(data, user)
             found: list[str] = []
@@ -257,8 +262,7 @@ def forget_user(model: Path, user: str, url: str | None = None) -> tuple[Changed
             _drop(model / SUMS, url)
     receipt = model / RECEIPTS / f"forgotten-{secrets.token_hex(8)}.json"
     make_folder(receipt.parent)
-    with (in_use(model) / "model.safetensors").open("rb") as file:
-        hashes["model after"] = hashlib.file_digest(file, "sha256").hexdigest()
+    hashes["model after"] = (read_manifest(in_use(model)) or {})["model.safetensors"]
     told = {
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
         "taken out": "one person: rows, contribution, lists, and items that nobody else had",
@@ -297,7 +301,7 @@ def solve_model(model: Path, settings: Mapping[str, Any], url: str | None = None
             agreement.model  # noqa: B018 - a wrong value is said before anything is written
             agreement.write(store.folder)
             store.reload()
-            how = _told(_publish(model, run, store))
+            how = _publish(model, run, store)
         elif isinstance(run.experiment.model(), Blend):
             how = _reweighed(model, run, settings)
         else:
@@ -327,7 +331,7 @@ def merge_model(model: Path, other: Path, url: str | None = None, other_url: str
         if store is None:
             raise SettingError(f"{model}: is not made of sums; train one model on both files instead")
         came = merge(store, theirs.snapshot(), theirs)
-        how = _told(_publish(model, run, store))
+        how = _publish(model, run, store)
     return Changed(version(model), came.sentence(), how, time.perf_counter() - begun)
 
 
@@ -338,7 +342,7 @@ def rebuild_model(model: Path, url: str | None = None) -> Changed:
         if store is None:
             raise SettingError(f"{model}: is not made of sums; there is nothing to add up")
         number = rebuild(store)
-        how = _told(_publish(model, run, store, anew=True))
+        how = _publish(model, run, store, anew=True)
     return Changed(version(model), f"{number:,} people added up once more", how, time.perf_counter() - begun)
 
 
@@ -353,7 +357,3 @@ def fingerprint(store: Store) -> str:
         for some in np.split(rows, range(_ROWS, len(rows), _ROWS)):
             found.update(store.arrays.values[name].take(some, 0).take(columns, 1).data)
     return found.hexdigest()
-
-
-def _told(made: Made) -> str:
-    return f"{made.how}; lists of {made.people:,} people in {made.seconds.lists:.2f} s"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -34,23 +34,6 @@ SEQUENCE = "sums.json"
 
 _KEPT = "solved.safetensors"
 """What makes the next solution of a store cheaper; beside its sums."""
-
-
-class Seconds(NamedTuple):
-    """How long the steps of a version took."""
-
-    solve: float
-    lists: float
-    write: float
-
-
-class Made(NamedTuple):
-    """A version's model: how it was solved, and how long everything took."""
-
-    how: str
-    seconds: Seconds
-    people: int
-    items: int
 
 
 def sequence(place: Path) -> int:
@@ -93,29 +76,33 @@ def _kept(path: Path, items: list[str]) -> Params:
         return {}
 
 
-def write_version(place: Path, store: Store, now: Snapshot, name: str, *, clock: bool, anew: bool = False) -> Made:
-    """Write a finished model into a folder that exists.
+def write_version(place: Path, store: Store, now: Snapshot, name: str, *, anew: bool = False) -> str:
+    """Write a finished model into a folder that exists, and say how it was solved.
+
+    Equations are solved while the data is set in order: neither waits for the other.
 
     Args:
         place: the folder.
         store: of the sums.
         now: its sums and people.
         name: of the data.
-        clock: whether times are seconds.
         anew: whether nothing of the solution before is used.
     """
     begun = time.perf_counter()
-    found = solved(store, now, anew=anew)
-    after_solve = time.perf_counter()
-    data = interactions(name, now.people, now.items, clock=clock)
-    experiment = replace(store.agreement.experiment, data=name)
-    folder, setup, seconds = RunFolder(place), ExperimentSetup.of(experiment, data=data), after_solve - begun
-    write_histories(place, data)
+    threads = torch.get_num_threads()
+    with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as beside:
+        solving = beside.submit(solved, store, now, anew=anew)
+        timed = all(one.times is not None for one in now.people.values())
+        data = interactions(name, now.people, now.items, clock=store.agreement.order == "times" or not timed)
+        experiment = replace(store.agreement.experiment, data=name)
+        folder, setup = RunFolder(place), ExperimentSetup.of(experiment, data=data)
+        write_histories(place, data)
+        folder.write_experiment(experiment.to_toml(place))
+        folder.write_provenance(setup.provenance(experiment))
+        trainer = setup.trainer(experiment, experiment.model(), place.parent)
+        packed = trainer.pack()
+        found = solving.result()
     write_json(place / SEQUENCE, {"sequence": now.state.sequence, "how": found.how})
-    folder.write_experiment(experiment.to_toml(place))
-    folder.write_provenance(setup.provenance(experiment))
-    trainer = setup.trainer(experiment, experiment.model(), place.parent)
-    packed = {key: value.clone() for key, value in trainer.pack().items()}
     for key, value in found.values.items():
         known = next((one for one in (f"shared.{key}", f"held.{key}", key) if one in packed), key)
         packed[known] = value.to(packed[known].dtype).contiguous() if known in packed else value
@@ -126,14 +113,11 @@ def write_version(place: Path, store: Store, now: Snapshot, name: str, *, clock:
     trainer.unpack(packed)
     traffic = dict.fromkeys(("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client"), 0)
     line = {"clients": now.clients, "loss": None, **traffic, "peak_memory_bytes": peak_memory(torch.device("cpu"))}
-    took = {experiment.rounds: {"solve": round(seconds, 6)}}
-    lines = [{"round": n, **line, "seconds": took.get(n, {})} for n in range(1, experiment.rounds + 1)]
-    folder.write_rounds(lines)
-    written = time.perf_counter()
+    took = {experiment.rounds: {"solve": round(time.perf_counter() - begun, 6)}}
+    folder.write_rounds([{"round": n, **line, "seconds": took.get(n, {})} for n in range(1, experiment.rounds + 1)])
     finishing = Finishing(experiment, setup.split, setup.rankers[1], trainer, None, costed=False)
     finishing.write(Best(experiment.rounds, packed=packed), folder)
-    done = time.perf_counter()
-    return Made(found.how, Seconds(seconds, done - written, written - after_solve), len(now.people), len(now.places))
+    return found.how
 
 
 def write_reweighed(place: Path, run: Run, experiment: Experiment, data: Interactions) -> None:

@@ -10,9 +10,7 @@ from ownview.base.errors import SettingError
 from ownview.base.files import writing
 from ownview.data.datasets.catalog import load
 from ownview.data.datasets.storage import store
-from ownview.pages.page import page
 from ownview.runs.run import open_run
-from ownview.runs.summaries.frames import write_frame
 from ownview.sums.living import Changed, forget_user, without
 
 _RECORD, _MODEL, _COMPARED = "start.json", "model", ("comparison", "report.html", "verdict.json", "plan.json")
@@ -26,6 +24,9 @@ def forget_everywhere(place: Path, user: str) -> tuple[Changed, Path, list[str]]
     start = place if (place / _RECORD).is_file() else place.parent
     if not (start / _RECORD).is_file():
         return *forget_user(place, user), []
+    from ownview.pages.page import page  # noqa: PLC0415 - slow to import, and a model alone does without
+    from ownview.runs.summaries.frames import write_frame  # noqa: PLC0415
+
     changed, receipt = forget_user(start / _MODEL, user)
     removed = [name for name in _COMPARED if (start / name).exists()]
     with writing(start):

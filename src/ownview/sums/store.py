@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from ownview.base.errors import OutputError, UnknownNameError
 from ownview.base.files import write_folder
 from ownview.base.lock import sole_worker
 from ownview.data.interactions import IntArray
+from ownview.engine.threads import in_threads
 from ownview.runs.files.tensor_files import read_tensors, write_tensors
 from ownview.seam.training import Params
 from ownview.sums.agreement import StoreAgreement
@@ -187,10 +188,14 @@ class Store:
         needed = max(self.journal.last_place(), *items, -1) + 1
         room = self.arrays.items if needed <= self.arrays.items else _roomy(needed)
         summing = self.summing if room == self.arrays.items else Summing.of(self.agreement, self.agreed, room)
-        before, digests, parts = self._added(known, ids, summing), {}, []
-        for name, after in summing.each(people, ids):  # one after the other: all together are some GB
-            digests[name] = summing.digest(after)
-            parts.append(summing.change(after, next(before)[1] if name in known else {}))
+        added, works = self._added(known, ids, summing), summing.works(people, ids)
+
+        def changed(name: str) -> tuple[str, Change]:
+            before, after = added[name]() if name in known else {}, works[name]()
+            return summing.digest(after), summing.change(after, before)
+
+        made = in_threads([partial(changed, name) for name in people])  # whole contributions of all are some GB
+        digests, parts = dict(zip(people, (one for one, _ in made), strict=True)), [one for _, one in made]
         rows = max(int(one.rows.max()) + 1 if len(one.rows) else 0 for one in people.values()) if people else 0
 
         def record() -> None:
@@ -209,7 +214,7 @@ class Store:
         one = self.history(name)
         if one is None:
             raise UnknownNameError("user of this model (a forgotten one is unknown)", name, self.names())
-        taken = self.summing.change({}, next(self._added({name: one}, self.journal.ids([one]), self.summing))[1])
+        taken = self.summing.change({}, self._added({name: one}, self.journal.ids([one]), self.summing)[name]())
 
         def record() -> None:
             self.journal.note_forgotten(name, one)
@@ -281,18 +286,21 @@ class Store:
 
     def _added(
         self, people: Mapping[str, History], ids: Mapping[int, str], summing: Summing
-    ) -> Iterator[tuple[str, Blocks]]:
+    ) -> dict[str, Callable[[], Blocks]]:
         """What people have added, worked out again; refuses where this machine makes other numbers than were added."""
-        for name, blocks in summing.each(people, ids):
-            rows = self.journal.run(
-                "SELECT c.digest FROM contributions c JOIN people p ON p.id = c.id WHERE p.name = ?", name
-            )
-            if rows[0][0] != summing.digest(blocks):
+        noted = "SELECT c.digest FROM contributions c JOIN people p ON p.id = c.id WHERE p.name = ?"
+        digests = {name: self.journal.run(noted, name)[0][0] for name in people}
+
+        def same(name: str, work: Callable[[], Blocks]) -> Blocks:
+            blocks = work()
+            if digests[name] != summing.digest(blocks):
                 raise OtherRoundingError(
                     f"{self.folder}: this machine rounds otherwise than the one that added user {name}: add everybody "
                     "up again with: ownview sums rebuild"
                 )
-            yield name, blocks
+            return blocks
+
+        return {name: partial(same, name, work) for name, work in summing.works(people, ids).items()}
 
     def _commit(self, parts: Sequence[Change], record: Callable[[], object], summing: Summing) -> int:
         """Change sums and journal together; the number of cells that changed."""

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
-from functools import cached_property
+from collections.abc import Callable, Iterator, Mapping
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +22,7 @@ from ownview.baselines.parts.counting import Counting, cells_of
 from ownview.data.interactions import IdArray, IntArray, Interactions
 from ownview.data.ragged import Ragged
 from ownview.data.timeline import Timeline
+from ownview.engine.threads import one_thread
 from ownview.evaluation.protocol import Protocol
 from ownview.federation.reporting import reporting
 from ownview.seam.method import Federated
@@ -136,12 +137,20 @@ class Summing(ABC):
                 f"{most:,} rows at most: is it one person?"
             )
 
-    def each(self, people: Mapping[str, History], ids: Mapping[int, str]) -> Iterator[tuple[str, Blocks]]:
-        """Contributions of some people by name, one after the other; `ids` of items by place."""
+    def works(self, people: Mapping[str, History], ids: Mapping[int, str]) -> dict[str, Callable[[], Blocks]]:
+        """By name, what works the contribution of a person out, here or in any thread; `ids` of items by place."""
         for name, one in people.items():
             self.require(name, len(one.places))
         lines = _lines(people, ids, self.agreement.experiment.protocol, self.agreement.order)
-        return ((name, self.contribution(lines[name]) if name in lines else {}) for name in people)
+        return {name: partial(self._alone, lines.get(name)) for name in people}
+
+    def _alone(self, line: Line | None) -> Blocks:
+        with one_thread():
+            return {} if line is None else self.contribution(line)
+
+    def each(self, people: Mapping[str, History], ids: Mapping[int, str]) -> Iterator[tuple[str, Blocks]]:
+        """Contributions of some people by name, one after the other."""
+        return ((name, work()) for name, work in self.works(people, ids).items())
 
     def contributions(self, people: Mapping[str, History], ids: Mapping[int, str]) -> dict[str, Blocks]:
         """All of them at once."""

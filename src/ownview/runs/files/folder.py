@@ -7,7 +7,7 @@ checkpoint.safetensors   the state to go on from; gone once the run has finished
 noise.key                what secret noise is drawn from, for its owner's eyes alone; gone once the run has finished
 model.safetensors        the state of the chosen round
 users.csv                test values of every user
-recommended.safetensors  ten items for every user, popularity of items; some users with history and titles
+recommended.safetensors  ten items for every user, popularity; some users with history and titles; of measured runs
 histories.safetensors    a copy of the data; of models that were trained on everything
 audit.json               what probes found about the data under the protocol; written by comparisons
 attack.json              what one upload gives away, and what one lying client reaches; of comparisons and starts

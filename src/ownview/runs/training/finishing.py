@@ -12,7 +12,7 @@ from ownview.data.splitting.splits import Split
 from ownview.evaluation.groups import ActivityRange, by_activity
 from ownview.evaluation.groups import summary as summary_of_group
 from ownview.evaluation.metrics import HEADLINE, Standing, coverage, gini, per_user
-from ownview.evaluation.ranking import Ranker
+from ownview.evaluation.ranking import Ranker, Scorer
 from ownview.evaluation.statistics import mean_interval
 from ownview.messages.layout import Layout
 from ownview.privacy.record import record, summary
@@ -30,7 +30,10 @@ from ownview.runs.training.watching import Watch
 from ownview.seam.protection import Protection
 
 _LISTED = 10
-"""Items that a finished run keeps of everybody's list."""
+"""Items that a measured run keeps of everybody's list."""
+
+_TRIED = 32
+"""People whose lists are made where nothing is measured, to see that the model has any."""
 
 _TRAFFIC = ("bytes_down_per_client", "bytes_up_per_client", "bytes_dense_per_client")
 
@@ -60,16 +63,9 @@ class Finishing:
         if best.round != self.experiment.rounds:  # of the last round it has the values already
             self.trainer.unpack(best.packed)
         scorer = self.trainer.asked(self.ranker.question)
-        if self.experiment.protocol.measured:
-            standing, lists = self.ranker.rank_and_top(scorer, _LISTED)
-        else:
-            standing, lists = None, self.ranker.top(scorer, _LISTED)
+        measured = self.experiment.protocol.measured
+        figures = self._measured(best, scorer, folder) if measured else self._fitted(scorer, folder)
         folder.write_tensors("model", best.packed, {"round": best.round})
-        values = {} if standing is None else per_user(standing, self.experiment.protocol.cutoffs)
-        if standing is not None:
-            folder.write_users(self._users(standing, values))
-        watched = () if self.watch is None else self.watch.positions
-        folder.write_tensors("recommended", *recommended(self.split, self.ranker.question, lists, watched))
         if self.watch is not None:
             folder.write_tensors("watched", self.watch.tensors(), {"round": best.round, **self.watch.about()})
         cost = self._cost(best, folder)
@@ -83,11 +79,19 @@ class Finishing:
             entry = record(self._plan, one.options, one.world.num_clients, releases, numbers, masks)
             noise = folder.read_noise_key()
             folder.write_privacy(entry if noise is None else {**entry, "release": noise.name})
-        figures = self._fitted(folder) if standing is None else self._figures(best, standing, values, lists)
         folder.write_result(self._result(best, figures, folder, cost))
         write_manifest(folder.path)
         folder.drop_tensors("checkpoint")
         folder.drop_noise_key()
+
+    def _measured(self, best: Best, scorer: Scorer, folder: RunFolder) -> dict[str, Any]:
+        """Everybody's figures and lists, written down; the figures of all."""
+        standing, lists = self.ranker.rank_and_top(scorer, _LISTED)
+        values = per_user(standing, self.experiment.protocol.cutoffs)
+        folder.write_users(self._users(standing, values))
+        watched = () if self.watch is None else self.watch.positions
+        folder.write_tensors("recommended", *recommended(self.split, self.ranker.question, lists, watched))
+        return self._figures(best, standing, values, lists)
 
     @property
     def _plan(self) -> Protection | None:
@@ -146,8 +150,9 @@ class Finishing:
             "tied_users": standing.tied_share,
         }
 
-    def _fitted(self, folder: RunFolder) -> dict[str, Any]:
-        """What stands in place of figures where everything was trained on."""
+    def _fitted(self, scorer: Scorer, folder: RunFolder) -> dict[str, Any]:
+        """What stands in place of figures where everything was trained on; lists are made when they are asked for."""
+        self.ranker.some(_TRIED, self.experiment.seed).top(scorer, _LISTED)  # scores that are no numbers end it here
         like = self.experiment.like
         return {
             "no_test_figure": NO_TEST_FIGURE,
