@@ -1,13 +1,19 @@
-"""Places and a coordinator over HTTPS, each place in a thread of its own; loopback alone."""
+"""Places and a coordinator over HTTPS, each in a thread or a process of its own; loopback alone."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import socket
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+from ownview.deploy.folders import Membership, PlaceFolder, ServerFolder
 from ownview.deploy.https.polling import attend
 from ownview.deploy.identities.certificates import (
     certificate_request,
@@ -89,3 +95,27 @@ def wait_for(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < until, "waited in vain"
         time.sleep(0.01)
+
+
+@contextmanager
+def serving(server: ServerFolder) -> Iterator[subprocess.Popen[str]]:
+    """A server's process; killed where the test leaves it running."""
+    command = [sys.executable, "-m", "ownview", "deploy", "server", str(server.path)]
+    surroundings = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(command, env=surroundings, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def started(
+    home: Path, address: tuple[str, int], certificates: Path, name: str = "north", options: Sequence[str] = ()
+) -> subprocess.Popen[str]:
+    """A place's process on its folder."""
+    folder = PlaceFolder(home)
+    if not folder.exists:
+        shutil.copytree(certificates, folder.certificates)
+        folder.keep(Membership(host=address[0], port=address[1], name=name))
+    command = [sys.executable, "-m", "ownview", "deploy", "client", str(home), *options]
+    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})

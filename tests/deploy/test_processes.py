@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -17,13 +12,13 @@ import pytest
 from ownview.deploy.coordination.participants import read_log
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind
-from ownview.deploy.folders import Membership, PlaceFolder, Plan, ServerFolder, create_server_folder
+from ownview.deploy.folders import Plan, create_server_folder
 from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.place import Place
 from ownview.deploy.places.advice import advise
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import InProcess
-from tests.deploy.lines import PATIENCE, Running, enrolled, free_port, wait_for, write_place
+from tests.deploy.lines import PATIENCE, Running, enrolled, free_port, serving, started, wait_for, write_place
 from tests.deploy.world import agreement, assert_equal, replayed, write_homes
 
 ONE = ("north",)
@@ -34,7 +29,7 @@ def test_a_client_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path) -
     certificates, keys = enrolled(tmp_path / "certificates", ONE)
     homes, agreed = write_homes(tmp_path, ONE, users=3), agreement("fedrap")
     transport = HttpsTransport(("127.0.0.1", 0), certificates, keys)
-    process = _started(homes["north"], transport.address, certificates)
+    process = started(homes["north"], transport.address, certificates)
     coordinator = Coordinator(
         agreed, transport, tmp_path / "server", CoordinatorSettings(resend=0.2, greeting=60.0, deadline=60.0)
     )
@@ -43,10 +38,10 @@ def test_a_client_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path) -
         if number > 1:  # its next message finds it dead, and is sent again to the one that comes after it
             process.send_signal(signal.SIGKILL)
             process.wait()
-            process = _started(homes["north"], transport.address, certificates)
+            process = started(homes["north"], transport.address, certificates)
         coordinator.round(number)
     coordinator.share()
-    busy = _started(homes["north"], transport.address, certificates)
+    busy = started(homes["north"], transport.address, certificates)
     assert busy.wait(60) == 2
     assert busy.stderr is not None
     assert busy.stderr.read().endswith("another process serves it already; see ownview deploy status\n")
@@ -87,16 +82,16 @@ def test_the_server_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path)
     places["west"].go.set()
     running = [Running(place, plan.address, server.certificates, name) for name, place in places.items()]
     with ExitStack() as processes:
-        process = processes.enter_context(_serving(server))
+        process = processes.enter_context(serving(server))
         wait_for(places["east"].worked.is_set)
         process.kill()
         process.wait()
         places["east"].go.set()
-        process = processes.enter_context(_serving(server))
+        process = processes.enter_context(serving(server))
         wait_for(lambda: len(read_log(server.rounds / "participants.jsonl")) >= 2)
         process.kill()
         process.wait()
-        process = processes.enter_context(_serving(server))
+        process = processes.enter_context(serving(server))
         assert process.wait(PATIENCE) == 0
     for one in running:
         one.end()
@@ -106,24 +101,3 @@ def test_the_server_s_process_is_killed_in_mid_round_and_goes_on(tmp_path: Path)
     coordinator = Coordinator(agreed, InProcess({}), server.rounds)
     apart = {name: one.place for name, one in places.items()}
     assert_equal(agreed, coordinator, apart, replayed(agreed, homes, server.rounds))
-
-
-@contextmanager
-def _serving(server: ServerFolder) -> Iterator[subprocess.Popen[bytes]]:
-    """A server's process; killed where the test leaves it running."""
-    command = [sys.executable, "-m", "ownview", "deploy", "server", str(server.path)]
-    with subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}) as process:
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def _started(home: Path, address: tuple[str, int], certificates: Path) -> subprocess.Popen[str]:
-    """A place's process on its folder."""
-    folder = PlaceFolder(home)
-    if not folder.exists:
-        shutil.copytree(certificates, folder.certificates)
-        folder.keep(Membership(host=address[0], port=address[1], name="north"))
-    command = [sys.executable, "-m", "ownview", "deploy", "client", str(home)]
-    return subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"})

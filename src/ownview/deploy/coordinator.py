@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +61,8 @@ class Coordinator:
         settings: how it conducts its rounds.
         say: called with one line for the operator.
         rules: that look at uploads before they are added up; see `round.conduct`.
+        expected: names of all places that may take part: where too few of them do not refuse, a round ends with
+            `NoQuorumError`. None where they are not known: the coordinator waits then.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Coordinator:
         settings: CoordinatorSettings | None = None,
         say: Callable[[str], None] = lambda line: None,
         rules: Sequence[UploadRule] = (),
+        expected: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self.agreement, self.transport, self.folder, self.say = agreement, transport, folder, say
         self.rules = tuple(rules)
@@ -92,7 +95,7 @@ class Coordinator:
         self.log = ParticipantLog(folder / "participants.jsonl", self.standing.done)
         self.asking = Asking(transport, self.settings.resend, say)
         self.attendance = Attendance(
-            agreement, self.asking, self.register, self.settings, lambda: self.done, self._download
+            agreement, self.asking, self.register, self.settings, lambda: self.done, self._download, expected
         )
         self.devices = DeviceFleet(self.attendance, self._envelope, lambda: self.standing.owed, self._over)
         self.started, self.newest = time.monotonic(), CountedRound(0, {})
@@ -111,7 +114,7 @@ class Coordinator:
         self.share()
 
     def round(self, number: int) -> CountedRound:
-        """Run one round: it ends when it is counted, and not before. No answer of a place ends it otherwise."""
+        """Run one round: it ends when it is counted, and not before; `NoQuorumError` where it cannot be."""
         self.started, failed, devices = time.monotonic(), 0, self.devices
         while True:
             if not devices.arrived:

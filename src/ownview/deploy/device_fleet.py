@@ -135,6 +135,8 @@ class DeviceFleet(Fleet):
 
         self.found = self.asking.ask(messages, take, self.settings.deadline, partial(self._enough, asked))
         self.attendance.grown(self.found.users)
+        for place in self.found.answers:
+            self.attendance.refusals.end(place, greeting=False)
         self.attendance.leave_alone(self.found.refused)
 
     def _enough(self, asked: Mapping[str, list[int]], found: Asked[Any]) -> bool:

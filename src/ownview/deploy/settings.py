@@ -22,6 +22,9 @@ class CoordinatorSettings(Settings):
     resend: float = setting(5.0, "seconds after which a message that was not answered is sent again", above=0)
     greeting: float = setting(60.0, "seconds to wait for what no round depends on", above=0)
     least: int = setting(1, "clients that must be there for a round to begin", low=1)
+    waiting: float = setting(
+        0.0, "seconds that a round waits for enough users, after which the server ends; 0 for ever", low=0
+    )
     users_per_place: int = setting(
         0, "users that one place may bring; a place with more is declined. 0 for all that were agreed on", low=0
     )

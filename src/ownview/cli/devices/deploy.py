@@ -189,7 +189,7 @@ def server(
         plan = replace(plan, rounds=rounds)
         found.keep_plan(plan, conduct, found.limits())
     with at_work_on(folder), server_end(found, plan, _tell) as transport:
-        coordinator = Coordinator(agreement, transport, found.rounds, conduct, _tell)
+        coordinator = Coordinator(agreement, transport, found.rounds, conduct, _tell, expected=found.keys.expected)
         gc.freeze()  # what was imported stays for good; so what connections leave behind is collected soon
         where = f"{plan.transport} at {plan.listen}:{plan.port}"
         _tell(f"{agreement.label}, {where}: {coordinator.done} of {plan.rounds} rounds are done")

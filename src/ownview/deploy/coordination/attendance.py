@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from torch import Tensor
 from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordination.absences import Absences
 from ownview.deploy.coordination.asking import Asking
+from ownview.deploy.coordination.refusals import NoQuorumError, Refusals
 from ownview.deploy.coordination.register import Register
 from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import NO_TERMS
@@ -27,6 +28,7 @@ class Attendance:
         settings: of the coordinator.
         done: the last counted round.
         download: what the server has for every client after it.
+        expected: names of all places that may take part; None where they are not known.
     """
 
     def __init__(
@@ -37,12 +39,15 @@ class Attendance:
         settings: CoordinatorSettings,
         done: Callable[[], int],
         download: Callable[[], bytes],
+        expected: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self.agreement, self.asking, self.register, self.settings = agreement, asking, register, settings
         self.done, self.download = done, download
         self.transport, self.say = asking.transport, asking.say
         self.greeted: set[str] = set()
-        self.absences = Absences(settings.greeting)
+        self.absences, self.refusals = Absences(settings.greeting), Refusals(expected)
+        self._waits = 0, 0.0
+        """The round that users were last waited for, and since when."""
         self.declined: dict[str, str] = {}
         self.greetings = time.time_ns()
 
@@ -53,16 +58,27 @@ class Attendance:
             number: of the round.
             least: users.
             busy: places that cannot take part yet.
+
+        Raises:
+            NoQuorumError: places keep refusing, and the others are too few; or the round has waited long enough.
         """
         said = False
+        if self._waits[0] != number:
+            self._waits = number, time.monotonic()
         while True:
             self.greet()
+            self.refusals.require_hope(number, least, self.register)
             users = self.register.of(place for place in self.there() if place not in busy)
             if len(users) >= least:
                 return torch.tensor(users, dtype=torch.long)
             if not said:
                 self.say(f"round {number}: waits for users: {len(users)} are there, expected {least}")
                 said = True
+            waiting = self.settings.waiting
+            if waiting and time.monotonic() - self._waits[1] >= waiting:
+                raise NoQuorumError(
+                    f"round {number}: {len(users)} users are there after waiting={waiting:g} seconds, expected {least}"
+                )
             self.transport.receive(self.settings.resend)
             self.greeted &= set(self.transport.places())
 
@@ -70,11 +86,13 @@ class Attendance:
         """Places that are connected, know the terms, and are not left alone for a wrong answer."""
         return [place for place in self.absences.present(self.transport.places()) if place in self.greeted]
 
-    def leave_alone(self, refused: Mapping[str, str]) -> None:
+    def leave_alone(self, refused: Mapping[str, str], *, greeting: bool = False) -> None:
         """Places that refused or answered wrongly; one that lacks the terms receives them at once."""
         self.greeted -= set(refused)
-        for place in (one for one, why in refused.items() if NO_TERMS not in why):
-            self.absences.begin(place)
+        for place, why in refused.items():
+            if NO_TERMS not in why:
+                self.absences.begin(place)
+                self.refusals.add(place, why, greeting=greeting)
 
     def grown(self, users: Mapping[str, int]) -> None:
         """Greet those places again that say they have more users than identities."""
@@ -96,16 +114,21 @@ class Attendance:
                 declined[place] = self.declined[place] = why
             mine = self.register.places[place]
             if why and not mine:
-                self.absences.begin(place)
+                self.leave_alone({place: why}, greeting=True)
             elif note["agreed"] == self.agreement.digest and note["known"] == len(mine):
-                self.greeted.add(place)
+                self._greeted([place])
             else:
                 parts = [self.agreement.pack(), self.download()]
                 messages[place] = Envelope(Kind.TERMS, self.done(), note={"identities": mine}, parts=parts).pack()
         terms_sent = self.asking.ask(messages, lambda place, answer: None, patience)
-        self.greeted |= set(terms_sent.answers)
-        self.leave_alone({**found.refused, **terms_sent.refused})
+        self._greeted(terms_sent.answers)
+        self.leave_alone({**found.refused, **terms_sent.refused}, greeting=True)
         self._decline(declined)
+
+    def _greeted(self, places: Iterable[str]) -> None:
+        for place in places:
+            self.greeted.add(place)
+            self.refusals.end(place, greeting=True)
 
     def _decline(self, reasons: Mapping[str, str]) -> None:
         """Say at both ends why users of some places cannot take part."""

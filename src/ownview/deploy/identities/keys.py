@@ -72,6 +72,12 @@ class KnownKeys:
         """Names of the enrolled places by fingerprint."""
         return dict(self._content().places)
 
+    def expected(self) -> set[str]:
+        """Names of the places that may take part: enrolled ones, and those with an invitation that is still good."""
+        content, now = self._content(), datetime.now(UTC)
+        open_ones = (one.name for one in content.invited.values() if datetime.fromisoformat(one.until) > now)
+        return {*content.places.values(), *open_ones}
+
     def revoked(self) -> dict[str, Revoked]:
         """Keys that count no more, by fingerprint."""
         return dict(self._content().revoked)
