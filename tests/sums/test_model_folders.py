@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from ownview.registry import build
 from ownview.runs.run import Run
 from ownview.sums.additions import update
 from ownview.sums.living import fingerprint, forget_user, kept, merge_model, solve_model, update_model
+from tests.outcome import Outcome
 from tests.sums.worlds import METHODS, added_up, by_item, rows
 
 try:
@@ -164,6 +165,27 @@ def test_a_model_that_was_changed_moves_and_goes_on_elsewhere(tmp_path: Path) ->
     assert lists(ov.open_run(tmp_path / "there")) == lists(fitted("fedease", data))
     for path in (tmp_path / "there").rglob("*"):
         assert not path.is_file() or str(tmp_path).encode() not in path.read_bytes(), path
+
+
+@pytest.mark.parametrize("method", ["fedease", "fedmf"])
+def test_no_path_is_kept_and_the_run_that_settings_are_of_is_named(
+    method: str, ownview: Callable[..., Outcome], own_folder: Path
+) -> None:
+    _, first, late = halves()
+    for name, some in (("first.csv", first), ("late.csv", late)):
+        assert some.timestamp is not None
+        each = zip(some.users[some.user], some.items[some.item], some.timestamp, strict=True)
+        (own_folder / name).write_text("user,item,timestamp\n" + "".join(f"{u},{i},{t}\n" for u, i, t in each))
+    rounds = ("--rounds", "3", "--set", "local_epochs=1") if method == "fedmf" else ()
+    assert ownview("run", method, "--data", "first.csv", "--out", "measured", "--seed", "0", *rounds).code == 0
+    assert ownview("fit", "--like", "measured", "--out", "model").code == 0
+    before = ov.open_run(own_folder / "model").result["settings_from"]
+    assert ownview("update", "model", "late.csv").code == 0
+    after = ov.open_run(own_folder / "model")
+    assert after.result["settings_from"]["test"] == before["test"]
+    assert (after.folder.path / after.experiment.like).resolve() == (own_folder / "measured").resolve()
+    for path in (own_folder / "model").rglob("*"):
+        assert not path.is_file() or str(own_folder).encode() not in path.read_bytes(), path
 
 
 def test_what_cannot_be_done_is_one_line_and_nothing_changes(tmp_path: Path) -> None:

@@ -78,7 +78,8 @@ class StoreAgreement:
 
     def write(self, folder: Path) -> None:
         """Write agreement.json."""
-        told = {**self.clients(), "digest": self.digest(), "experiment": self.experiment.to_dict()}
+        experiment = {**replace(self.experiment, like="").to_dict(), "data": self.experiment.data_label()}
+        told = {**self.clients(), "digest": self.digest(), "experiment": experiment}  # no path of this machine
         write_json(folder / FILE, told)
 
     @classmethod

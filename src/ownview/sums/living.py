@@ -81,7 +81,10 @@ def at_hand(model: Path) -> Run:
         SettingError: made under a budget, so that a change would be another release.
     """
     folder = RunFolder.open(model)
-    run = Run(folder, experiment_of(folder), folder.read_result())  # of its data sums need nothing
+    experiment = experiment_of(folder)
+    if experiment.like:  # as `fit` was given it, not as the folder says it from where it is
+        experiment = replace(experiment, like=str((folder.path / experiment.like).resolve()))
+    run = Run(folder, experiment, folder.read_result())  # of its data sums need nothing
     if run.measured:
         raise SettingError(f"{model}: has items held out to be measured; expected a model to be used (ownview fit)")
     if isinstance(run.model or run.experiment.model(), Federated) and budget(run.experiment.federation.privacy):
@@ -161,7 +164,7 @@ def _publish(model: Path, run: Run, store: Store, *, anew: bool = False) -> str:
     """How it was solved."""
     made: list[str] = []
     now = store.snapshot()
-    publish(model, lambda place: made.append(write_version(place, store, now, run.result["data"], anew=anew)))
+    publish(model, lambda place: made.append(write_version(place, store, now, run, anew=anew)))
     return made[0]
 
 

@@ -76,7 +76,7 @@ def _kept(path: Path, items: list[str]) -> Params:
         return {}
 
 
-def write_version(place: Path, store: Store, now: Snapshot, name: str, *, anew: bool = False) -> str:
+def write_version(place: Path, store: Store, now: Snapshot, run: Run, *, anew: bool = False) -> str:
     """Write a finished model into a folder that exists, and say how it was solved.
 
     Equations are solved while the data is set in order: neither waits for the other.
@@ -85,7 +85,7 @@ def write_version(place: Path, store: Store, now: Snapshot, name: str, *, anew: 
         place: the folder.
         store: of the sums.
         now: its sums and people.
-        name: of the data.
+        run: the model as it was: what its data is called, and which run its settings are of.
         anew: whether nothing of the solution before is used.
     """
     begun = time.perf_counter()
@@ -93,8 +93,9 @@ def write_version(place: Path, store: Store, now: Snapshot, name: str, *, anew: 
     with ThreadPoolExecutor(1, initializer=torch.set_num_threads, initargs=(threads,)) as beside:
         solving = beside.submit(solved, store, now, anew=anew)
         timed = all(one.times is not None for one in now.people.values())
+        name = run.result["data"]
         data = interactions(name, now.people, now.items, clock=store.agreement.order == "times" or not timed)
-        experiment = replace(store.agreement.experiment, data=name)
+        experiment = replace(store.agreement.experiment, data=name, like=run.experiment.like)
         folder, setup = RunFolder(place), ExperimentSetup.of(experiment, data=data)
         write_histories(place, data)
         folder.write_experiment(experiment.to_toml(place))

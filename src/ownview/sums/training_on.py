@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -43,10 +42,9 @@ def write_trained(place: Path, run: Run, data: Interactions, rounds: int | None)
     begun = time.perf_counter()
     enough = enough_rounds(run.model or run.experiment.model()) is not None
     before, done = run.folder.read_tensors("model")[0], int(run.result["rounds"])
-    like = os.path.relpath(run.folder.path / run.experiment.like, place) if run.experiment.like else ""
     anew = rounds is None or enough
     experiment = replace(run.experiment, data=data.name, rounds=done + (0 if anew or rounds is None else rounds))
-    setup = ExperimentSetup.of(replace(experiment, like=like), data=data)
+    setup = ExperimentSetup.of(experiment, data=data)
     trainer = setup.trainer(experiment, experiment.model(), place.parent)
     folder, why = RunFolder(place), "rows are fitted at once" if enough else "as if it had never been otherwise"
     training = Training(
