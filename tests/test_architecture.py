@@ -179,3 +179,15 @@ def test_no_public_name_is_that_of_a_room() -> None:
     """`import ownview.reports.gather` puts the room's name into the package, in place of a function of that name."""
     rooms = {path.stem for path in (ROOT / "src" / "ownview").iterdir() if path.name != "__pycache__"}
     assert not rooms & set(dir(ownview))
+
+
+def test_the_map_names_every_folder_and_none_that_is_not_there() -> None:
+    """CONTRIBUTING's map: a word that ends in a slash is a folder of src/ownview, a word with .py a module of it."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8").partition("\nsrc/ownview/\n")[2]
+    drawn = text.partition("\nreproduction/")[0]
+    folders = {path.name for path in SOURCE.iterdir() if (path / "__init__.py").is_file()}
+    named = set(re.findall(r"(?<![\w/])(\w+)/", drawn)) - {"docs", "tests"}
+    assert folders <= named, f"the map lacks {folders - named}"
+    assert named <= {path.name for path in SOURCE.rglob("*") if path.is_dir()}, "the map names a folder that is gone"
+    modules = set(re.findall(r"\b(\w+\.py)\b", drawn))
+    assert modules <= {path.name for path in EVERY}, "the map names a module that is gone"
