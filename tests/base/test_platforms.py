@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from ownview.base import platforms
 from ownview.base.errors import OutputError
 from ownview.base.lock import at_work, sole_worker
 from ownview.data.datasets.storage import cache_dir
+from tests.base import lacking
+from tests.faults.conftest import write_world
 
 
 @pytest.fixture(params=["folders are locked", "files are locked"])
@@ -54,3 +58,16 @@ def test_without_a_clock_that_interrupts_a_round_ends_by_itself(monkeypatch: pyt
     monkeypatch.delattr(signal, "SIGALRM")
     with Signals() as signals, signals.round():
         assert not platforms.interrupts()
+
+
+def test_a_start_ends_where_all_is_lacking_that_windows_lacks(tmp_path: Path) -> None:
+    pytest.importorskip("filelock")
+    world = write_world(tmp_path / "world.csv")
+    words = ("start", world, "--method", "popularity", "--method", "fedease", "--out", tmp_path / "start")
+    ended = subprocess.run(
+        [sys.executable, lacking.__file__, *map(str, words)], capture_output=True, text=True, check=False, timeout=300,
+        cwd=tmp_path, env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")},
+    )  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+    assert "Of 100 people" in " ".join(ended.stdout.split())
+    assert (tmp_path / "start" / "lists.csv").is_file()

@@ -1,4 +1,4 @@
-"""The one place that knows on which system it runs: locks, folders for caches, clocks that interrupt.
+"""The one place that knows on which system it runs: locks, folders for caches, clocks that interrupt, limits.
 
 On Linux and macOS a folder is locked itself (flock), so that no file lies in it that a copy could carry along. Windows
 locks no folders: there filelock holds a file beside it. Caches are where XDG says on Linux, elsewhere where the system
@@ -7,6 +7,7 @@ keeps them (platformdirs). A clock that interrupts a round is there where SIGALR
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -17,8 +18,9 @@ from pathlib import Path
 
 try:
     import fcntl
+    import resource
 except ImportError:  # Windows
-    fcntl = None  # type: ignore[assignment]
+    fcntl = resource = None  # type: ignore[assignment]
 
 
 def locks_folders() -> bool:
@@ -29,6 +31,18 @@ def locks_folders() -> bool:
 def interrupts() -> bool:
     """Whether a clock can interrupt what is computed."""
     return hasattr(signal, "SIGALRM")
+
+
+def peak_resident() -> int:
+    """Most bytes of main memory that this process has held so far; 0 where the system does not count (Windows)."""
+    unit = 1 if str(sys.platform) == "darwin" else 1024
+    return 0 if resource is None else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def files_allowed() -> float:
+    """Files and connections that this process may have open at once; infinite where nothing bounds them."""
+    allowed = math.inf if resource is None else resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return math.inf if resource is not None and allowed == resource.RLIM_INFINITY else allowed
 
 
 class FolderLock:

@@ -110,7 +110,8 @@ class Supervisor:
     def run(self) -> None:
         """Until SIGTERM or SIGINT; SIGHUP reads the models again."""
         before = {number: signal.signal(number, self._stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._again)
+        if hasattr(signal, "SIGHUP"):  # Windows has none
+            before[signal.SIGHUP] = signal.signal(signal.SIGHUP, self._again)
         try:
             self.workers = [self._start(row) for row in range(self.offer.workers)]
             with ThreadPoolExecutor(1) as reader:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-import resource
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
+from ownview.base.platforms import files_allowed
 from ownview.config.settings import Settings, setting
 
 _KEPT_FREE = 64
@@ -36,10 +36,7 @@ class Limits(Settings):
 
     def room(self) -> int:
         """Connections that the process can have open and still open its own files."""
-        allowed = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
-        if allowed == resource.RLIM_INFINITY:
-            return self.connections
-        return max(8, min(self.connections, allowed - _open_now() - _KEPT_FREE))
+        return int(max(8, min(self.connections, files_allowed() - _open_now() - _KEPT_FREE)))
 
 
 def _open_now() -> int:

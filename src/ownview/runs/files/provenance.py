@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import subprocess
-import sys
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from ownview.base.platforms import peak_resident
 from ownview.base.version import __version__
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
@@ -64,8 +63,7 @@ def peak_memory(device: torch.device) -> int:
     """Most bytes this process has held so far: on the GPU, or resident in main memory."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+    return peak_resident()
 
 
 def _cpu_kind() -> str | None:
