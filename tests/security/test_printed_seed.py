@@ -73,7 +73,7 @@ def test_the_card_s_seed_does_not_take_the_noise_off(data: Interactions) -> None
     seeded = _fitted(data, "central:epsilon=1,noise=seeded")
     assert _left(seeded, data) < 1e-4
     assert seeded.result["privacy"]["headline"].startswith("not private: noise from a seed")
-    assert seeded.folder.read_privacy()["not_covered"][0].startswith("anything: noise from a seed")
+    assert seeded.folder.read_note("privacy")["not_covered"][0].startswith("anything: noise from a seed")
     assert any(note.startswith("not private: noise from a seed") for note in seeded.result["notes"])
 
 

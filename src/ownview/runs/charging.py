@@ -70,7 +70,7 @@ def charge_publication(
     """Charge a finished model before anything of it is published; one that was charged already costs nothing."""
     mechanism = mechanism_of(federation)
     if mechanism is not None:
-        name = str(folder.read_privacy().get("release") or _digest(folder.path / "model.safetensors"))
+        name = str(folder.read_note("privacy").get("release") or _digest(folder.path / "model.safetensors"))
         Ledger().charge(_asked(experiment, name, folder.path, mechanism, data), data.users)
 
 

@@ -101,7 +101,7 @@ def test_comparisons_say_what_one_upload_gives_away(
     assert all("one client that lies" in one["sentence"] for one in table["liars"].values())
     assert not asked, "what a folder tells is not found out again"
     run = open_run(Path("all/fedmf-honest-seed0"))
-    run.folder.write_attack({"damaged": 1})
+    run.folder.write_note("attack", {"damaged": 1})
     assert exposures([run]) == {}
     assert exposures([run], probe=True)["fedmf"].fires
     assert len(asked) == 1

@@ -60,6 +60,7 @@ _USER_COLUMNS = {"user", "held_out"}
 
 _BY_ANSWER = {"better", "tied"}
 """Columns with a number for every right answer, parted by semicolons."""
+_FINDINGS = ("audit", "attack")
 
 
 class RunFolder:
@@ -285,43 +286,18 @@ class RunFolder:
                     raise OutputError(f"{path}: line {row}, column {name!r}: {value!r}: expected a number")
         return table
 
-    def write_audit(self, values: Mapping[str, Any]) -> None:
-        """Write audit.json."""
-        write_json(self.path / "audit.json", values)
+    def write_note(self, name: str, values: Mapping[str, Any]) -> None:
+        """Write NAME.json: audit, attack, cost or privacy."""
+        write_json(self.path / f"{name}.json", values)
 
-    def read_audit(self) -> dict[str, Any]:
-        """Content of audit.json; empty where nothing was probed, or where the file is damaged: it can be made anew."""
+    def read_note(self, name: str) -> dict[str, Any]:
+        """Content of NAME.json; empty where there is none, and where a finding is damaged, which can be made anew."""
         try:
-            return self._read("audit.json")
+            return self._read(f"{name}.json")
         except OutputError:
-            return {}
-
-    def write_attack(self, values: Mapping[str, Any]) -> None:
-        """Write attack.json."""
-        write_json(self.path / "attack.json", values)
-
-    def read_attack(self) -> dict[str, Any]:
-        """Content of attack.json; empty where nothing was attacked, or where the file is damaged."""
-        try:
-            return self._read("attack.json")
-        except OutputError:
-            return {}
-
-    def write_cost(self, values: Mapping[str, Any]) -> None:
-        """Write cost.json."""
-        write_json(self.path / "cost.json", values)
-
-    def read_cost(self) -> dict[str, Any]:
-        """Content of cost.json; empty where there is none."""
-        return self._read("cost.json")
-
-    def write_privacy(self, values: Mapping[str, Any]) -> None:
-        """Write privacy.json."""
-        write_json(self.path / "privacy.json", values)
-
-    def read_privacy(self) -> dict[str, Any]:
-        """Content of privacy.json; empty where nothing was accounted for."""
-        return self._read("privacy.json")
+            if name in _FINDINGS:
+                return {}
+            raise
 
     def write_result(self, values: Mapping[str, Any]) -> None:
         """Write result.json; the run is finished from then on."""

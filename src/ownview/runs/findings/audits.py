@@ -52,7 +52,7 @@ def findings_of(
 
 def kept(folder: RunFolder, experiment: Experiment) -> list[Finding] | None:
     """What audit.json of a run says of its data under its protocol; None where there is none that still holds."""
-    key, read = _key(folder, experiment), folder.read_audit()
+    key, read = _key(folder, experiment), folder.read_note("audit")
     if {name: read.get(name) for name in key} == key:
         with contextlib.suppress(KeyError, TypeError, ValueError):  # a damaged file is as good as none
             return [Finding.of(one) for one in read["findings"]]
@@ -96,4 +96,4 @@ def keep_findings(runs: Sequence[Run], findings: Sequence[Finding]) -> None:
         if kept(run.folder, run.experiment) is None:
             key = _key(run.folder, run.experiment)
             with contextlib.suppress(OutputError):  # folders may be read-only; then it is made again next time
-                run.folder.write_audit({**key, "findings": [finding.to_dict() for finding in findings]})
+                run.folder.write_note("audit", {**key, "findings": [finding.to_dict() for finding in findings]})

@@ -66,7 +66,7 @@ def kept(run: Run, what: str = UPLOAD) -> Finding | None:
 
 def _made(run: Run) -> dict[str, Any]:
     """Content of attack.json; empty where it is of other attacks or other data."""
-    key, read = _key(run), run.folder.read_attack()
+    key, read = _key(run), run.folder.read_note("attack")
     return read if {name: read.get(name) for name in key} == key else {}
 
 
@@ -97,5 +97,5 @@ def _probed(run: Run, splits: dict[str, Split], data_dir: Path | None) -> dict[s
         found[LIAR] = one_liar(scene, experiment.rounds_needed).as_finding()
     with contextlib.suppress(OutputError):  # folders may be read-only; then it is made again next time
         written = {what: found[what].to_dict() if what in found else None for what in (UPLOAD, LIAR)}
-        run.folder.write_attack({**_key(run), **written})
+        run.folder.write_note("attack", {**_key(run), **written})
     return found

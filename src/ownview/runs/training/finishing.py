@@ -70,7 +70,7 @@ class Finishing:
             folder.write_tensors("watched", self.watch.tensors(), {"round": best.round, **self.watch.about()})
         cost = self._cost(best, folder)
         if cost is not None:
-            folder.write_cost(cost.to_dict())
+            folder.write_note("cost", cost.to_dict())
         if self._plan is not None and self.trainer.federation is not None:
             one = self.trainer.federation
             masks = None if one.terms.masked is None else one.terms.masked.described()
@@ -78,7 +78,7 @@ class Finishing:
             releases = one.method.releases
             entry = record(self._plan, one.options, one.world.num_clients, releases, numbers, masks)
             noise = folder.read_noise_key()
-            folder.write_privacy(entry if noise is None else {**entry, "release": noise.name})
+            folder.write_note("privacy", entry if noise is None else {**entry, "release": noise.name})
         folder.write_result(self._result(best, figures, folder, cost))
         write_manifest(folder.path)
         folder.drop_tensors("checkpoint")
