@@ -6,8 +6,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 
 
 def lines_wanted() -> bool:
@@ -33,14 +33,19 @@ def until_due(every: float, first: float | None = None) -> float:
     return max(_told[-1] + every - time.monotonic(), min(every, 0.1))
 
 
-@contextmanager
-def loading(program: str, *, first: float = 2.0, every: float = 8.0) -> Iterator[None]:
+def loading(program: str, *, first: float = 2.0, every: float = 8.0) -> AbstractContextManager[None]:
     """A line on stderr while imports take longer than `first` seconds, and one more every so many."""
+    return telling(lambda: f"{program}: loading", first=first, every=every)
+
+
+@contextmanager
+def telling(line: Callable[[], str], *, first: float | None = None, every: float = 8.0) -> Iterator[None]:
+    """A line of progress whenever one is due, also while nothing moves; a thread may wake a little late."""
     over = threading.Event()
 
     def show() -> None:
         while not over.wait(until_due(every, first)):
-            tell(f"{program}: loading")
+            tell(line())
 
     teller = threading.Thread(target=show, daemon=True)
     if lines_wanted():

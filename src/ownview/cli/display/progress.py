@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from statistics import mean
 from typing import Protocol
@@ -15,7 +15,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column, Table
 
-from ownview.cli.display.patience import lines_wanted
+from ownview.base.display.shown import shown
+from ownview.cli.display.patience import lines_wanted, telling
 from ownview.cli.display.terminal import Console
 from ownview.runs.batch import OnRunRound
 from ownview.runs.files.folder import RunFolder
@@ -67,10 +68,6 @@ class Forecast:
         return sum(every) / side_by_side
 
 
-_EVERY = 10.0
-"""Seconds from one line to the next."""
-
-
 class Advance(Protocol):
     """OnRunRound when one more unit is done."""
 
@@ -91,7 +88,7 @@ def bars(*, quiet: bool) -> Iterator[Progress | None]:
 
 
 class Lines:
-    """Progress where there is no terminal: a line on stderr every ten seconds, and none for what is over sooner.
+    """Progress where there is no terminal, a line at a time.
 
     Args:
         title: of the work.
@@ -100,30 +97,36 @@ class Lines:
     """
 
     def __init__(self, title: str, total: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self.title, self.total, self.clock, self.done, self.before = title, total, clock, 0, 0
-        self.began = self.told = clock()
+        self.title, self.total, self.clock, self.words, self.done, self.before = title, total, clock, "", 0, 0
+        self.began = self.last = clock()
 
     def advance(self, words: str, done: int | None = None) -> None:
-        """One more unit is done; the seconds left are those that the others took on average since this began."""
+        """One more unit is done; `done` of them where work goes on that was begun before."""
         if done is not None and not self.done:
             self.before = done - 1
         self.done = self.done + 1 if done is None else done
-        now = self.clock()
-        if now - self.told < _EVERY:
-            return
-        self.told = now
-        left = (now - self.began) / (self.done - self.before) * max(self.total - self.done, 0)
-        said = f" ({words})" if words else ""
-        line = f"{self.title}: {self.done} of {self.total}{said}, about {clock_words(left)} left"
-        Console(stderr=True, highlight=False).print(line, soft_wrap=True, markup=False)
+        self.words, self.last = words, self.clock()
+
+    def line(self) -> str:
+        """Units done and seconds left: those that units took on average since this began, and more of a late one."""
+        now, counted = self.clock(), self.done - self.before
+        told = f"{self.title}: {self.done} of {self.total}{f' ({self.words})' if self.words else ''}"
+        if not counted:
+            return shown(f"{told}, {clock_words(now - self.began)} so far")
+        usual = (self.last - self.began) / counted * max(self.total - self.done, 0)
+        return shown(
+            f"{told}, about {clock_words(max(usual - (now - self.last), usual and (now - self.last) / 4))} left"
+        )
 
 
 @contextmanager
 def progress(title: str, total: int, *, quiet: bool = False) -> Iterator[Advance]:
-    """A bar over `total` units on a terminal, a line now and then elsewhere; nothing where `quiet` is set."""
+    """A bar over `total` units on a terminal, a line every eight seconds elsewhere; nothing where `quiet` is set."""
     with bars(quiet=quiet) as bar:
         if bar is None:
-            yield (lambda words, done=None: None) if quiet or not lines_wanted() else Lines(title, total).advance
+            lines = Lines(title, total)
+            with nullcontext() if quiet else telling(lines.line):
+                yield lines.advance
             return
         task = bar.add_task(title, total=total, words="")
 
@@ -187,7 +190,8 @@ def live(title: str, planned: Sequence[Planned], jobs: int, *, quiet: bool = Fal
         return
     if not console.is_terminal:
         lines = Lines(f"{title}, rounds", sum(Forecast(planned, jobs, time.monotonic).left.values()))
-        yield lambda folder, number, metrics: lines.advance(folder.name)
+        with telling(lines.line):
+            yield lambda folder, number, metrics: lines.advance(folder.name)
         return
     board = Board(title, planned, jobs)
     with Live(board, console=console, refresh_per_second=2, transient=True):

@@ -30,6 +30,7 @@ class Work:
         self.parts, self.clock = {name: max(seconds, 0.1) for name, seconds in parts.items()}, clock
         self.began: dict[str, float] = {}
         self.taken: dict[str, float] = {}
+        self.measured: set[str] = set()
 
     def begin(self, name: str) -> None:
         """The part that was going on is done, and another begins."""
@@ -42,8 +43,9 @@ class Work:
             self.taken.setdefault(name, self.clock() - when)
 
     def expect(self, name: str, seconds: float) -> None:
-        """Other seconds for a part, once more is known of it."""
-        self.parts[name] = max(seconds, 0.1)
+        """Seconds for a part as they were measured here, once the same work was done: no pace applies to them."""
+        self.parts[name] = seconds
+        self.measured.add(name)
 
     @property
     def now(self) -> str | None:
@@ -52,13 +54,15 @@ class Work:
 
     def seconds_left(self) -> float:
         """Remaining expected seconds, scaled by actual over expected seconds of the finished parts."""
-        expected = sum(self.parts.get(name, 0.0) for name in self.taken)
-        pace = sum(self.taken.values()) / expected if expected else 1.0
-        left = sum(seconds for name, seconds in self.parts.items() if name not in self.began)
+        reckoned = [name for name in self.taken if name in self.parts and name not in self.measured]
+        expected = sum(self.parts[name] for name in reckoned)
+        pace = sum(self.taken[name] for name in reckoned) / expected if expected else 1.0
+        scaled = {name: seconds * (1 if name in self.measured else pace) for name, seconds in self.parts.items()}
+        left = sum(seconds for name, seconds in scaled.items() if name not in self.began)
         if (now := self.now) is not None:
             so_far = self.clock() - self.began[now]
-            return pace * left + max(pace * self.parts.get(now, 0.0) - so_far, _LATE * so_far)
-        return pace * left
+            left += max(scaled.get(now, 0.0) - so_far, _LATE * so_far)
+        return left
 
     def line(self) -> str:
         """Progress in one line."""

@@ -112,7 +112,7 @@ def command(
                 f"privacy={asked_for}: {experiment.method} is not federated: all data lies in one place and nothing "
                 "would be protected; expected a federated method (`ownview ls methods`)"
             )
-        title, total = f"{experiment.label()}, rounds", experiment.rounds_needed
+        title, total = f"{experiment.label()}{under(experiment)}, rounds", experiment.rounds_needed
         work = partial(run, experiment, out=out or new_folder(folder_of(experiment)))
     if shards is not None and not (workers or ray):
         raise SettingError(f"--shards {shards}: there are no workers; expected --workers or --ray with it")
@@ -125,6 +125,12 @@ def command(
             on_round=lambda number, metrics: advance(_words(metrics), number),
         )
     show(finished, as_json=as_json)
+
+
+def under(experiment: Experiment) -> str:
+    """What protects a run, for its progress; empty where nothing does."""
+    privacy = experiment.federation.privacy
+    return "" if privacy == FederationOptions().privacy else f" under {privacy}"
 
 
 def show(finished: Run, *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ import typer
 from ownview.base.errors import SettingError
 from ownview.cli import options
 from ownview.cli.display.progress import progress
-from ownview.cli.experiments.run import PresetName, base_experiment, on_command_line, show
+from ownview.cli.experiments.run import PresetName, base_experiment, on_command_line, show, under
 from ownview.cli.options import folder_of, new_folder, with_privacy, with_settings
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.datasets.catalog import load
@@ -81,7 +81,7 @@ def command(
             asked = with_privacy(sets, privacy)
             experiment = fit_of(with_settings(base, method or base.method, wrapped, asked), rounds)
         experiment = replace(experiment, device=device, engine=engine if "engine" in given else experiment.engine)
-        title, total = f"fitting {experiment.label()}", experiment.rounds_needed
+        title, total = f"fitting {experiment.label()}{under(experiment)}, rounds", experiment.rounds_needed
         work = partial(run, experiment, out=out or new_folder(folder_of(experiment)), total=total_epsilon)
     with progress(title, total, quiet=as_json) as advance:
         finished = work(memory=memory, data_dir=data_dir, on_round=lambda number, metrics: advance("", number))

@@ -255,7 +255,7 @@ def _use(console: Console, steps: Steps, work: Work, k: int) -> None:
     why = f"it has the highest NDCG@10 on validation, {value:.3f}" if told is None else f"{told.way} is recommended"
     _step(console, 4, f"Fit {label} on everything: {why}")
     console.print(f"  it is {_kind(best)}", soft_wrap=True, markup=False)
-    work.expect(FIT, work.taken.get(best.folder.path.name, work.parts[FIT]))
+    work.expect(FIT, float(best.result["seconds"]))
     with working("attacking", work):
         work.begin(ATTACK)
         exposed = steps.exposure(best) if told is None else []
