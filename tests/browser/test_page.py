@@ -22,8 +22,8 @@ from ownview.pages.run_model import RunModel
 from ownview.runs.run import Run, run
 from ownview.seam.portable import Factors, Linear
 from tests.browser.chromium import Chromium, require_chromium
+from tests.pages.carried_titles import carried_shares
 from tests.pages.conftest import run_of, runs_folder  # noqa: F401 - fixtures
-from tests.pages.typed_titles import carried_shares
 from tests.pages.worlds import HOSTILE, KINDS, histories
 
 pytestmark = pytest.mark.browser

@@ -11,7 +11,7 @@ import torch
 
 from ownview import Experiment, Interactions
 from ownview.base.errors import DataError, SettingError
-from ownview.data.untaken import with_untaken
+from ownview.data.unseen_items import with_untaken
 from ownview.evaluation.named_protocols import on_everything
 from ownview.pages.export import export
 from ownview.pages.offered import first

@@ -21,7 +21,7 @@ from ownview.data.interactions import Interactions
 from ownview.evaluation.named_protocols import HONEST
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.training.training_rounds import InterruptedRunError
-from ownview.start.going_on import same_command_goes_on
+from ownview.start.interruption import same_command_goes_on
 from ownview.start.suited import suited
 from tests.apart import Apart, files_up_to
 from tests.outcome import Outcome, signalled

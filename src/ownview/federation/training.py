@@ -12,12 +12,12 @@ from torch import Tensor
 from ownview.base.errors import TrainingError
 from ownview.base.randomness import derive
 from ownview.data.negatives import NegativeSampler
-from ownview.engine.ahead import Ahead, Attempt
 from ownview.engine.blocks import Footprint
 from ownview.engine.engines import LoopEngine, engine
 from ownview.engine.epochs import open_with
 from ownview.engine.local import Opened
 from ownview.engine.planning import plan
+from ownview.engine.prefetch import Attempt, Prefetch
 from ownview.engine.samples import Foreseen, Samples, draw_samples
 from ownview.engine.threads import in_threads
 from ownview.federation.checks.soundness import names_moved
@@ -45,7 +45,7 @@ class TrainingWork:
         self.cut: tuple[Tensor, list[Tensor]] | None = None
         self.lasting = self.again = False
         self.waits_for_gpu = machine.device.type == "cuda" and not machine.dense
-        self.ahead: Ahead | None = None
+        self.ahead: Prefetch | None = None
 
     def blocks(self, clients: Tensor) -> Sequence[Tensor]:
         """Clients that train side by side."""
@@ -112,7 +112,7 @@ class TrainingWork:
         if not (self.waits_for_gpu and self.lasting and self.again and self.cut is not None):
             return
         if self.ahead is None:
-            self.ahead = Ahead(self.cut[1], self._foreseen(self.cut[1]), self.engine.recorder)
+            self.ahead = Prefetch(self.cut[1], self._foreseen(self.cut[1]), self.engine.recorder)
         self.ahead.begin(number, self._key(number), self._attempt)
 
     def _foreseen(self, wave: Sequence[Tensor]) -> list[Foreseen]:

@@ -29,7 +29,7 @@ from ownview.pages.leaving_out import MIN_PEOPLE
 from ownview.pages.opening import opened
 from ownview.pages.packing import pack
 from ownview.pages.published import Exposure, Published
-from ownview.pages.typed import vocabulary
+from ownview.pages.typed_titles import vocabulary
 from ownview.runs.run import Run
 from ownview.seam.portable import Factors, Linear
 
@@ -100,7 +100,7 @@ def write_portable(
         ids: [m] of the items.
         titles: [m] of the items.
         facts: about the model, in plain values.
-        text: the words of the items (`pages.typed`); None without.
+        text: the words of the items (`pages.typed_titles`); None without.
     """
     described, arrays = pack(form)
     (folder / "model.safetensors").write_bytes(save(arrays))

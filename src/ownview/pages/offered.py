@@ -18,7 +18,7 @@ class Offered:
     """New items behind those that are published.
 
     Args:
-        data: items of the run, and behind them the new ones (`data.untaken`).
+        data: items of the run, and behind them the new ones (`data.unseen_items`).
         taken: how many the run has.
     """
 

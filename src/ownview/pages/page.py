@@ -17,7 +17,7 @@ from ownview.pages.leaving_out import MIN_PEOPLE
 from ownview.pages.links import links_of
 from ownview.pages.opening import opened
 from ownview.pages.published import Exposure, Published
-from ownview.pages.typed import vocabulary
+from ownview.pages.typed_titles import vocabulary
 from ownview.runs.run import Run
 
 MEGABYTES = 5.0

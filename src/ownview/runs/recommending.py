@@ -15,7 +15,7 @@ from ownview.data.interactions import FloatArray, IntArray, Interactions
 from ownview.data.matching import ItemNames
 from ownview.data.persons import Newcomer
 from ownview.data.splitting.splits import Split
-from ownview.data.untaken import with_untaken
+from ownview.data.unseen_items import with_untaken
 from ownview.evaluation.ranking import NONE, Ranker, Scorer
 from ownview.registry import Model
 from ownview.runs.experiment import Experiment

@@ -17,7 +17,7 @@ from ownview.baselines.parts.central import Central
 from ownview.config.differences import differences
 from ownview.data.interactions import Interactions
 from ownview.data.persons import Newcomer, newcomer
-from ownview.data.untaken import KEPT
+from ownview.data.unseen_items import KEPT
 from ownview.engine.machine import Workers
 from ownview.evaluation.groups import ActivityRange
 from ownview.privacy.budget import budget

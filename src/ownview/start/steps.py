@@ -35,7 +35,7 @@ from ownview.runs.summaries.frames import write_frame
 from ownview.runs.table import Comparison
 from ownview.start.costs import Speed
 from ownview.start.folder import ATTACK, AUDIT, FIT, LISTS, PAGE, REPORT, StartFolder
-from ownview.start.going_on import GO_ON
+from ownview.start.interruption import GO_ON
 from ownview.start.private import People, Recommended, private_ways, recommended, rows_of
 from ownview.start.question import Question, choose_question
 from ownview.start.suited import Allowance, Selection, Suited, fitting, suited

@@ -23,7 +23,7 @@ from ownview.base.files import make_folder, write_json
 from ownview.base.lock import sole_worker
 from ownview.blends.blend import Blend
 from ownview.data.interactions import Interactions
-from ownview.data.untaken import KEPT, keep_untaken, with_kept_text
+from ownview.data.unseen_items import KEPT, keep_untaken, with_kept_text
 from ownview.federation.reporting import reporting
 from ownview.privacy.budget import budget
 from ownview.runs.files.data_copy import read_histories
@@ -39,10 +39,10 @@ from ownview.sums.additions import Additions, as_people, merge, rebuild, update
 from ownview.sums.agreement import LARGE_WORLD, StoreAgreement, part_of_the_agreement, solved_afterwards, why_no_sum
 from ownview.sums.histories import History, about_items, interactions, with_facts
 from ownview.sums.journal import ENVIRONMENT
+from ownview.sums.retraining import rounds_more, write_trained
 from ownview.sums.solving import sequence, write_reweighed, write_version
 from ownview.sums.store import Store
 from ownview.sums.summing import Summing
-from ownview.sums.training_on import rounds_more, write_trained
 
 SUMS, RECEIPTS = "sums", "receipts"
 _AHEAD, _GRID = 240 * 86_400, 120 * 86_400

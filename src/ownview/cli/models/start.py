@@ -90,8 +90,8 @@ def command(
     The same command goes on where it was stopped or killed, and adds what is new where the file has grown.
     """
     with loading("ownview"):
-        from ownview.start.going_on import same_command_goes_on  # noqa: PLC0415 - slow to import, help does without
         from ownview.start.growing import grown  # noqa: PLC0415
+        from ownview.start.interruption import same_command_goes_on  # noqa: PLC0415 - slow to import, help does without
         from ownview.start.steps import Steps  # noqa: PLC0415
 
     console = Console(highlight=False)

@@ -12,7 +12,7 @@ from ownview.base.errors import SettingError, suggestion
 from ownview.base.randomness import generator
 from ownview.federation.checks import faults
 from ownview.federation.checks.declared import kind_of, require_declared, require_settings
-from ownview.federation.checks.tried import tried
+from ownview.federation.checks.trial_calls import tried
 from ownview.seam.client import Client, Reporting, Training
 from ownview.seam.method import Federated
 from ownview.seam.roles import CHANCE, HELD, ITEM_FEATURES, PERSONAL, RECEIVED, TIMELINE, Param, visible

@@ -1,4 +1,4 @@
-// A title that no model knows, by its words: the sum of known items that it is taken for, as `pages/typed.py` has it.
+// A title that no model knows, by its words: the sum of known items that it is taken for, as `pages/typed_titles.py` has it.
 
 const WORD = /[\p{L}\p{N}]+(?:'[\p{L}\p{N}]+)?/gu;
 

@@ -37,7 +37,7 @@ Draw = Callable[[int | Tensor, Sequence[Tensor], Sequence[Foreseen]], Attempt]
 """A key, in a tensor [] where drawing is recorded, blocks and what is known of them -> what is drawn for them."""
 
 
-class Ahead:
+class Prefetch:
     """Draws for the same clients round after round, while the round before trains.
 
     Drawing asks for hundreds of small kernels, which keep the host busier than the GPU. So it is recorded, and replayed

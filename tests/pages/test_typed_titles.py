@@ -17,13 +17,13 @@ from ownview.evaluation.named_protocols import on_everything
 from ownview.pages import scorer
 from ownview.pages.export import export, write_portable
 from ownview.pages.page import page
-from ownview.pages.typed import vocabulary
+from ownview.pages.typed_titles import vocabulary
 from ownview.pages.words import Words
 from ownview.parts.text.carried import Carrier
 from ownview.runs.run import Run, run
 from ownview.seam.portable import Factors, Linear, Logistic, Ridge, Term
 from ownview.testing import small_world
-from tests.pages.typed_titles import carried_shares
+from tests.pages.carried_titles import carried_shares
 
 TITLE = "Dragons again, by Ann Lee"
 WORDS = ("dragons", "robots", "gardens", "winter", "summer")
