@@ -1,7 +1,7 @@
 """How long a model in use takes to be updated, to forget, and to be solved again; and a fit of the same rows.
 
-    python -m benchmarks.living_sums ml-1m --record results/living/neoverse-n1.json
-    python -m benchmarks.lived results/living/neoverse-n1.json  # the tables of docs/living-sums.md and docs/serve.md
+    python -m benchmarks.living_sums ml-1m
+    python -m benchmarks.lived results/living/neoverse-n1.json --measure  # with the server's, and the pages' tables
 
 The first 99 % of the rows by time are fitted; the last 1 % come as a day's update; then single people are updated and
 forgotten, in the sums alone and end to end. End to end is the command as it is typed, from the start of its process to

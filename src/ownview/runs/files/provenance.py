@@ -33,7 +33,7 @@ def provenance(split: Split, place: Machine, experiment: Experiment) -> dict[str
         METHOD: None,
         **sources(experiment),
         "ownview": __version__,
-        "revision": _revision(),
+        "revision": revision(),
         "python": platform.python_version(),
         "packages": package_versions(),
         "machine": {  # what kind of machine, and never which one
@@ -73,7 +73,7 @@ def _cpu_kind() -> str | None:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
 
 
-def _revision() -> str | None:
+def revision() -> str | None:
     """Git revision of the source tree, with '+' where files were changed; None outside a checkout."""
     here = Path(__file__).parent
     try:
