@@ -211,10 +211,18 @@ def test_what_cannot_be_done_is_one_line_and_nothing_changes(tmp_path: Path) -> 
         timestamp=np.arange(10**6, dtype=np.int64),
     )
     refused("a history of 1,000,000 rows would take", lambda: update_model(model, million, "huge.csv"))
-    (model / "sums" / "journal.sqlite").write_bytes(b"no database" * 100)
+    journal = model / "sums" / "journal.sqlite"
+    journal.write_bytes(b"no database" * 100)
     with pytest.raises(OutputError, match=r"journal\.sqlite: is damaged: file is not a database"):
         update_model(model, late, "late.csv")
-    (model / "sums" / "journal.sqlite").write_bytes(before[model / "sums" / "journal.sqlite"])
+    journal.write_bytes(before[journal].replace(b"person-3", b"person-\xff"))
+    with pytest.raises(OutputError, match=r"is damaged: text that is no UTF-8; bring a sound copy back"):
+        update_model(model, late, "late.csv")
+    journal.unlink()
+    with pytest.raises(OutputError, match=r"journal\.sqlite: is not there; bring a sound copy back"):
+        forget_user(model, "person-3")
+    assert not journal.exists(), "no empty one is made"
+    journal.write_bytes(before[journal])
     measured = ov.run("popularity", data, out=tmp_path / "measured").folder.path
     with pytest.raises(SettingError, match="has items held out to be measured"):
         update_model(measured, late, "late.csv")

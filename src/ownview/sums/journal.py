@@ -94,6 +94,8 @@ class Journal:
     def create(cls, folder: Path, url: str | None, name: str) -> Journal:
         """A new journal; `name` tells the stores of one PostgreSQL apart."""
         schema = f"ownview_{name}"
+        if url is None:
+            (folder / FILE).touch()
         write_json(folder / PLACE, {"kind": "sqlite" if url is None else "postgres", "schema": schema})
         journal = cls.opened(folder, url)
         binary = "BLOB" if url is None else "BYTEA"
@@ -124,6 +126,8 @@ class Journal:
 
     @classmethod
     def _sqlite(cls, path: Path) -> Journal:
+        if not path.is_file():  # SQLite would make an empty one
+            raise OutputError(f"{path}: is not there; bring a sound copy back")
         try:
             connection = sqlite3.connect(path, timeout=30, isolation_level=None, check_same_thread=False)
             connection.execute("PRAGMA synchronous=FULL")
@@ -329,6 +333,8 @@ def _told(source: str, error: Exception) -> OutputError:
     why = " ".join(str(error).split())
     if "disk is full" in why or "disk I/O error" in why or "No space left" in why:
         return UnwrittenError(f"{source}: cannot be written: {why}; make room or choose another place")
-    if "malformed" in why or "not a database" in why:
+    if "Could not decode" in why:  # what follows may be a person's name
+        why = "text that is no UTF-8"
+    if any(word in why for word in ("malformed", "not a database", "no such table", "no UTF-8")):
         return OutputError(f"{source}: is damaged: {why}; bring a sound copy back")
     return OutputError(f"{source}: {why}")
