@@ -82,7 +82,7 @@ def _sums(record: Record) -> str:
 
 def _where(record: Record) -> str:
     machine = record["machine"]
-    return f"{machine['cores']} cores of {machine['processor']}, revision {record['revision']}"
+    return f"{machine['cores']} cores of {machine['processor']}, revision {record.get('revision', 'not noted')}"
 
 
 def _serve(record: Record) -> str:
