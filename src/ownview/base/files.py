@@ -67,20 +67,6 @@ def write_bytes(path: Path, content: bytes, *, private: bool = False) -> None:
     write_whole(path, lambda temporary: _write_bytes(temporary, content), private=private)
 
 
-def write_secret(path: Path, content: bytes) -> None:
-    """Write bytes, whole or not at all, readable by the owner alone, from the first one on."""
-    with writing(path):
-        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
-        try:
-            with os.fdopen(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-                file.write(content)
-            _sync(temporary)
-            temporary.replace(path)
-            sync_folder(path.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
 def write_json(path: Path, value: Any, *, private: bool = False) -> None:
     """Write JSON for people and programs, whole or not at all. Numbers that are not finite are refused."""
     write_text(path, json.dumps(value, indent=2, allow_nan=False) + "\n", private=private)

@@ -12,7 +12,7 @@ import uvicorn
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ownview.base.errors import SettingError
-from ownview.base.files import write_secret
+from ownview.base.files import write_bytes
 from ownview.base.http.bounded_head import BoundedHead
 from ownview.base.http.listening import listening
 from ownview.deploy.https.bounded_log import BoundedLog, LogHandler, Say
@@ -25,7 +25,7 @@ _CONNECTIONS = 256
 def new_key(path: Path) -> bytes:
     """Make a private key, and return the public one (32 bytes)."""
     key = X25519PrivateKey.generate()
-    write_secret(path, key.private_bytes_raw())
+    write_bytes(path, key.private_bytes_raw(), private=True)
     return key.public_key().public_bytes_raw()
 
 

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ownview.base.errors import OutputError
-from ownview.base.files import make_folder, write_secret
+from ownview.base.files import make_folder, write_bytes
 
 People = npt.NDArray[np.uint64]
 _NAME = b"ownview people"
@@ -43,7 +43,7 @@ def write_people(folder: Path, people: People) -> str:
     name = hashlib.sha256(content).hexdigest()
     make_folder(folder, private=True)
     if not (folder / name).is_file():
-        write_secret(folder / name, content)
+        write_bytes(folder / name, content, private=True)
     return name
 
 

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ownview.base.errors import OutputError, SettingError
-from ownview.base.files import make_folder, write_secret, write_text
+from ownview.base.files import make_folder, write_bytes, write_text
 from ownview.base.lock import sole_worker
 from ownview.base.platforms import data_home
 from ownview.releases.entries import Entry, Mechanism, entry_of
@@ -181,7 +181,7 @@ class Ledger:
         with sole_worker(self.folder, patience=_PATIENCE, busy="another release is being written down; try again"):
             entries = self.entries()
             if not self.file.exists():
-                write_secret(self.folder / "key", secrets.token_bytes(_KEY))
+                write_bytes(self.folder / "key", secrets.token_bytes(_KEY), private=True)
                 write_text(self.file, f"{self._head(self._key())}\n", private=True)
             yield entries
 

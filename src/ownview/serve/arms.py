@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ownview.base.errors import OutputError, SettingError
-from ownview.base.files import write_secret
+from ownview.base.files import write_bytes
 
 Arm = Literal["a", "b"]
 ARMS: tuple[Arm, Arm] = ("a", "b")
@@ -62,7 +62,7 @@ class Split:
 def read_key(path: Path) -> bytes:
     """The key of a split; made from the system's entropy where there is no such file."""
     if not path.exists():
-        write_secret(path, secrets.token_bytes(_KEY_BYTES))
+        write_bytes(path, secrets.token_bytes(_KEY_BYTES), private=True)
     key = path.read_bytes()
     if len(key) != _KEY_BYTES:
         raise SettingError(f"{path}: {len(key):,} bytes; expected a key of {_KEY_BYTES}, or no file: one is made")

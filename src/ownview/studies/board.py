@@ -19,7 +19,7 @@ from typing import Any
 
 from ownview.base.errors import DataError, OutputError, SettingError
 from ownview.base.extras import how_to_install
-from ownview.base.files import make_folder, write_json, write_secret, write_text
+from ownview.base.files import make_folder, write_bytes, write_json, write_text
 from ownview.base.json_shapes import TableOf, misfit
 from ownview.base.json_text import parse_json
 from ownview.evaluation.metrics import HEADLINE
@@ -211,7 +211,9 @@ def _private(path: Path) -> Any:
 
     if not path.exists():
         made = kind.generate()
-        write_secret(path, made.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()))
+        write_bytes(
+            path, made.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()), private=True
+        )
         return made
     try:
         key = form.load_pem_private_key(path.read_bytes(), None)

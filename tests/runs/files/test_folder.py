@@ -28,7 +28,6 @@ from ownview.base.files import (
     write_bytes,
     write_folder,
     write_json,
-    write_secret,
     write_text,
     write_whole,
     writing,
@@ -115,7 +114,7 @@ class TestWriteWhole:
         monkeypatch.setattr(Path, "replace", named_anew)
         monkeypatch.setattr(os, "fsync", flushed)
         folder, file = tmp_path.stat().st_ino, tmp_path / "x"
-        for write, named in ((write_bytes, ["named"]), (write_secret, ["named"]), (_append, [])):
+        for write, named in ((write_bytes, ["named"]), (partial(write_bytes, private=True), ["named"]), (_append, [])):
             write(file, b"content")
             assert done == [file.stat().st_ino, *named, folder], write
             done.clear()
@@ -128,9 +127,9 @@ class TestWriteWhole:
         made = tmp_path / "made"
         assert done == [(made / "inside").stat().st_ino, made.stat().st_ino, folder]
 
-    def test_a_secret_is_nobody_elses_and_leaves_nothing_behind(self, tmp_path: Path) -> None:
-        write_secret(tmp_path / "key", b"old")
-        write_secret(tmp_path / "key", b"new")
+    def test_a_secret_is_its_owners_alone_and_leaves_nothing_behind(self, tmp_path: Path) -> None:
+        write_bytes(tmp_path / "key", b"old", private=True)
+        write_bytes(tmp_path / "key", b"new", private=True)
         assert (tmp_path / "key").read_bytes() == b"new"
         assert stat.S_IMODE((tmp_path / "key").stat().st_mode) == 0o600
         assert [one.name for one in tmp_path.iterdir()] == ["key"]

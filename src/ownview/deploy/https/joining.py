@@ -9,7 +9,7 @@ from http import HTTPStatus
 from pathlib import Path
 
 from ownview.base.errors import DataError, MessageError, OutputError
-from ownview.base.files import make_folder, write_bytes, write_secret
+from ownview.base.files import make_folder, write_bytes
 from ownview.deploy.folders import Membership, PlaceFolder
 from ownview.deploy.https.contexts import place_context, tls_failure
 from ownview.deploy.https.polling import Line
@@ -55,7 +55,7 @@ def _certified(invitation: Invitation, request: bytes, patience: float) -> bytes
         folder = Path(name)
         for what, content in (("ca.crt", invitation.authority), ("once.crt", invitation.certificate)):
             write_bytes(folder / what, content.encode())
-        write_secret(folder / "once.key", invitation.key.encode())
+        write_bytes(folder / "once.key", invitation.key.encode(), private=True)
         try:
             context = place_context(folder, "once")
         except DataError as error:

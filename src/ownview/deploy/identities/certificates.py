@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from ownview.base.errors import DataError, MessageError
-from ownview.base.files import make_folder, write_bytes, write_secret
+from ownview.base.files import make_folder, write_bytes
 
 AUTHORITY, SERVER = "ca", "server"
 LONGEST_REQUEST = 8192
@@ -67,7 +67,7 @@ def new_key() -> ec.EllipticCurvePrivateKey:
 
 def write_key(file: Path, key: ec.EllipticCurvePrivateKey) -> None:
     """Write a private key, readable by its owner alone."""
-    write_secret(file, key_pem(key))
+    write_bytes(file, key_pem(key), private=True)
 
 
 def read_key(file: Path) -> ec.EllipticCurvePrivateKey:

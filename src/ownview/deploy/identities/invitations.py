@@ -18,7 +18,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from ownview.base.errors import DataError, MessageError, SettingError
-from ownview.base.files import make_folder, write_bytes, write_secret
+from ownview.base.files import make_folder, write_bytes
 from ownview.deploy.folders import ServerFolder
 from ownview.deploy.identities.certificates import (
     certificate_request,
@@ -56,7 +56,7 @@ class Invitation:
 
     def write(self, file: Path) -> None:
         """Write it so that its owner alone can read it."""
-        write_secret(file, (json.dumps(asdict(self), indent=2) + "\n").encode())
+        write_bytes(file, (json.dumps(asdict(self), indent=2) + "\n").encode(), private=True)
 
     @classmethod
     def read(cls, file: Path) -> Invitation:

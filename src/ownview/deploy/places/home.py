@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError
-from ownview.base.files import append_line, drop_unfinished, make_folder, write_bytes, write_json, write_secret
+from ownview.base.files import append_line, drop_unfinished, make_folder, write_bytes, write_json
 from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.places.floor import Floor, read_floor, write_floor
@@ -174,7 +174,7 @@ def own_key(file: Path) -> NoiseKey:
     """A secret key of this place; made at its first use."""
     if not file.is_file():
         drop_unfinished(file)
-        write_secret(file, NoiseKey.fresh().key)
+        write_bytes(file, NoiseKey.fresh().key, private=True)
     found = file.read_bytes()
     if len(found) != KEY:
         raise DataError(

@@ -37,8 +37,8 @@ from ownview.base.files import (
     append_line,
     drop_unfinished,
     is_file,
+    write_bytes,
     write_json,
-    write_secret,
     write_text,
     write_whole,
     writing,
@@ -133,7 +133,7 @@ class RunFolder:
 
     def write_noise_key(self, noise: NoiseKey) -> None:
         """Write noise.key: a run that goes on draws the same noise for the same round, and never other noise again."""
-        write_secret(self.path / "noise.key", noise.key)
+        write_bytes(self.path / "noise.key", noise.key, private=True)
 
     def read_noise_key(self) -> NoiseKey | None:
         """Content of noise.key; None where there is none."""
