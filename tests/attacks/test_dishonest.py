@@ -16,7 +16,7 @@ from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, BOUNDED, DEMOTE, P
 from ownview.attacks.dishonest.infiltration import lists_of, top_tens
 from ownview.attacks.dishonest.one_liar import one_liar
 from ownview.data.splitting.splits import Split
-from ownview.federation.checks.liars import warning
+from ownview.federation.checks.liars import BOUND, defence, warning
 from ownview.federation.options import FederationOptions
 from ownview.messages.upload import Upload
 from ownview.registry import METHODS
@@ -180,6 +180,13 @@ def test_it_is_said_where_nothing_bounds_a_liar(method: str, options: dict[str, 
     said = warning(federation(METHODS[method](), small_world(num_users=8), options=given).terms)
     assert words in said
     assert bool(words) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("method", "rule"), [("fedmf", BOUND), ("fedease", "none"), ("gpfedrec", "none"), ("fedem", "none")]
+)
+def test_tables_that_clients_send_whole_are_not_bounded_by_default(method: str, rule: str) -> None:
+    assert defence(federation(METHODS[method](), small_world(num_users=8)).terms) == rule
 
 
 def test_the_page_is_written_from_the_record() -> None:
