@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator
@@ -97,3 +98,12 @@ def test_every_row_of_the_page_on_security_names_a_test_that_is_there() -> None:
         assert re.search(r"^(?:async )?def test_", (ROOT / name).read_text(encoding="utf-8"), re.M), name
     attacks = {f"tests/security/{path.name}" for path in (ROOT / "tests" / "security").glob("test_*.py")}
     assert attacks <= named, "an attack is one row of docs/security.md"
+
+
+def test_every_file_states_one_version() -> None:
+    from ownview.base.version import __version__
+
+    packages = [json.loads(one.read_text(encoding="utf-8")) for one in ROOT.glob("packages/*/package.json")]
+    assert {one["version"] for one in packages} == {__version__}
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert re.findall(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)[0] == __version__

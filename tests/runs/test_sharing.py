@@ -6,8 +6,10 @@ import json
 import shutil
 import subprocess
 import sys
+import venv
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -15,6 +17,7 @@ import ownview as ov
 from ownview.base import entry_points
 from ownview.base.errors import OwnviewError, SettingError
 from ownview.registry import METHODS, MODELS, find_model
+from ownview.testing import CHECKS
 from tests.apart import PATIENCE
 from tests.outcome import Outcome
 
@@ -105,27 +108,95 @@ def test_packages_bring_methods_and_data_by_entry_points(monkeypatch: pytest.Mon
     MODELS.pop("fedprox"), METHODS.pop("fedprox")
 
 
-def test_a_new_package_installs_and_conforms(tmp_path: Path, ownview: Command) -> None:
-    assert ownview("new", "method", "my-method", "--out", tmp_path / "mine").code == 0
-    environment = tmp_path / "site"
-    made = subprocess.run(
-        [sys.executable, "-m", "pip", "install", "--no-deps", "--no-build-isolation", "--no-index", "--target",
-         str(environment), str(tmp_path / "mine")],
-        capture_output=True, text=True, timeout=PATIENCE, check=False,
+OFFERS = """
+[project.entry-points."ownview.plugins"]
+halved = "my_method.halved:Halved"
+[project.entry-points."ownview.baselines"]
+reversed = "my_method.reversed:Reversed"
+[project.entry-points."ownview.datasets"]
+six-books = "my_method.books:six_books"
+"""
+BOOKS = """
+import ownview as ov
+
+def six_books():
+    people, books = zip(*((p, b) for p in range(30) for b in range(6) if (p + b) % 7), strict=True)
+    return ov.Interactions.from_rows("six-books", people, books, timestamp=range(len(books)))
+"""
+
+
+class Environment(NamedTuple):
+    """A virtual environment of a test's own, and a package beside it."""
+
+    python: Path
+    package: Path
+
+    def run(self, *words: str, code: int = 0) -> str:
+        """What a process in the package's folder prints; it must end with `code`."""
+        done = subprocess.run(
+            [self.python, *words], cwd=self.package, capture_output=True, text=True, timeout=PATIENCE, check=False
+        )
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """`ownview new method my-method`, installed by pip as its README says, with a plug-in, a baseline and data."""
+    pytest.importorskip("hatchling", reason="hatchling, which builds the package, is not installed here")
+    pytest.importorskip("editables", reason="editables, which builds the package, is not installed here")
+    place = tmp_path_factory.mktemp("new")
+    package, python = place / "my-method", place / "venv" / "bin" / "python"
+    subprocess.run(
+        [sys.executable, "-m", "ownview", "new", "method", "my-method"], cwd=place, check=True, timeout=PATIENCE
+    )
+    for name, text in (("halved", PLUGIN), ("reversed", BASELINE), ("books", BOOKS)):
+        (package / "src" / "my_method" / f"{name}.py").write_text(text)
+    with (package / "pyproject.toml").open("a") as project:
+        project.write(OFFERS)
+    venv.create(place / "venv", with_pip=False)
+    (site,) = (place / "venv" / "lib").glob("python*/site-packages")
+    # What is installed here is there too, as if by --system-site-packages, which would skip this environment.
+    (site / "here.pth").write_text(
+        "\n".join(one for one in sys.path if Path(one).is_dir() and one.endswith("-packages"))
+    )
+    offline = ("--no-index", "--no-build-isolation", "--disable-pip-version-check")
+    subprocess.run(
+        [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *offline, "-e", ".[test]"],
+        cwd=package, check=True, timeout=PATIENCE,
     )  # fmt: skip
-    if "hatchling" in made.stderr and made.returncode:
-        pytest.skip("hatchling is not installed here")
-    assert made.returncode == 0, made.stderr
-    code = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from ownview.registry import find_model\nfrom ownview.testing import CHECKS\n"
-        "method = find_model('my-method')()\nassert type(method).__module__ == 'my_method'\n"
-        "for name in ('loop equals vector', 'resumes exactly', 'learns'): CHECKS[name](method)\n"
+    return Environment(python, package)
+
+
+def test_an_installed_package_brings_methods_plugins_baselines_and_data(environment: Environment) -> None:
+    words = (
+        "-m",
+        "ownview",
+        "run",
+        "my-method",
+        "--plugin",
+        "halved",
+        "--data",
+        "six-books",
+        "--rounds",
+        "1",
+        "--json",
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(environment)], capture_output=True, text=True, timeout=PATIENCE, check=False
+    found = json.loads(
+        environment.run(*words, "--out", "one").partition("{")[2].join(("{", "")).rpartition("}")[0] + "}"
     )
-    assert done.returncode == 0, done.stderr
+    assert (found["method"], found["data"]) == ("my-method + halved", "six-books")
+    assert "reversed" in environment.run("-m", "ownview", "run", "reversed", "--data", "six-books", "--out", "two")
+    assert "did you mean 'my-method'" in environment.run("-m", "ownview", "run", "my-methd", code=2)
+
+
+@pytest.mark.slow
+def test_a_new_package_passes_its_own_tests(environment: Environment) -> None:
+    done = environment.run("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert f"{len(CHECKS)} passed" in done
+
+
+def test_a_package_needs_a_name_of_its_own(ownview: Command) -> None:
     for wrong, reason in ((("method", "fedmf"), "a method of that name"), (("method", "My"), "small letters"),
                           (("thing", "x"), "expected method")):  # fmt: skip
         assert reason in ownview("new", *wrong).err

@@ -10,7 +10,7 @@ import pytest
 
 import ownview as ov
 from ownview.base.errors import DataError
-from ownview.studies.board import read_signed, sign
+from ownview.studies.board import page, read_signed, sign
 from tests.outcome import Outcome
 
 METHOD = (Path(__file__).parents[2] / "examples" / "pairwise_mf.py").read_text(encoding="utf-8")
@@ -85,3 +85,10 @@ def test_a_run_that_was_changed_is_not_signed(tmp_path: Path, ownview: Callable[
     assert done.code == 2
     assert "has changed since the run finished" in done.err
     assert "expected sign, verify or page" in ownview("board", "show", tmp_path).err
+
+
+def test_our_own_entries_hold_and_the_page_is_made_of_them() -> None:
+    root = Path(__file__).parents[2]
+    ours = [read_signed(one) for one in sorted((root / "results" / "board").glob("*.json"))]
+    assert {one.result["method"] for one in ours} >= {"popularity", "ease", "fedease"}
+    assert (root / "docs" / "board.html").read_text(encoding="utf-8") == page(ours, "Board: goodbooks")
