@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 
 import ownview as ov
-from ownview.base.errors import OutputError, OwnviewError, SettingError
+from ownview.base.errors import OutputError, OwnviewError, SettingError, UnwrittenError
 from ownview.data import Interactions
 from ownview.registry import build
 from ownview.runs.run import Run
 from ownview.sums.additions import update
 from ownview.sums.living import fingerprint, forget_user, kept, merge_model, solve_model, update_model
+from ownview.sums.solving import solved
 from tests.outcome import Outcome
 from tests.sums.worlds import METHODS, added_up, by_item, rows
 
@@ -143,10 +144,10 @@ def test_the_same_sums_are_solved_with_other_settings_and_stores_are_merged(tmp_
     fitted("fedease", late, other)
     merge_model(one, other)
     assert lists(ov.open_run(one)) == lists(fitted("fedease", data))
-    solved = solve_model(one, {"regularization": 7.0})
+    again = solve_model(one, {"regularization": 7.0})
     expected = ov.fit(build("fedease", {**METHODS["fedease"], "regularization": 7.0}), data)
     assert lists(ov.open_run(one)) == lists(expected)
-    assert "whole factorisation" in solved.how
+    assert "whole factorisation" in again.how
     with pytest.raises(SettingError, match="setting nearness: decides what people add"):
         solve_model(one, {"nearness": 9.0})
     fitted("popularity", late, tmp_path / "popular")
@@ -253,6 +254,17 @@ def test_where_nothing_more_can_be_written_it_is_one_line_and_nothing_is_lost(me
         assert lists(ov.open_run(model)) == lists(fitted(method, data))
     forget_user(model, "person-3")
     assert "person-3" not in lists(ov.open_run(model))
+
+
+@pytest.mark.skipif(resource is None, reason="files cannot be limited here")
+def test_a_solution_that_cannot_be_kept_is_one_line(tmp_path: Path) -> None:
+    fitted("fedease", halves()[0], tmp_path / "model")
+    with kept(tmp_path / "model") as (_, store):
+        assert store is not None
+        now = store.snapshot()
+        with files_up_to(2**12), pytest.raises(UnwrittenError, match=r"solved\.safetensors: cannot be written"):
+            solved(store, now)
+        assert not list(store.folder.glob("*solved*")), "nothing half-written"
 
 
 @contextmanager

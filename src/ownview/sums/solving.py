@@ -10,15 +10,15 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
-from ownview.base.files import write_json, write_whole
+from ownview.base.files import write_json
 from ownview.base.json_text import parse_json
 from ownview.data.interactions import Interactions
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.data_copy import write_histories
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.files.provenance import peak_memory
+from ownview.runs.files.tensor_files import save_whole
 from ownview.runs.run import Run
 from ownview.runs.training.best_round import Best
 from ownview.runs.training.blending import BLEND_WEIGHTS
@@ -59,7 +59,7 @@ def solved(store: Store, now: Snapshot, *, anew: bool = False) -> Solved:
     found = store.summing.solve(now.sums, kept, now.clients, now.places)
     if found.kept and store.write:
         items = [now.items[where][0] for where in now.places.tolist()]
-        write_whole(path, lambda place: save_file(found.kept, place, metadata={"items": json.dumps(items)}))
+        save_whole(path, found.kept, {"items": json.dumps(items)})
     return found
 
 

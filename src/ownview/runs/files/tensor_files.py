@@ -39,11 +39,16 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], about: Mapping[str,
     checked = {"experiment": experiment, **({"rows": rows} if rows else {})}
     description = json.loads(json.dumps({**about, _CHECKED: checked}, allow_nan=False))
     description[_CHECKED]["sha256"] = _digest(plain, json.dumps(description, sort_keys=True))
+    # One entry: the order of several would differ from one file to the next.
+    save_whole(path, plain, {"about": json.dumps(description)})
+
+
+def save_whole(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
+    """Write tensors as they are, whole or not at all."""
 
     def fill(temporary: Path) -> None:
         try:
-            # One entry: the order of several would differ from one file to the next.
-            save_file(plain, temporary, metadata={"about": json.dumps(description)})
+            save_file(dict(tensors), temporary, metadata=metadata)
         except SafetensorError as error:  # what a full disk comes as
             raise OSError(str(error).removeprefix("Error while serializing: ")) from error
 
