@@ -287,7 +287,7 @@ def test_what_cannot_be_served_is_one_line(words: list[str], said: str, folder: 
     line = [str(folder) if word == "MODEL" else word for word in words]
     done = subprocess.run(
         [sys.executable, "-m", "ownview", "serve", *line], cwd=tmp_path, capture_output=True, text=True, timeout=120,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OWNVIEW_PROGRESS": "off"}, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert said in done.stderr
