@@ -21,6 +21,7 @@ from ownview.pages.page import page as make_page
 from ownview.pages.run_model import RunModel
 from ownview.runs.run import Run, run
 from ownview.seam.portable import Factors, Linear
+from ownview.testing import small_world
 from tests.browser.chromium import Chromium, require_chromium
 from tests.pages.carried_titles import carried_shares
 from tests.pages.conftest import run_of, runs_folder  # noqa: F401 - fixtures
@@ -164,6 +165,28 @@ def test_picks_count_alike_until_somebody_says_most_recent_first(
         by_order.append({*texts(browser, "#recommended h3")})
     assert alike[0] == alike[1]
     assert by_order[0] != by_order[1]
+
+
+def test_new_items_are_marked_and_a_switch_takes_them_away(browser: Chromium, tmp_path: Path) -> None:
+    experiment = Experiment("fedease", protocol=on_everything(), rounds=1, device="cpu")
+    fitted = run(experiment, data=small_world().data, out=tmp_path / "run")
+    (tmp_path / "new.csv").write_text("item,title\nn1,number 12 once more\nn2,number 35 once more\n")
+    made = make_page(fitted, tmp_path / "page.html", min_people=1, new_items=tmp_path / "new.csv")
+    ids = [str(one) for one in fitted.loaded().split.data.items.tolist()]
+    opened(browser, made.path, ids[:2])
+    while not browser.run("document.querySelector('#more').hidden"):
+        browser.click("#more")
+    shown = texts(browser, "#recommended h3")
+    assert sum(one.endswith("(new)") for one in shown) == 2
+    browser.click("#offered")
+    taken = texts(browser, "#recommended h3")
+    assert [one for one in shown if not one.endswith("(new)")] == taken[: len(shown) - 2], "others take their places"
+    assert not any(one.endswith("(new)") for one in taken)
+    browser.click("#offered")
+    assert texts(browser, "#recommended h3") == shown
+    browser.requests.clear()  # a second page
+    opened(browser, make_page(fitted, tmp_path / "plain.html", min_people=1).path, ids[:2])
+    assert browser.run("getComputedStyle(document.querySelector('#fresh')).display") == "none"
 
 
 def test_what_is_not_for_me_goes_and_comes_back(browser: Chromium, page: Callable[[str], Path]) -> None:

@@ -145,7 +145,7 @@ def test_tables_in_python_are_joined_by_id_and_refused_with_the_reason() -> None
         ({"item": [*ids, ids[0]]}, f"row {len(ids) + 1}: item '{ids[0]}' stands in row 1 too; expected every id once"),
         ({"item": ids, "kind": ids[:3]}, f"columns of 3 to {len(ids)} values; expected one a row"),
         ({"item": ["x", "y"]}, "names none of the items of the data"),
-        (wide, f"{MOST_COLUMNS} columns at most"),
+        (wide, f"{MOST_COLUMNS} columns about items or users at most"),
     ):
         with pytest.raises(DataError, match=message):
             data.with_tables(items=table)

@@ -50,7 +50,7 @@ class Text(OneShot):
         if about is None or not about.known:
             raise SettingError(
                 f"text: nothing is known of the items of {split.data.name} but their ids; expected a file with "
-                "columns item and title, and any others (--items FILE)"
+                "columns item and title, and any others (data import --items FILE)"
             )
 
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:

@@ -138,6 +138,7 @@ def _made(published: Published, title: str, limit: int, joining: Contributing | 
         "ids": [str(one) for one in published.ids],
         "titles": published.titles,
         "known": seen.tolist(),
+        "fresh": len(published.ids) - len(published.left.kept),
         "about": facts,
         "text": text,
     } | {name: _by_place(every, seen) for name, every in links.plain().items()}

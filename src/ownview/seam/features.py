@@ -96,7 +96,8 @@ def terms_of(world: World, like: Tensor) -> Tensor:
 def _lacking(table: ItemTable | None, columns: tuple[str, ...]) -> str:
     """What the data lacks, or nothing."""
     if table is None or not table.known:
-        return "nothing is known of the items but their ids; expected a file with columns item and title (--items FILE)"
+        told = "expected a file with columns item and title (data import --items FILE)"
+        return f"nothing is known of the items but their ids; {told}"
     for name in columns:
         if name not in table.columns:
             known = ", ".join(table.columns)

@@ -185,6 +185,7 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (('name = "fedmf (small)"', 'name = "popularity"'), "", ["two rows are called 'popularity'"]),
         (('method = "popularity"', "speed = 3"), "", ["a row has no setting 'speed'"]),
         (('method = "popularity"', 'method = "popularity"\nseeds = 3'), "", ["seeds = 3: expected 1 to 2"]),
+        (('method = "popularity"', 'method = "popularity"\nonly = ["ml-100"]'), "", ["the suite has no data 'ml-100'"]),
         (('method = "popularity"', 'method = "popularity"\nprotocols = ["papr"]'), "", ["'papr'", "'paper'"]),
         (('method = "popularity"', 'name = "both"\nblends = ["fedmf"]'), "", ["no row 'fedmf' that trains", "small"]),
         (("[[rows]]", "[rows"), "", ["tiny.toml: not TOML"]),
@@ -212,7 +213,7 @@ def test_a_suite_without_its_data_says_how_to_get_it(part: tuple[str, ...], ownv
 
 
 def test_a_suite_must_be_named_and_known(ownview: Callable[..., Outcome]) -> None:
-    assert "name a suite: best, citeulike, large, papers, private, quick, sequential" in ownview("bench").err
+    assert "name a suite: best, citeulike, described, large, papers, private, quick, sequential" in ownview("bench").err
     assert ownview("bench", "quik").err == "ownview: unknown suite 'quik'; did you mean 'quick'?\n"
     assert ownview("bench", "none.toml").err == "ownview: none.toml: no such suite file\n"
 
@@ -291,6 +292,13 @@ def test_on_a_terminal_a_board_shows_what_goes_on_and_time_left() -> None:
     text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode())
     assert re.search(r"suite tiny: 2 of 4 runs, \d+ s, about \d+ s left", text)
     assert re.search(r"fedmf \(small\) +0\.\d{3} round \d+/150", text)
+
+
+def test_a_row_is_asked_on_the_data_that_it_names_alone(tmp_path: Path) -> None:
+    text = TINY.replace('["ml-100k"]', '["ml-100k", "ml-1m"]')
+    text = text.replace('method = "popularity"', 'method = "popularity"\nonly = ["ml-1m"]')
+    asked = {(one.row, one.data) for one in plan(parse(text, "tiny", "tiny"), tmp_path)}
+    assert asked == {("popularity", "ml-1m"), ("fedmf (small)", "ml-100k"), ("fedmf (small)", "ml-1m")}
 
 
 def test_time_left_is_that_of_the_rounds_left(tmp_path: Path) -> None:

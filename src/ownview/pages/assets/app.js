@@ -3,11 +3,12 @@
 
 const model = JSON.parse(document.getElementById("model").textContent);
 const { titles, ids } = model, TYPED = "new:";
-const node = Object.fromEntries(["title", "search", "found", "picks", "clear", "order", "ordered", "refused", "start", "status", "recommended", "more", "about"]
+const node = Object.fromEntries(["title", "search", "found", "picks", "clear", "order", "ordered", "fresh", "offered", "refused", "start", "status", "recommended", "more", "about"]
   .map((id) => [id, document.getElementById(id)]));
 const placeOf = new Map(ids.map((id, place) => [id, place]));
 const titleSearch = searcher(titles, model.known);
 const writer = model.text ? typist(model.text) : null, mixtures = new Map();
+const fresh = ids.slice(ids.length - model.fresh).map((id) => placeOf.get(id));
 const SUGGESTED = 12, LISTED = 8, STEP = 10;
 // What scores: a form of items that stand in the page at the places `to`; `from` is the way back.
 const scoring = (form, arrays, to) => ({ form, arrays, to, from: new Map(to.map((place, item) => [place, item])) });
@@ -94,7 +95,8 @@ function drawList() {
     return;
   }
   const ordered = node.ordered.checked, history = scored(picks, from), sums = sumsOf(from);
-  const total = scores(form, arrays, history, to.length, ordered, sums), listed = best(total, [...history, ...scored(refused, from)], shown);
+  const never = scored(node.offered.checked ? refused : [...refused, ...fresh], from);
+  const total = scores(form, arrays, history, to.length, ordered, sums), listed = best(total, [...history, ...never], shown);
   const why = reasons(form, arrays, history, listed, to.length, ordered, sums)
     .map((shares) => picks.map((place) => shares[history.indexOf(from.get(place) ?? place)] ?? 0));
   const top = total[listed[0]], low = Math.min(0, ...listed.map((i) => total[i]));
@@ -156,6 +158,8 @@ node.search.addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 node.ordered.addEventListener("change", drawList);
+node.fresh.hidden = !fresh.length;
+node.offered.addEventListener("change", drawList);
 node.clear.addEventListener("click", () => { picks = []; refused = []; shown = STEP; keep(); draw(); node.search.focus(); });
 node.more.addEventListener("click", () => { shown += STEP; drawList(); });
 addEventListener("hashchange", () => { picks = fromAddress(); shown = STEP; draw(); });

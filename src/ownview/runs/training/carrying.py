@@ -27,7 +27,7 @@ def carrier_of(model: object, split: Split, machine: Machine) -> Carrier:
     if about is None or not about.known:
         raise SettingError(
             f"new items of {split.data.name} have to be told apart by what is known of them, and nothing is but their "
-            "ids; expected a file with columns item and title, and any others (--items FILE)"
+            "ids; expected a file with columns item and title, and any others (data import --items FILE)"
         )
     taken = split.num_items - split.num_new
     needed = _DOUBLE * taken * (taken + 2 * split.num_new)
