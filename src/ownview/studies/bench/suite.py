@@ -13,6 +13,7 @@ method = "fedem"                        # settings, plugins, federation and roun
 settings = { merged_rows = "trained" }
 preset = "tuned"                        # settings found for the method, under those of the row
 protocols = ["honest"]                  # some of the suite's, for a row that is not measured under all
+only = ["ml-100k"]                      # some of the suite's data, for a row that asks for more than others have
 seeds = 1                               # fewer than the suite's, for a row that is the same with every seed
 [rows.data.ml-100k]                     # what differs on one dataset
 settings = { alpha = 1.1 }
@@ -42,7 +43,9 @@ from ownview.runs.experiment import Experiment
 from ownview.studies.bench.files import files_beside, with_files_beside
 from ownview.studies.grid import LAYER, Planned, Row, lacking, task
 
-_ROW: dict[str, type] = {"name": str, "data": Mapping, "blends": list, "protocols": list, "seeds": int, **LAYER}
+_ROW: dict[str, type] = {
+    "name": str, "data": Mapping, "blends": list, "protocols": list, "only": list, "seeds": int, **LAYER,
+}  # fmt: skip
 _FILE: dict[str, type] = {
     "title": str, "about": str, "rounds": int, "seeds": int, "protocols": list, "data": list, "rows": list,
 }  # fmt: skip
@@ -54,11 +57,13 @@ class SuiteRow(Row):
 
     Args:
         protocols: of the suite that it is measured under.
+        only: data of the suite that it is measured on.
         seeds: 0, 1, ... up to this number.
         blends: names of the rows whose finished models it blends; none for a row that trains.
     """
 
     protocols: tuple[str, ...] = ()
+    only: tuple[str, ...] = ()
     seeds: int = 1
     blends: tuple[str, ...] = ()
 
@@ -169,14 +174,16 @@ def _row(values: Any, source: str, data: tuple[str, ...], protocols: tuple[str, 
     plugins = [str(one.get("name", "")) if isinstance(one, Mapping) else str(one) for one in values.get("plugins", [])]
     name = values.get("name", " + ".join([Path(method).stem if method.endswith(".py") else method, *plugins]))
     mine = _texts(values, "protocols", f"{source}: row {name}") if "protocols" in values else protocols
-    for one in mine:
-        require_known(one, protocols, f"{source}: row {name}: the suite has no protocol {one!r}")
+    only = _texts(values, "only", f"{source}: row {name}") if "only" in values else data
+    for what, asked, known in (("protocol", mine, protocols), ("data", only, data)):
+        for one in asked:
+            require_known(one, known, f"{source}: row {name}: the suite has no {what} {one!r}")
     own = values.get("seeds", seeds)
     if not 1 <= own <= seeds:
         raise SettingError(f"{source}: row {name}: seeds = {own}: expected 1 to {seeds}, the suite's")
     blends = _texts(values, "blends", f"{source}: row {name}") if "blends" in values else ()
     layer = {key: values[key] for key in values if key in LAYER}
-    row = SuiteRow(name, layer, values.get("data", {}), protocols=mine, seeds=own, blends=blends)
+    row = SuiteRow(name, layer, values.get("data", {}), protocols=mine, only=only, seeds=own, blends=blends)
     row.require_sound(data, "the suite", source)
     return row
 
@@ -249,7 +256,7 @@ def plan(suite: Suite, runs: Path, rounds: int | None = None, device: str = "aut
 def asked_of(suite: Suite) -> list[tuple[str, int, SuiteRow, str]]:
     """Data, seed, row and protocol of every run."""
     every = product(suite.data, range(suite.seeds), suite.rows, suite.protocols)
-    return [one for one in every if one[1] < one[2].seeds and one[3] in one[2].protocols]
+    return [one for one in every if one[1] < one[2].seeds and one[3] in one[2].protocols and one[0] in one[2].only]
 
 
 def _planned(
