@@ -152,7 +152,7 @@ class Transformer:
     def last(self, p: Params, rows: Tensor, mask: Tensor) -> Tensor:
         """[d] h at the latest item of a sequence, rows and mask [L] as in `latest`."""
         items, there = latest(rows, mask, self.length)
-        return self.hidden(p, items, there)[(there - 1).clamp(min=0)]
+        return self.hidden(p, items, there).index_select(0, (there - 1).clamp(min=0).reshape(1))[0]
 
     def hidden(self, p: Params, items: Tensor, there: Tensor, chance: Tensor | None = None, step: int = 0) -> Tensor:
         """[W, d] h after each item.
