@@ -49,8 +49,8 @@ def measure(folder: Path) -> None:
             found.append({"row": name, "seed": seed, "devices": devices, "curve": curve})
             print(name, seed, f"{max(value for _, _, value in curve):.4f}", flush=True)
     about = {"data": "ml-100k", "method": "fedmf", "settings": SETTINGS, "protocol": "honest", "clients": 100}
-    lines = json.dumps({"about": about, "runs": found}).replace('{"row"', '\n{"row"')
-    RECORD.write_text(lines + "\n", encoding="utf-8")
+    record = json.dumps({"about": about, "runs": found}).replace('{"row"', '\n{"row"')
+    RECORD.write_text(record + "\n", encoding="utf-8")
 
 
 def table(record: Path = RECORD) -> list[str]:

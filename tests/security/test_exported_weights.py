@@ -186,7 +186,7 @@ def test_under_a_budget_exact_counts_decide_nothing(tmp_path: Path) -> None:
     private = run(fit_of(Experiment.from_dict(asked), None), out=tmp_path / "run")
     taken = RunModel.of(private)
     published = Published(taken)
-    assert published.taken.budgeted
+    assert published.model.budgeted
     assert len(published.ids) == taken.data.num_items
     exposure = published.exposure(published.form)
     assert exposure.findings == ()
