@@ -1,8 +1,13 @@
 """Figures in pages that are written by hand: each names the record it is from, and is written anew from it.
 
-A figure is NDCG@10 unless ` hr` ends the comment; two figures with a slash between them are HR@10 / NDCG@10:
+A figure is NDCG@10 on test unless the comment ends with ` hr` or another measure, such as ` recall@20` or
+` validation NDCG@10`; two figures with a slash between them are HR@10 / NDCG@10:
 
     .157<!-- best: ml-1m honest blend with fedsasrec -->
+
+` seed 0` in front of that takes one seed of several. A whole number is how many settings a row was chosen from:
+
+    16<!-- best: amazon-instant-video honest fedease tried -->
 
 Words that say how two rows stand to each other, one of them the best of its column (` hr` as above):
 
@@ -30,14 +35,20 @@ from contextlib import contextmanager
 from ownview.base.errors import OutputError, suggestion
 from ownview.evaluation.comparison import NOT_ABOVE, SIGNS, Cell, Mark
 from ownview.evaluation.metrics import HEADLINE
+from ownview.evaluation.named_protocols import pooled
 from ownview.runs.table import Comparison, pooling, table_lines
 from ownview.studies.bench.results import Document, tables
 
 HR, NDCG = HEADLINE
 
 _NUMBER = r"[01]?\.\d+"
+_SEED = r"(?: seed (?P<seed>\d+))?"
+_MEASURE = r"(?: (?P<measure>hr|(?:validation )?(?:HR|NDCG|recall)@\d+))?"
 _PLACE = r"<!-- (?P<suite>[\w-]+): (?P<data>[\w.-]+) (?P<protocol>[\w@.-]+) "
-_FIGURE = re.compile(rf"(?P<figure>{_NUMBER}(?: / {_NUMBER})?)(?P<bold>\**){_PLACE}(?P<row>[^~>\n]+?)(?P<hr> hr)? -->")
+_FIGURE = re.compile(
+    rf"(?P<figure>{_NUMBER}(?: / {_NUMBER})?)(?P<bold>\**){_PLACE}(?P<row>[^~>\n]+?){_SEED}{_MEASURE} -->"
+)
+_TRIED = re.compile(rf"(?<![\w.,])(?P<number>\d+){_PLACE}(?P<row>[^~>\n]+?) tried -->")
 
 AHEAD, LEVEL, BEHIND = "is ahead of", "cannot be told from", "is behind"
 _VERDICT = re.compile(
@@ -80,6 +91,31 @@ class Records:
             raise OutputError(f"{suite}: {data} {protocol} {row}: no such figure{suggestion(row, sorted(known))}")
         return cells[row, protocol, metric]
 
+    def mean(self, suite: str, data: str, protocol: str, row: str, measure: str, seed: str | None = None) -> float:
+        """One figure, also of one seed and of measures that tables do not show: the mean over all questions of runs."""
+        if measure in HEADLINE and seed is None:
+            return self.cell(suite, data, protocol, row, measure).mean
+        self.cell(suite, data, protocol, row, NDCG)  # refuses what there is not
+        part, metric = ("validation", measure.split()[1]) if " " in measure else ("test", measure)
+        asked = (data, protocol, row)
+        every = self.documents[suite]["runs"]
+        runs = [one for one in every if (one["data"], pooled(one["protocol"]), one["method"]) == asked]
+        runs = [one for one in runs if seed is None or one["seed"] == int(seed)]
+        if not runs or any(metric not in one.get(part, ()) for one in runs):
+            raise OutputError(
+                f"{suite}: {data} {protocol} {row}: its runs have no {measure}" + f" of seed {seed}" * bool(seed)
+            )
+        questions = sum(one["users_ranked"] for one in runs)
+        return float(sum(one[part][metric] * one["users_ranked"] for one in runs) / questions)
+
+    def tried(self, suite: str, data: str, protocol: str, row: str) -> int:
+        """How many settings a row was chosen from."""
+        self.cell(suite, data, protocol, row, NDCG)
+        found = self.table(suite, data).tried.get(row)
+        if found is None:
+            raise OutputError(f"{suite}: {data} {protocol} {row}: how many settings were tried is not recorded")
+        return found.settings
+
 
 @contextmanager
 def on_page(source: str) -> Iterator[None]:
@@ -104,10 +140,18 @@ def with_figures(text: str, known: Records, source: str) -> str:
 
     def figure(found: re.Match[str]) -> str:
         first = found["figure"].split(" / ")
-        metrics = [HR, NDCG] if len(first) == 2 else [HR if found["hr"] else NDCG]
+        one = HR if found["measure"] == "hr" else found["measure"] or NDCG
+        measures = [HR, NDCG] if len(first) == 2 else [one]
         place = found["suite"], found["data"], found["protocol"], found["row"]
-        now = [_as_written(known.cell(*place, metric).mean, like) for metric, like in zip(metrics, first, strict=True)]
+        now = [
+            _as_written(known.mean(*place, name, found["seed"]), like)
+            for name, like in zip(measures, first, strict=True)
+        ]
         return found[0].replace(found["figure"], " / ".join(now), 1)
+
+    def tried(found: re.Match[str]) -> str:
+        number = known.tried(found["suite"], found["data"], found["protocol"], found["row"])
+        return f"{number}{found[0].removeprefix(found['number'])}"
 
     def verdict(found: re.Match[str]) -> str:
         metric = HR if found["hr"] else NDCG
@@ -128,9 +172,11 @@ def with_figures(text: str, known: Records, source: str) -> str:
 
     with on_page(source):
         text = _BEST.sub(best, _TABLE.sub(table, text))
-        text = _VERDICT.sub(verdict, _FIGURE.sub(figure, text))
+        text = _TRIED.sub(tried, _VERDICT.sub(verdict, _FIGURE.sub(figure, text)))
     names = "|".join(map(re.escape, known.documents))
-    for stray in re.finditer(rf"[^\n]{{0,40}}<!-- (?:{names}): [^>]*-->", _VERDICT.sub("", _FIGURE.sub("", text))):
+    for stray in re.finditer(
+        rf"[^\n]{{0,40}}<!-- (?:{names}): [^>]*-->", _TRIED.sub("", _VERDICT.sub("", _FIGURE.sub("", text)))
+    ):
         raise OutputError(
             f"{source}: {stray[0]!r}: expected a figure such as .157 in front of it, or one of: "
             f"{AHEAD}, {LEVEL}, {BEHIND}"

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from ownview.base.errors import OutputError
 
-_RENDERED = re.compile(
-    r"<!-- (?:results|figures|best rows|anchors):.*?<!-- end of (?:results|figures|best rows|anchors) -->", re.DOTALL
+_KINDS = "results|figures|best rows|anchors|noise"
+_SET_ASIDE = re.compile(
+    rf"<!-- (?:{_KINDS}):.*?<!-- end of (?:{_KINDS}) -->|^\| setting \|[^\n]*(?:\n\|[^\n]*)*", re.DOTALL | re.MULTILINE
 )
-_CODE = re.compile(r"^( *)```.*?^\1```", re.DOTALL | re.MULTILINE)
+"""What is rendered, and tables of settings, whose numbers were chosen and not measured."""
+
+_BLOCK = re.compile(
+    r"(?P<code>^(?P<indent> *)```[\s\S]*?^(?P=indent)```)|(?P<head>^#.*$)|"
+    r"^.*\S.*(?:\n(?! *```|#).*\S.*)*(?:\n\s*\n(?: *\|.*(?:\n|\Z))+)?",
+    re.MULTILINE,
+)
 _INLINE = re.compile(r"`[^`]*`")
 _COMMAND = re.compile(r"(?:ownview|python -m|make) [\w-]")
 _LOOSE = re.compile(r"(?<![\w.,])[01]?\.\d{3,4}(?![\w%])(?!\**<!-- [\w-]+: )(?!\** / \**[01]?\.\d+\**<!-- [\w-]+: )")
@@ -21,54 +28,53 @@ _NAMED = 8
 """Figures that an error names."""
 
 
-def require_no_loose_figures(text: str, source: str) -> None:
+def require_no_loose_figures(text: str, source: str, *, beside: bool = False) -> None:
     """Refuse a page with any; `source` names it."""
-    found = list(loose_figures(text))
+    found = list(loose_figures(text, beside=beside))
     if found:
         listed = ", ".join(f"line {line}: {figure}" for line, figure in found[:_NAMED])
         rest = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+        where = "in the block beside the paragraph" if beside else "in a block of the section"
         raise OutputError(
             f"{source}: {listed}{rest}: nothing says where it comes from; expected a record behind it, such as "
-            ".157<!-- best: ml-1m honest fedease -->, or a command in the paragraph or the section"
+            f".157<!-- best: ml-1m honest fedease -->, or a command in the paragraph or {where}"
         )
 
 
-def loose_figures(text: str) -> Iterator[tuple[int, str]]:
+def loose_figures(text: str, *, beside: bool = False) -> Iterator[tuple[int, str]]:
     """Line and text of figures that neither a record nor a command stands behind.
 
     Figures are numbers from 0 to 1 with three or four digits. They may be in what is rendered, have a reference, stand
-    in a paragraph that names a command, or in a section that shows one in a block of its own.
+    in a paragraph that names a command, or in a section that shows one in a block of code.
+
+    Args:
+        text: of a page.
+        beside: the block has to be the paragraph's neighbour; else it may stand anywhere in the section.
     """
-    plain = _blanked(_RENDERED, text)
-    lines, bare = plain.splitlines(), _blanked(_CODE, plain).splitlines()
-    starts = [0, *(place for place, line in enumerate(bare) if line.startswith("#")), len(lines)]
-    for begin, end in pairwise(starts):
-        shown = "\n".join(old for old, new in zip(lines[begin:end], bare[begin:end], strict=True) if old != new)
-        section_has_command = bool(_COMMAND.search(shown))
-        for first, last in _paragraphs(bare, begin, end):
-            if section_has_command or _COMMAND.search("\n".join(bare[first:last])):
+    for section in _sections(_SET_ASIDE.sub(lambda found: "\n" * found[0].count("\n"), text)):
+        for place, block in enumerate(section):
+            around = section[max(place - 1, 0) : place + 2] if beside else section
+            shown = any(_COMMAND.search(one.text) for one in around if one.code)
+            if block.code or shown or _COMMAND.search(block.text):
                 continue
-            for place in range(first, last):
-                for found in _LOOSE.finditer(_INLINE.sub("", bare[place])):
-                    yield place + 1, found[0]
+            for number, line in enumerate(block.text.splitlines(), start=block.first):
+                yield from ((number, found[0]) for found in _LOOSE.finditer(_INLINE.sub("", line)))
 
 
-def _blanked(pattern: re.Pattern[str], text: str) -> str:
-    """The text with as many empty lines where the pattern matches."""
-    return pattern.sub(lambda found: "\n" * found[0].count("\n"), text)
+class _Block(NamedTuple):
+    """A block of code, or a paragraph with the table behind it; `first` is the number of its first line."""
+
+    first: int
+    text: str
+    code: bool
 
 
-def _paragraphs(lines: Sequence[str], begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Stretches without empty lines; a table belongs to the paragraph before it."""
-    first = begin
-    for place in range(begin, end + 1):
-        breaks = place == end or (not lines[place].strip() and not _goes_on(lines, place, end))
-        if breaks:
-            if place > first:
-                yield first, place
-            first = place + 1
-
-
-def _goes_on(lines: Sequence[str], place: int, end: int) -> bool:
-    """Whether a table follows the empty line."""
-    return place + 1 < end and lines[place + 1].lstrip().startswith("|")
+def _sections(text: str) -> list[list[_Block]]:
+    """What stands under each heading."""
+    made: list[list[_Block]] = [[]]
+    for found in _BLOCK.finditer(text):
+        if found["head"]:
+            made.append([])
+        else:
+            made[-1].append(_Block(text.count("\n", 0, found.start()) + 1, found[0], found["code"] is not None))
+    return made

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from reproduction.commands.render_results import FIGURE_PAGES
+from reproduction.commands.render_results import STRICT_PAGES, figure_pages
 from reproduction.pages.anchors import Anchor, read_anchors, with_anchors
 from reproduction.pages.figures import Records, with_figures
 from reproduction.pages.loose_figures import loose_figures
@@ -27,18 +27,23 @@ def _document(places: dict[str, tuple[float, float, str]]) -> dict[str, Any]:
     """A record of one dataset under `honest` with some rows."""
     runs, compared = [], []
     for row, (hr, ndcg, mark) in places.items():
-        test = {"HR@10": hr, "NDCG@10": ndcg}
+        test = {"HR@10": hr, "NDCG@10": ndcg, "recall@20": hr + 0.11}
         run = {"run": row, "method": row, "data": "toys", "protocol": "honest", "seed": 0, "ranked_among": "all"}
         experiment = {"method": "popularity", "settings": {}, "plugins": [], "federation": {}}
         runs.append(
             {
                 **run, "test": test, "interval_95": {name: [0.0, 1.0] for name in test}, "users_ranked": 100,
-                "warnings": [], "experiment": experiment, "settings_tried": 1, "tried_on": "toys",
+                "warnings": [], "experiment": experiment, "settings_tried": 7, "tried_on": "toys",
+                "validation": {"NDCG@10": ndcg + 0.005},
             }
         )  # fmt: skip
         cell = {"spread": None, "low": 0.0, "high": 1.0, "seeds": 1, "users": 100, "persons": 100, "not_above": ""}
         about = {"data": "toys", "protocol": "honest", "method": row, "mark": mark}
-        compared += [{**about, **cell, "metric": metric, "mean": value} for metric, value in test.items()]
+        compared += [
+            {**about, **cell, "metric": metric, "mean": value}
+            for metric, value in test.items()
+            if metric != "recall@20"
+        ]
     return {"suite": "mine", "protocols": {"honest": {}}, "runs": runs, "comparison": compared, "failures": []}
 
 
@@ -58,6 +63,12 @@ def _written(text: str, places: dict[str, tuple[float, float, str]] | None = Non
         ),
         ("is behind<!-- mine: toys honest ours ~ counts -->", "is ahead of<!-- mine: toys honest ours ~ counts -->"),
         ("is ahead of<!-- mine: toys honest counts ~ ours -->", "is behind<!-- mine: toys honest counts ~ ours -->"),
+        (".00<!-- mine: toys honest ours recall@20 -->", ".41<!-- mine: toys honest ours recall@20 -->"),
+        (
+            ".000<!-- mine: toys honest ours validation NDCG@10 -->",
+            ".162<!-- mine: toys honest ours validation NDCG@10 -->",
+        ),
+        ("9 or 12<!-- mine: toys honest ours tried -->", "9 or 7<!-- mine: toys honest ours tried -->"),
     ],
 )
 def test_figures_and_verdicts_follow_the_record(text: str, expected: str) -> None:
@@ -81,6 +92,7 @@ def test_a_small_table_and_the_best_rows_follow_the_record() -> None:
     ("text", "complaint"),
     [
         (".1<!-- mine: toys honest our -->", "no such figure; did you mean 'ours'"),
+        (".1<!-- mine: toys honest ours recall@50 -->", "its runs have no recall@50"),
         (".1<!-- mine: toy honest ours -->", "no such data in it; did you mean 'toys'"),
         ("the best<!-- mine: toys honest ours -->", "expected a figure such as .157 in front of it, or one of"),
         ("is behind<!-- mine: toys honest theirs ~ counts -->", "neither is the best of its column"),
@@ -102,6 +114,10 @@ def test_figures_without_record_or_command_are_found() -> None:
         ]
     )  # fmt: skip
     assert list(loose_figures(page)) == [(2, ".157"), (2, "0.1234"), (6, ".157"), (22, ".300")]
+    settings, by = "| setting | default |\n| --- | --- |\n| rate | .001 |", "```sh\nmake demo\n```"
+    far = "\n\n".join([page, settings, "By", by, "Near: .700.", "Far: .800."])
+    assert list(loose_figures(far)) == [(2, ".157"), (2, "0.1234"), (6, ".157")]
+    assert list(loose_figures(far, beside=True))[3:] == [(22, ".300"), (36, ".800")]
 
 
 @pytest.fixture(scope="module")
@@ -109,12 +125,12 @@ def records() -> Records:
     return Records(read_all(ROOT / "results"))
 
 
-@pytest.mark.parametrize("name", FIGURE_PAGES)
+@pytest.mark.parametrize("name", [str(one.relative_to(ROOT)) for one in figure_pages(ROOT)])
 def test_the_committed_pages_say_what_the_records_say(name: str, records: Records) -> None:
     text = (ROOT / name).read_text(encoding="utf-8")
     made = with_anchors(text, read_anchors(ROOT / "results" / "anchors.json"), records, name)
     assert with_figures(made, records, name) == text, "run: python -m reproduction results"
-    assert list(loose_figures(text)) == []
+    assert list(loose_figures(text, beside=name in STRICT_PAGES)) == []
 
 
 def test_a_figure_changed_by_hand_is_noticed_and_one_without_a_record_refused(

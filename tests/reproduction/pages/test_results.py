@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from reproduction.commands.render_results import FIGURE_PAGES
+from reproduction.commands.render_results import figure_pages
 from reproduction.pages.result_tables import with_tables
 
 from ownview.evaluation.named_protocols import pooled
 from ownview.studies.bench.renaming import as_called_now
-from ownview.studies.bench.results import outdated, read_all, tables, write_document
+from ownview.studies.bench.results import Document, outdated, read_all, tables, write_document
 from ownview.studies.bench.results_page import page
-from ownview.studies.bench.suite import load_suite, plan
+from ownview.studies.bench.suite import Suite, load_suite, plan
 from tests.outcome import Outcome
 from tests.reproduction.committed import MACHINE, ROOT, copy_of_committed
 
@@ -24,7 +24,14 @@ STALE = "not what results says; run: python -m reproduction results"
 @pytest.fixture
 def copy(own_folder: Path) -> Path:
     """Results and pages as they are committed, to be spoilt."""
-    return copy_of_committed(own_folder, ("docs/results.md", *FIGURE_PAGES))
+    return copy_of_committed(
+        own_folder, ("docs/results.md", *(str(one.relative_to(ROOT)) for one in figure_pages(ROOT)))
+    )
+
+
+def _suite(found: Document) -> Suite:
+    """By name, or from the file in the project that the record names."""
+    return load_suite(str(ROOT / found["file"]) if "file" in found else found["suite"])
 
 
 def test_the_committed_pages_are_in_step_with_the_committed_results() -> None:
@@ -39,8 +46,8 @@ def test_committed_results_are_whole_and_come_from_somewhere() -> None:
     files = {path.stem for path in (ROOT / "results").glob("*.json")}
     beside = ("ledger", "uploads", "anchors", "dishonest", "asynchronous", "hostile_tabs", "one_message")
     assert files == {*read_all(ROOT / "results"), *beside}
-    for name, found in read_all(ROOT / "results").items():
-        rows = {row.name for row in load_suite(name).rows}
+    for found in read_all(ROOT / "results").values():
+        rows = {row.name for row in _suite(found).rows}
         assert {one["method"] for one in found["runs"]} <= rows
         for one in found["runs"]:
             known = one["provenance"]
@@ -53,8 +60,8 @@ def test_committed_results_are_whole_and_come_from_somewhere() -> None:
 
 def test_committed_runs_are_those_the_suites_ask_for() -> None:
     """Defaults written out, a setting that came later counting with its own: what is not would go with the next one."""
-    for name, found in read_all(ROOT / "results").items():
-        planned = plan(load_suite(name), ROOT)
+    for found in read_all(ROOT / "results").values():
+        planned = plan(_suite(found), ROOT)
         asked = {(one.row, one.data, one.protocol, one.seed): one.folder.name for one in planned}
         recorded = as_called_now(found["runs"], planned, found["protocols"])
         recorded = [one for one in recorded if one["protocol"] not in outdated(found["protocols"])]  # tables say so

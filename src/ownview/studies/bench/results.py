@@ -92,6 +92,7 @@ def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, s
     return {
         "format": FORMAT,
         "suite": suite.name,
+        **({"file": suite.file} if suite.file else {}),
         "title": suite.title,
         "about": suite.about,
         "protocols": {name: protocol.plain() for name, protocol in protocols.items()},

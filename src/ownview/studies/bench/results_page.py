@@ -28,7 +28,7 @@ def page(documents: Iterable[Document]) -> str:
 def section(values: Document) -> list[str]:
     """One suite: its tables, and where they come from."""
     lines = [f"## `{values['suite']}`: {values['title']}", "", *([values["about"], ""] * bool(values["about"]))]
-    lines += ["```sh", f"ownview bench {values['suite']}", "```"]
+    lines += ["```sh", f"ownview bench {values.get('file', values['suite'])}", "```"]
     if "asked_for" in values:
         without = len(values["failures"])
         besides = f" {without} more were tried and came to nothing, for the reasons below." if without else ""

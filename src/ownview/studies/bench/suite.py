@@ -82,6 +82,7 @@ class Suite:
         data: names of datasets, or files.
         rows: one a method.
         files: by how `data` and `protocols` name it, where a file lies: beside the suite's own.
+        file: its own file as the command named it, of a full path the name alone; empty where it comes with Ownview.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Suite:
     data: tuple[str, ...]
     rows: tuple[SuiteRow, ...]
     files: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
 
     def row(self, name: str) -> SuiteRow:
         """By name."""
@@ -157,7 +159,8 @@ def parse(text: str, name: str, source: str, folder: Path | None = None) -> Suit
     _require_known(rows, source)
     _require_blends(rows, source)
     about = values.get("title", name), values.get("about", "")
-    made = Suite(name, *about, rounds, seeds, protocols, data, rows, files)
+    file = "" if folder is None else source if not Path(source).is_absolute() else Path(source).name
+    made = Suite(name, *about, rounds, seeds, protocols, data, rows, files, file)
     labels = [made.label(one) for one in data]
     if twice := sorted({one for one in labels if labels.count(one) > 1}):
         raise SettingError(f"{source}: two of data are called {twice[0]!r} in tables; rename one of the files")
