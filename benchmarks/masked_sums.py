@@ -1,6 +1,7 @@
 """What masked sums cost: CPU time of one client and of the server, and bytes, for a whole table in one round.
 
 python -m benchmarks.masked_sums --clients 100 --items 1682 --width 16 --dropouts 0.1
+    --signed: with signed keys and the check of who is left (masks=signed)
 
 All clients and the server run one after the other on one core and exchange messages as bytes; times are of the process
 (`time.process_time`), the client's by step and as the mean over clients.
@@ -25,8 +26,9 @@ from ownview.privacy.masking.cohort import cohort
 from ownview.privacy.masking.collector import MaskingServer
 from ownview.privacy.masking.device import MaskingClient
 from ownview.privacy.masking.fixed_point import FixedPoint
-from ownview.privacy.masking.messages import Introduction, Keys, Left, SealedShares, Shares
-from ownview.privacy.masking.primitives import Words
+from ownview.privacy.masking.messages import Agreed, Agreements, Introduction, Keys, Left, SealedShares, Shares
+from ownview.privacy.masking.primitives import SECRET, Words
+from ownview.privacy.masking.signatures import Signer, Trust
 from ownview.privacy.masks import Masks
 
 
@@ -50,7 +52,9 @@ class Costs:
         return message
 
 
-def measured(clients: int, neighbours: int | None, numbers: int, dropouts: float) -> dict[str, object]:
+def measured(
+    clients: int, neighbours: int | None, numbers: int, dropouts: float, *, signed: bool = False
+) -> dict[str, object]:
     """One round, checked against the plain sum."""
     costs, random = Costs(), np.random.default_rng(0)
     survivors = Masks().survivors(clients, "masked")
@@ -58,8 +62,11 @@ def measured(clients: int, neighbours: int | None, numbers: int, dropouts: float
     coding = FixedPoint.fitting(1.0, clients)
     lost = set(random.permutation(clients)[: round(dropouts * clients)].tolist())
     server, plain = MaskingServer(1, agreed, secrets.randbits(63)), np.zeros(numbers, dtype=np.uint32)
+    signers = [Signer(secrets.token_bytes(SECRET)) for _ in range(clients if signed else 0)]
+    known = frozenset(one.public for one in signers)
+    trusts: list[Trust | None] = [Trust(one, known) for one in signers] if signed else [None] * clients
     with costs.step("client: keys"):
-        devices = [MaskingClient(client, 1, agreed, secrets.token_bytes) for client in range(clients)]
+        devices = [MaskingClient(who, 1, agreed, secrets.token_bytes, trust) for who, trust in enumerate(trusts)]
         keys = [costs.sent(device.keys().pack()) for device in devices]
     with costs.step("server: keys and shares"):
         told = {who: one.pack() for who, one in server.introduce([Keys.unpack(one) for one in keys]).items()}
@@ -84,8 +91,21 @@ def measured(clients: int, neighbours: int | None, numbers: int, dropouts: float
         plain += words
     with costs.step("server: lifting masks"):
         asked = {who: one.pack() for who, one in server.left().items()}
+    if signed:
+        with costs.step("client: signing who is left"):
+            signatures = [costs.sent(devices[who].agree(Left.unpack(one)).pack()) for who, one in asked.items()]
+        with costs.step("server: lifting masks"):
+            agreements = server.agreed([Agreed.unpack(one) for one in signatures])
+            asked = {who: one.pack() for who, one in agreements.items()}
     with costs.step("client: showing shares"):
-        shown = [costs.sent(devices[who].show(Left.unpack(one)).pack()) for who, one in asked.items()]
+        shown = [
+            costs.sent(
+                (
+                    devices[who].show_agreed(Agreements.unpack(one)) if signed else devices[who].show(Left.unpack(one))
+                ).pack()
+            )
+            for who, one in asked.items()
+        ]
     with costs.step("server: lifting masks"):
         total -= server.masks_left([Shares.unpack(one) for one in shown], numbers)
     if not np.array_equal(total, plain):
@@ -118,10 +138,12 @@ def main() -> None:
     parser.add_argument("--items", type=int, default=1682)
     parser.add_argument("--width", type=int, default=16)
     parser.add_argument("--dropouts", type=float, nargs="+", default=[0.0, 0.1])
+    parser.add_argument("--signed", action="store_true", help="masks=signed")
     given = parser.parse_args()
     torch.set_num_threads(1)
     for dropouts in given.dropouts:
-        print(json.dumps(measured(given.clients, given.neighbours, given.items * given.width, dropouts)), flush=True)
+        found = measured(given.clients, given.neighbours, given.items * given.width, dropouts, signed=given.signed)
+        print(json.dumps({**found, "signed": given.signed}), flush=True)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,10 @@ to load, and `ownview --help` does without it.
 
 import importlib
 import os
+import sys
 from typing import TYPE_CHECKING
 
+from ownview.base.moved_modules import MovedModules
 from ownview.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 # better. It looks once, when PyTorch is loaded; what glibc does with memory is settled in `engine.machine`.
 os.environ.setdefault("MIMALLOC_PURGE_DELAY", "10000")
 
+sys.meta_path.append(MovedModules())
+
 _MOVED = {
     "Gathering": "ReportingMethod, whose `params` say by role what clients and server have",
     "History": "history(), a role: the client sees its items as a table of 0 and 1",
@@ -34,9 +38,13 @@ _MOVED = {
 
 
 def __getattr__(name: str) -> object:
-    """Public names and modules, found at their first use; names of earlier versions say what has taken their place."""
+    """Public names and modules, found at their first use; names of earlier versions say what has taken their place.
+
+    Raises:
+        ImportError: of an earlier version; `from ownview import NAME` would swallow the sentence of another error.
+    """
     if name in _MOVED:
-        raise AttributeError(f"ownview.{name} is now ownview.{_MOVED[name]}; see CHANGELOG.md")
+        raise ImportError(f"ownview.{name} is now ownview.{_MOVED[name]}; see CHANGELOG.md", name="ownview")
     if name.startswith("__") and name != "__all__":  # asked for by the import system and by doctest, say
         raise AttributeError(f"module 'ownview' has no attribute {name!r}")
     public = importlib.import_module("ownview.public")

@@ -156,10 +156,9 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> Environment:
         project.write(OFFERS)
     venv.create(place / "venv", with_pip=False)
     (site,) = (place / "venv" / "lib").glob("python*/site-packages")
-    # What is installed here is there too, as if by --system-site-packages, which would skip this environment.
-    (site / "here.pth").write_text(
-        "\n".join(one for one in sys.path if Path(one).is_dir() and one.endswith("-packages"))
-    )
+    # What is installed here is there too, packages in editable mode as well (`addsitedir` follows their own paths).
+    here = [one for one in sys.path if Path(one).is_dir() and one.endswith("-packages")]
+    (site / "here.pth").write_text("\n".join(f"import site; site.addsitedir({one!r})" for one in here))
     offline = ("--no-index", "--no-build-isolation", "--disable-pip-version-check")
     subprocess.run(
         [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", *offline, "-e", ".[test]"],

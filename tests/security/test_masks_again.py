@@ -19,6 +19,7 @@ from ownview.deploy.coordination.participants import CountedRound, read_log
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
+from ownview.deploy.places.home import Home
 from ownview.deploy.places.masks import PlaceMasks
 from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
@@ -164,7 +165,7 @@ def test_a_method_whose_sums_are_needed_stops_in_one_line(tmp_path: Path, monkey
 
 def test_a_place_shows_shares_for_one_set_of_clients(tmp_path: Path) -> None:
     """One set for all of its users, and none after that; the same message has the same answer."""
-    place = PlaceMasks(tmp_path / "shown")
+    place = PlaceMasks(tmp_path / "shown", Home(tmp_path).trust)
     others = {one: OwnMasks(one, MASKED.cohort) for one in range(2, 10)}
     exchange = Exchange(MASKED.cohort, 4, 1)
 
@@ -187,7 +188,7 @@ def test_a_place_shows_shares_for_one_set_of_clients(tmp_path: Path) -> None:
     for kind, parts in ((Kind.SHOW, without), (Kind.KEYS, [b"", b""])):
         with pytest.raises(MessageError, match="shares were shown for round 4"):
             asked(kind, parts, "e")
-    assert PlaceMasks(tmp_path / "shown").shown == 4
+    assert PlaceMasks(tmp_path / "shown", Home(tmp_path).trust).shown == 4
 
 
 def test_a_client_in_a_process_of_its_own_remembers_what_it_has_shown(tmp_path: Path) -> None:

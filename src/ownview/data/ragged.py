@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ownview.base.randomness import sort_keys
 from ownview.data.interactions import IntArray
 
 
@@ -100,7 +101,7 @@ class Ragged:
             return False
         owner = torch.repeat_interleave(torch.arange(len(self), device=self.values.device), self.lengths)
         span = 1 + max((int(one.values.max()) for one in (self, other) if len(one.values)), default=0)
-        mine, theirs = ((owner * span + one.values).sort().values for one in (self, other))
+        mine, theirs = (sort_keys(owner * span + one.values) for one in (self, other))
         return torch.equal(mine, theirs)
 
     def with_values(self, values: IntArray) -> Ragged:

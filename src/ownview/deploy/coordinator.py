@@ -23,6 +23,7 @@ from ownview.deploy.envelopes.envelope import Envelope, Kind, line_of
 from ownview.deploy.generations import Generation, Generations
 from ownview.deploy.places.home import own_key
 from ownview.deploy.places.measuring import USERS, means
+from ownview.deploy.places.signers import SIGNERS
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Transport
 from ownview.evaluation.metrics import HEADLINE
@@ -97,7 +98,8 @@ class Coordinator:
         self.attendance = Attendance(
             agreement, self.asking, self.register, self.settings, lambda: self.done, self._download, expected
         )
-        self.devices = DeviceFleet(self.attendance, self._envelope, lambda: self.standing.owed, self._over)
+        owed = lambda: self.standing.owed  # noqa: E731 - what is owed changes
+        self.devices = DeviceFleet(self.attendance, self._envelope, owed, self._over, folder / SIGNERS)
         self.started, self.newest = time.monotonic(), CountedRound(0, {})
         work = self.terms.client.work
         self.receives_after = isinstance(work, Reporting) and work.receives_after

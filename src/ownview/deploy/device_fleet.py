@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,8 +20,10 @@ from ownview.deploy.coordination.arrivals import Arrival, arrivals, in_order
 from ownview.deploy.coordination.asking import Asked
 from ownview.deploy.coordination.attendance import Attendance
 from ownview.deploy.envelopes.envelope import Envelope, Kind, line_of
+from ownview.deploy.places.signers import read_signers
 from ownview.federation.server import AggregationServer
 from ownview.privacy.masking.exchange import SHOWN, MaskStep
+from ownview.privacy.masking.messages import Keys
 from ownview.round.conduct import Fleet, Round, Uploads
 
 NO_ANSWER = "does not answer"
@@ -43,6 +46,8 @@ class DeviceFleet(Fleet):
         envelope: kind, round, place, note and parts -> what a place is sent.
         owed: by place, users that still have to receive the result of an earlier round.
         over: called after a round was combined.
+        signers: `signers.txt`, by which places are left out that others would not seal anything for; where the file is
+            not there, one such place keeps every round of signed masks from going on.
     """
 
     inspects = True  # on arrival, so that no place waits for a lying one
@@ -53,8 +58,10 @@ class DeviceFleet(Fleet):
         envelope: Callable[..., Envelope],
         owed: Callable[[], Mapping[str, object]],
         over: Callable[[Round], None],
+        signers: Path,
     ) -> None:
         self.attendance, self.envelope, self.owed, self.over = attendance, envelope, owed, over
+        self.signers = signers
         self.register, self.asking, self.settings = attendance.register, attendance.asking, attendance.settings
         self.say, self.combined = attendance.say, False
         self.forget()
@@ -88,9 +95,15 @@ class DeviceFleet(Fleet):
             for place, mine in asked.items()
         }
 
+        signed = masked is not None and masked.masks.signed and step is MaskStep.KEYS and self.signers.is_file()
+        known = frozenset(read_signers(self.signers).values()) if signed else None
+
         def take(place: str, answer: Envelope) -> dict[int, bytes]:
-            if [step.value.unpack(part).client for part in answer.parts] != asked[place]:
+            read = [step.value.unpack(part) for part in answer.parts]
+            if [one.client for one in read] != asked[place]:
                 raise MessageError("messages about masks of other users than were asked")
+            if known is not None and any(isinstance(one, Keys) and one.signer not in known for one in read):
+                raise MessageError(f"signs with a key that {self.signers} does not list")
             return dict(zip(asked[place], answer.parts, strict=True))
 
         def enough(found: Asked[dict[int, bytes]]) -> bool:

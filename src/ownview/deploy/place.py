@@ -63,7 +63,7 @@ class Place:
         self.newest = self.home.newest()
         self.agreement: Agreement | None = None
         self.notes = list(self.generations.notes)
-        self.masks = PlaceMasks(self.home.state / SHOWN)
+        self.masks = PlaceMasks(self.home.state / SHOWN, self.home.trust)
         self.residents: Residents | None = None
         self.at: Generation | None = None
         """The generation that the residents' values are; None for the initial values."""
@@ -111,7 +111,7 @@ class Place:
             Kind.RESULT: self._result,
             Kind.MEASURE: self._measure,
             Kind.DECLINED: self._declined,
-            **dict.fromkeys((Kind.KEYS, Kind.SHARES, Kind.SHOW), self._mask),
+            **dict.fromkeys((Kind.KEYS, Kind.SHARES, Kind.AGREE, Kind.SHOW), self._mask),
         }
         if self.agreement is not None and asked.kind is not Kind.TERMS:
             self._require_floor(self.agreement)
@@ -225,7 +225,7 @@ class Place:
         if masked is None:
             raise MessageError("asked about masks; none were agreed on")
         identities = self._identities(self._positions(asked.note["clients"]))
-        parts = self.masks.answer(asked, identities, digest, masked.cohort)
+        parts = self.masks.answer(asked, identities, digest, masked.cohort, signed=masked.masks.signed)
         return Envelope(asked.kind, asked.round, asked.counted, parts=parts)
 
     def _result(self, asked: Envelope, digest: str) -> Envelope:

@@ -10,10 +10,12 @@ from ownview.base.errors import SettingError, suggestion
 from ownview.privacy.masking.cohort import FEWEST
 
 MASKED = "masked"
-EXPECTED = "masked:clip=C with threshold=T, neighbours=K or masks=skipped"
+_PARTS = "threshold=T, neighbours=K, masks=signed or masks=skipped"
+EXPECTED = f"masked:clip=C with {_PARTS}"
 NAMES = ("threshold", "neighbours", "masks")
 """Parts of the setting, of a distributed budget as well."""
 
+_CARRIED = ("real", "signed", "skipped")
 DROPOUTS = 0.2
 """Share of a round's clients that may drop out unless a threshold is given."""
 
@@ -26,19 +28,21 @@ class Masks:
         threshold: T, how many clients must send at least; None for four fifths of a round's.
         neighbours: k, how many others a client shares masks with; None for as many as the cohort's size asks for.
         real: whether a simulation puts masks on and takes them off; the sums are the same without.
+        signed: whether clients sign their keys and the set of those that are left, and look at each other's signatures
+            (`privacy.masking.signatures`): what a server that lies needs to be refused.
     """
 
     threshold: int | None = None
     neighbours: int | None = None
     real: bool = True
+    signed: bool = False
 
     @property
     def parts(self) -> list[str]:
         """Parts as a setting writes them."""
         numbers = (("threshold", self.threshold), ("neighbours", self.neighbours))
-        return [f"{name}={value}" for name, value in numbers if value is not None] + (
-            [] if self.real else ["masks=skipped"]
-        )
+        said = [] if self.real and not self.signed else ["masks=signed" if self.signed else "masks=skipped"]
+        return [f"{name}={value}" for name, value in numbers if value is not None] + said
 
     def survivors(self, clients: int, text: str) -> int:
         """T of a round of so many clients; refuses what no round can have."""
@@ -93,9 +97,10 @@ def masked_sums(text: str) -> MaskedSums | None:
 def masks_of(named: Mapping[str, str], text: str) -> Masks:
     """Masks from the parts of a setting."""
     carried = named.get("masks", "real")
-    if carried not in ("real", "skipped"):
-        raise wrong(text, f"masks {carried!r}; expected real or skipped{suggestion(carried, ('real', 'skipped'))}")
-    return Masks(_whole(named, "threshold", text), _whole(named, "neighbours", text), carried == "real")
+    if carried not in _CARRIED:
+        raise wrong(text, f"masks {carried!r}{suggestion(carried, _CARRIED)}")
+    numbers = _whole(named, "threshold", text), _whole(named, "neighbours", text)
+    return Masks(*numbers, real=carried != "skipped", signed=carried == "signed")
 
 
 def _whole(named: Mapping[str, str], name: str, text: str) -> int | None:
@@ -109,5 +114,5 @@ def _whole(named: Mapping[str, str], name: str, text: str) -> int | None:
 def wrong(text: str, found: str) -> SettingError:
     """An error about the setting."""
     kind = text.partition(":")[0]
-    expected = EXPECTED if kind == MASKED else f"{kind}:epsilon=E with threshold=T, neighbours=K or masks=skipped"
+    expected = EXPECTED if kind == MASKED else f"{kind}:epsilon=E with {_PARTS}"
     return SettingError(f"federation setting privacy={text!r}: {found}; expected {expected}")

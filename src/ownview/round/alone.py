@@ -16,7 +16,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from ownview.base.errors import MessageError, OwnviewError, TrainingError
+from ownview.base.errors import MessageError, OwnviewError, SettingError, TrainingError
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.engine.machine import Machine
@@ -62,6 +62,11 @@ class ProcessFederation(Fleet):
     ) -> None:
         self.agreed, self.together, self.rules = agreed, together, rules
         self.terms = Terms.of(*self.agreed)
+        if self.terms.masked is not None and self.terms.masked.masks.signed:
+            raise SettingError(
+                f"federation setting privacy={self.terms.options.privacy!r}: processes of one client have no list of "
+                "signers; expected a deployment, or no masks=signed"
+            )
         self.server = AggregationServer(self.terms)
         self.own = [own_data(split, excluded, client) for client in range(split.num_users)]
         self.files = [folder / f"{client}.safetensors" for client in range(split.num_users)]

@@ -254,7 +254,10 @@ def _lift_masks(going: Round, fleet: Fleet) -> None:
     """Take the masks off the sum, by shares of clients that are left."""
     if going.masks is None:
         return
-    shown = fleet.about_masks(going, MaskStep.SHOW, going.masks.left())
+    asked = going.masks.left()
+    if going.terms.masked is not None and going.terms.masked.masks.signed:
+        asked = going.masks.agreed(fleet.about_masks(going, MaskStep.AGREE, asked).values())
+    shown = fleet.about_masks(going, MaskStep.SHOW, asked)
     going.masks.lift(going.total, shown.values())
     going.traffic.weighed(0, going.masks.down.total(), going.masks.up.total())
 

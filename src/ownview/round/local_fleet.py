@@ -19,6 +19,8 @@ from ownview.messages.sums import require_declared
 from ownview.messages.traffic import Traffic
 from ownview.messages.upload import Upload
 from ownview.privacy.masking.exchange import MaskStep, OwnMasks, drawn_from_seed
+from ownview.privacy.masking.primitives import SECRET
+from ownview.privacy.masking.signatures import Signer, Trust
 from ownview.privacy.whole_steps import BOUND
 from ownview.round.conduct import LATE, Fleet, Round, Uploads
 from ownview.seam.client import Reporting
@@ -49,7 +51,15 @@ class LocalFleet(Fleet):
         if step is MaskStep.KEYS:
             seed, number, agreed = self.terms.seed, going.number, going.masks
             assert agreed is not None
-            self.masks = {one: OwnMasks(one, agreed.cohort, drawn_from_seed(seed, number, one)) for one in messages}
+            drawn = {one: drawn_from_seed(seed, number, one) for one in messages}
+            trusts: dict[int, Trust] = {}
+            if self.terms.masked is not None and self.terms.masked.masks.signed:
+                signers = {one: Signer(entropy(SECRET)) for one, entropy in drawn.items()}
+                known = frozenset(one.public for one in signers.values())
+                trusts = {one: Trust(signer, known) for one, signer in signers.items()}
+            self.masks = {
+                one: OwnMasks(one, agreed.cohort, entropy, trust=trusts.get(one)) for one, entropy in drawn.items()
+            }
         return {one: self.masks[one].answer(step, going.number, data) for one, data in messages.items()}
 
     def ask(self, going: Round) -> Uploads:

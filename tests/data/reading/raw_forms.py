@@ -145,6 +145,22 @@ UNTOLD = tuple(replace(one, when=one.when.replace(day=one.when.day % 12 + 1)) fo
 """No day above 12, and still in time order."""
 RATED_WELL = tuple(one for one in PURCHASES if one.rating >= 4)
 
+_OWN = {"22752": "SET OF 7 BOXES"}
+"""What goes by its title, because the shop gave it no number."""
+
+SHOPIFY = "Name,Email,Financial Status,Created at,Lineitem quantity,Lineitem name,Lineitem sku"
+WOO = "Order ID,Order Date,Order Status,Customer User ID,Email (Billing),Item #,SKU,Item Name,Quantity"
+
+
+def shopify(one: Purchase) -> Sequence[object]:
+    when = one.when.strftime("%Y-%m-%d %H:%M:%S +0000")
+    return ("#1001", f"{one.user}@b.org", "paid", when, 1, one.title, "" if one.item in _OWN else one.item)
+
+
+def woo(one: Purchase) -> Sequence[object]:
+    return (7, one.when.strftime("%Y-%m-%d %H:%M:%S"), "wc-completed", 0, one.user, 1, one.item, one.title, 1)
+
+
 PRODUCTS = "sku,product_name\n85123A,WHITE HANGING HEART\n71053,CAFÉ LANTERN £5\n22752,SET OF 7 BOXES\n".encode()
 
 FORMS = (
@@ -240,5 +256,38 @@ FORMS = (
     Form("quotes.csv", table("user,item,title,date", lambda p: (
         p.user, p.item, f'{p.title}, "boxed"\nin two lines', shop(p)[3])), rows=tuple(
         Purchase(p.user, p.item, f'{p.title}, "boxed" in two lines', p.when, 0) for p in PURCHASES)),
+    Form("shopify.csv", table(SHOPIFY, shopify, more=(("#9", "", "", "2011-04-01 10:00:00 +0000", 1, "x", "85123A"),)),
+         rows=tuple(replace(p, user=f"{p.user}@b.org", item=_OWN.get(p.item, p.item)) for p in PURCHASES),
+         notes=("2 rows without an item id", "rows without a user: 1,")),
+    Form("woocommerce.csv", table(WOO, woo, separator=";", encoding="utf-8-sig", more=(
+        (9, "2011-04-01 10:00:00", "wc-cancelled", 3, "17850", 1, "71053", "x", 1),)),
+         notes=("take something back: 1,",)),
+    Form("ausleihen.csv", table("Ausleihdatum,Rückgabedatum,Lesernummer,Mediennummer,Titel,Zweigstelle", lambda p: (
+        p.when.strftime("%d.%m.%Y %H:%M"), "01.05.2011", p.user, p.item, p.title, "Mitte"), separator=";",
+        encoding="cp1252")),
+    Form("titled.csv", b"Umsatz 2010;;;\nFiliale Mitte;;;\n;;;\n" + table(
+        "Kunde,Artikel-Nr.,Bezeichnung,Datum", dotted, separator=";", more=(("Summe", "", "", ""),)),
+         notes=("3 lines above the header", "rows without an item: 1,")),
+    Form("titled.xlsx", workbook([["Sales of 2010"], ["all shops"], ["Customer", "SKU", "Product name", "Sale date"], *(
+        (int(p.user), p.item, p.title, p.when.replace(tzinfo=None)) for p in PURCHASES)]),
+        notes=("2 rows above the header", "'Sale date' holds times")),
+    Form("plays_unnamed.tsv", table("", lambda p: (
+        f"user_{p.user}", p.when.isoformat(), "a1", p.title, p.item), separator="\t").removeprefix(b'""\r\n'),
+         rows=tuple(replace(p, user=f"user_{p.user}") for p in PURCHASES),
+         options={"columns": {"user": "0", "item": "4"}}, refused="--columns user=0,item=4",
+         notes=("'1' holds times", "'3' names the items")),
+    Form("times_third.csv", table("", lambda p: (p.user, p.item, p.when.isoformat())).removeprefix(b'""\r\n'),
+         titled=False),
+    Form("by_title.csv", table("Customer,Product name,Sold on", lambda p: (p.user, p.title, p.when.isoformat())),
+         rows=tuple(replace(p, item=p.title) for p in PURCHASES),
+         notes=("no column of item ids: column 'Product name'",)),
+    Form("streams.json", json.dumps([{"ts": p.when.isoformat(), "username": p.user, "ms_played": 9,
+                                      "master_metadata_track_name": p.title, "spotify_track_uri": p.item}
+                                     for p in PURCHASES]).encode()),
+    Form("ml-1m", {"movies.dat": b"1::Toy Story (1995)::Comedy\n2::Heat (1995)::Action\n",
+                   "ratings.dat": "\n".join("::".join(map(str, rated(p))) for p in PURCHASES).encode()},
+         titled=False, rated=True, notes=("other columns: movies.dat",)),
+    Form("unnamed_titles.csv", table("user,item,date", lambda p: (p.user, p.item, p.when.isoformat())),
+         titles="\n".join(f"{p.item}::{p.title}::Lamps" for p in PURCHASES[:4]).encode()),
     Form("old_mac.csv", table("user,item,title,date", shop).replace(b"\r\n", b"\r")),
 )  # fmt: skip

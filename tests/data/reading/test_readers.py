@@ -512,3 +512,29 @@ def test_a_column_of_remarks_or_of_categories_is_no_title(write: Write) -> None:
     data = read(write("a.csv", f"user,item,remark,sort\n{rows}"))
     assert data.titles is None
     assert data.unread == ("remark", "sort")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("Person," + ",".join(f"Film {k}" for k in range(9)) + "\nann,5,,,3,,x,,,\nbob,,4,,,,,,2,\ncid,1,,,,,5,,,\n",
+         "a person a row and an item a column?"),
+        ("Bread,Milk\nMilk,Jam,Salt\nTea\nBread,Jam,Milk,Salt\nMilk,Salt\n", "a basket a line says nothing of people"),
+        ('Book Id,ISBN,My Rating,Exclusive Shelf\n1,"=""12""",4,read\n2,"=""13""",5,read\n3,"=""14""",4,to-read\n',
+         "one person's own history has no one to learn from"),
+        ("Muse,Absolution,Hysteria,12 Jan 2014 12:33\nMuse,Drones,Psycho,13 Jan 2014 12:33\n",
+         "the third column holds no ratings ('Hysteria')"),
+    ],
+)  # fmt: skip
+def test_a_file_of_another_shape_is_named_as_what_it_looks_like(text: str, message: str, write: Write) -> None:
+    with pytest.raises(DataError) as refused:
+        read(write("odd.csv", text))
+    assert message in str(refused.value)
+    assert "perhaps" not in str(refused.value)
+
+
+def test_no_two_names_of_one_thing_are_proposed(write: Write) -> None:
+    rows = "".join(f"{k % 4},{10 + k % 4},{'abc'[k % 3]}\n" for k in range(24))
+    with pytest.raises(DataError, match="perhaps --columns user=") as refused:
+        read(write("odd.csv", "who,whose,what\n" + rows))
+    assert "whose" not in str(refused.value).partition("perhaps")[2]

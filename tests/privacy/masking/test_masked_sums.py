@@ -270,7 +270,7 @@ def test_methods_whose_server_needs_every_upload_are_refused() -> None:
         ({"privacy": "masked:clip=0"}, "clip 0: sums of whole numbers need a bound"),
         ({"privacy": "masked:clip=1,treshold=3"}, "did you mean 'threshold'"),
         ({"privacy": "masked:clip=1,threshold=x"}, "threshold 'x' is no whole number above 0"),
-        ({"privacy": "masked:clip=1,masks=off"}, "expected real or skipped"),
+        ({"privacy": "masked:clip=1,masks=off"}, "choose from real, signed, skipped"),
         ({"privacy": "masked:clip=1,clip=2"}, "given twice"),
         ({"privacy": "masked:clip=1,threshold=50"}, "threshold 50, and a round has 23 clients: from 12 to 23"),
         ({"privacy": "masked:clip=1,threshold=3"}, "from 12 to 23"),

@@ -17,7 +17,19 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("customernumber", "customerno", "custid", "clientid", "client", "visitorid", "buyerid", "shopperid"),
         *("householdid", "householdkey", "subscriberid", "listenerid", "profileid", "patronid", "borrowerid"),
         *("readerid", "personid", "customeremail", "useremail", "email", "username", "login"),
+        *(
+            "billingemail",
+            "emailbilling",
+            "customeruserid",
+            "patronnumber",
+            "borrowernumber",
+            "cardnumber",
+            "patron",
+            "borrower",
+            "person",
+        ),
         *("kundennummer", "kundennr", "kundenid", "kunde", "nutzerid", "nutzer", "benutzerid", "benutzer"),
+        *("benutzernummer", "lesernummer", "lesernr", "leserid", "leser", "mitgliedsnummer", "mitgliedsnr", "mitglied"),
         *("idclient", "numeroclient", "numclient", "codeclient", "idutilisateur", "utilisateur", "acheteur"),
         *("idcliente", "clienteid", "numerocliente", "codigocliente", "cliente", "idusuario", "usuario"),
         *("codicecliente", "idutente", "utenteid", "utente", "acquirente"),
@@ -31,6 +43,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("itemno", "articlenumber", "articleno", "ean", "upc", "gtin", "product", "businessid", "articleid"),
         *("newsid", "gameid", "appid", "videoid", "recipeid", "courseid", "showid", "animeid", "podcastid"),
         *("artikelnummer", "artikelnr", "artikelid", "produktnummer", "produktid", "artikel", "produkt", "buch"),
+        *("mediennummer", "mediennr", "medienid", "biblionumber", "itembarcode", "barcode", "spotifytrackuri"),
         *("idarticle", "codearticle", "refarticle", "idproduit", "codeproduit", "refproduit", "article", "produit"),
         *("idarticulo", "codigoarticulo", "idproducto", "productoid", "codigoproducto", "articulo", "producto"),
         *("codicearticolo", "idarticolo", "codiceprodotto", "idprodotto", "articolo", "prodotto"),
@@ -47,6 +60,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("orderedat", "purchasedate", "purchasedat", "purchasetime", "ordertime", "transactiondate"),
         *("transactiontime", "eventtime", "eventtimestamp", "eventdate", "created", "createdon", "ratedat"),
         *("watchedat", "playedat", "listenedat", "readat", "dateread", "datewatched", "checkoutdate"),
+        *("checkoutdatetime", "loandate", "issuedate", "ausleihdatum", "leihdatum", "entleihdatum", "verkaufsdatum"),
         *("bestelldatum", "kaufdatum", "rechnungsdatum", "datum", "zeitstempel", "zeitpunkt"),
         *("datecommande", "datedecommande", "dateachat", "datedachat", "dateheure", "horodatage"),
         *("fechapedido", "fechadepedido", "fechacompra", "fechadecompra", "fechahora", "fecha"),
@@ -56,14 +70,25 @@ ALIASES: dict[str, tuple[str, ...]] = {
     "title": (
         *("title", "name", "itemname", "itemtitle", "movietitle", "originaltitle", "productname", "producttitle"),
         *("booktitle", "moviename", "filmtitle", "songtitle", "tracktitle", "trackname", "songname", "gamename"),
-        *("lineitemname", "description", "itemdescription", "productdescription"),
+        *("lineitemname", "mastermetadatatrackname", "description", "itemdescription", "productdescription"),
         *("titel", "artikelbezeichnung", "produktbezeichnung", "bezeichnung", "artikelname", "produktname"),
         *("titre", "designation", "libelle", "nomproduit", "nomduproduit", "nomarticle"),
         *("titulo", "nombreproducto", "nombredelproducto", "nombrearticulo", "descripcion"),
         *("titolo", "nomeprodotto", "nomearticolo", "descrizione"),
         *("nomeproduto", "nomedoproduto", "descricao", "beschreibung"),
     ),
-    "creator": ("creator", "creators", "author", "authors", "director", "directors", "artistname"),
+    "creator": (
+        "creator",
+        "creators",
+        "author",
+        "authors",
+        "director",
+        "directors",
+        "artistname",
+        "verfasser",
+        "autor",
+        "auteur",
+    ),
     "url": ("url", "link", "itemurl", "producturl", "productlink", "website", "lien", "enlace"),
     "image": (
         *("image", "imageurl", "imagelink", "picture", "pictureurl", "thumbnail", "thumbnailurl", "cover", "coverurl"),
@@ -80,8 +105,8 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("numeropedido", "pedido", "factura", "numeroordine", "ordine", "fattura", "fatura"),
     ),
     "event": (
-        *("eventtype", "event", "eventname", "action", "interactiontype", "behavior", "behaviortype"),
-        *("ereignis", "evenement", "evento", "aktion", "azione", "acao"),
+        *("eventtype", "event", "eventname", "action", "interactiontype", "behavior", "behaviortype", "orderstatus"),
+        *("ereignis", "evenement", "evento", "aktion", "azione", "acao", "bestellstatus"),
     ),
 }
 
@@ -91,8 +116,18 @@ SESSIONS = frozenset({"sessionid", "session", "usersession", "sitzung", "sesion"
 TIME_WORDS = ("date", "time", "datum", "zeit", "fecha", "hora", "heure", "data", "ora", "day", "tag", "jour", "dia")
 """Parts of a column's name that may mean a time; the values decide."""
 
+LIKELY_WORDS = {
+    "user": ("user", "nutzer", "kund", "custom", "client", "member", "mitglied", "reader", "leser", "person", "mail"),
+    "item": ("item", "produ", "arti", "sku", "book", "buch", "medi", "film", "movie", "track", "song", "game", "code"),
+}
+"""Parts of a column's name that may mean a person or a thing; enough for a proposal, not for taking it."""
+
 
 def bare_name(field: str) -> str:
-    """A column name without RecBole's type, case, accents and punctuation: 'user_id:token' is 'userid'."""
+    """A column name without RecBole's type, case, accents and punctuation: 'user_id:token' is 'userid'.
+
+    A # at its end is a number: 'Item #' is 'itemnumber'.
+    """
     text = unicodedata.normalize("NFKD", RECBOLE_TYPE.sub("", field.strip()).casefold())
+    text = re.sub("#$", "number", text)
     return "".join(one for one in text if one.isalnum())

@@ -15,7 +15,8 @@ from ownview.cli.options import AsJson, print_json
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    help="What a device does by itself: recommend (offline), sent (what has left). `ownview deploy client` trains.",
+    help="What a device does by itself: recommend (offline), sent (what has left), signer (its key for signed masks). "
+    "`ownview deploy client` trains.",
 )
 Home = Annotated[Path, typer.Argument(help="Folder of the device, with its users' ratings.csv.")]
 
@@ -48,6 +49,15 @@ def recommend(
     console.print(table)
     if not found.items:
         console.print("nothing is left to recommend", markup=False)
+
+
+@app.command()
+def signer(home: Home) -> None:
+    """Print the name and key to be carried to every place's signers.txt, which signed masks need (masks=signed)."""
+    from ownview.deploy.folders import PlaceFolder  # noqa: PLC0415 - slow to import, and help does without
+    from ownview.deploy.places.home import Home as Files  # noqa: PLC0415
+
+    typer.echo(f"{PlaceFolder(home).membership().name} {Files(home).signer().public.hex()}")
 
 
 @app.command()

@@ -12,14 +12,18 @@ from pathlib import Path
 
 import polars as pl
 
+from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError, SettingError, suggestion
 from ownview.base.extras import how_to_install
-from ownview.data.reading.columns import REQUIRED, locate_known
+from ownview.data.reading.columns import REQUIRED, header_place, locate_known
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.string_table import IsHeader, Table
 
 _LARGEST_WORKBOOK = 1 << 30
 """Bytes of a workbook when it is unpacked; a sheet has at most a million rows."""
+
+_ABOVE = 20
+"""Rows among which a header is looked for."""
 
 
 def parquet_table(path: Path, content: bytes) -> Table:
@@ -73,11 +77,14 @@ def excel_table(
             wanted = [sheet] if sheet in book.sheet_names else book.sheet_names if sheet is None else []
             plain = {one: book.load_sheet(one, header_row=None, dtype_coercion="coerce").to_polars() for one in wanted}
             plain = {one: frame for one, frame in plain.items() if frame.height}
-            firsts = {one: ["" if cell is None else str(cell) for cell in frame.row(0)] for one, frame in plain.items()}
+            rows = {one: [["" if cell is None else str(cell) for cell in row] for row in frame.head(_ABOVE).rows()]
+                    for one, frame in plain.items()}  # fmt: skip
+            above = {one: header_place(every) for one, every in rows.items()}
+            firsts = {one: every[above[one]] for one, every in rows.items()}
             chosen = _one_sheet(firsts, is_header)
             raw, headed = (None, False) if chosen is None else (plain[chosen], is_header(firsts[chosen]))
             if chosen is not None and headed:
-                raw = book.load_sheet(chosen, header_row=0, dtype_coercion="coerce").to_polars()
+                raw = book.load_sheet(chosen, header_row=above[chosen], dtype_coercion="coerce").to_polars()
             frame = None if raw is None else raw.select(_as_text(raw[name], k) for k, name in enumerate(raw.columns))
     except Exception as error:
         # The extra's errors, and those of its panics, have no common class of their own.
@@ -92,7 +99,10 @@ def excel_table(
         raise DataError(f"{path}: no rows; expected at least one row of user and item")
     if problems is not None and len(book.sheet_names) > 1:
         problems.note(f"sheet {chosen!r} is read, of {named}")
-    return Table(path, firsts[chosen] if headed else None, frame, lambda row: f"row {row + 1 + headed}")
+    if problems is not None and above[chosen]:
+        problems.note(f"{counted(above[chosen], 'row')} above the header, not read")
+    begin = 1 + headed + above[chosen]
+    return Table(path, firsts[chosen] if headed else None, frame, lambda row: f"row {row + begin}")
 
 
 def _one_sheet(firsts: Mapping[str, Sequence[str]], is_header: IsHeader) -> str | None:

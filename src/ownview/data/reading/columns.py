@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ownview.base.errors import DataError, SettingError, nearest, suggestion
 from ownview.base.items.column_names import ALIASES, RECBOLE_TYPE, bare_name
+from ownview.data.reading.date_forms import read_dates
 
 CANONICAL = ("user", "item", "rating", "timestamp")
 REQUIRED = ("user", "item")
@@ -53,7 +54,7 @@ def has_header(first_row: Sequence[str], columns: Mapping[str, str] | None) -> b
 
     A mapping by column numbers says that there are no names to go by: then only a row that names both user
     and item is a header, for 'ann,film' may well be data. Otherwise a row with a known or mapped name is a
-    header, and so is a row without a single number.
+    header, and so is a row without a single number or date.
     """
     known = _by_alias(first_row, REQUIRED)
     wanted = set((columns or {}).values()) - {LEFT_OUT}
@@ -61,7 +62,22 @@ def has_header(first_row: Sequence[str], columns: Mapping[str, str] | None) -> b
         return len(known) == len(REQUIRED)
     if known or wanted & {field.strip() for field in first_row}:
         return True
-    return not any(_NUMBER.fullmatch(field.strip()) for field in first_row)
+    fields = [field.strip() for field in first_row]
+    return not any(map(_NUMBER.fullmatch, fields)) and not any(read_dates(fields, None).seconds.values())
+
+
+def header_place(rows: Sequence[Sequence[str]]) -> int:
+    """Which of a file's first rows names user and item, where a report's title stands above it; else 0.
+
+    What stands above fills at most half as many fields as the header does: rows of data do not.
+    """
+    most = 0
+    for place, row in enumerate(rows):
+        filled = sum(bool(field.strip()) for field in row)
+        if len(_by_alias(row, REQUIRED)) == len(REQUIRED):
+            return place if 2 * most <= filled else 0
+        most = max(most, filled)
+    return 0
 
 
 def locate(
@@ -81,6 +97,8 @@ def locate(
     if header is None:
         return _by_number(path, width, columns)
     found = _by_alias(header, CANONICAL)
+    if "item" not in found and (titles := _by_alias(header, ("title",), but="name")):
+        found["item"] = titles["title"]  # a thing without a number goes by what it is called
     for key, name in (columns or {}).items():
         if name == LEFT_OUT:
             found.pop(key, None)
@@ -94,9 +112,9 @@ def locate(
     return found
 
 
-def locate_known(header: Sequence[str], keys: Sequence[str]) -> dict[str, int]:
-    """Positions of the columns whose names are known aliases of the keys; absent ones are left out."""
-    return {key: positions[0] for key, positions in _by_alias(header, keys).items()}
+def locate_known(header: Sequence[str], keys: Sequence[str], but: str = "") -> dict[str, int]:
+    """Positions of the columns whose names are known aliases of the keys, but for one; absent ones are left out."""
+    return {key: positions[0] for key, positions in _by_alias(header, keys, but).items()}
 
 
 def named(header: Sequence[str]) -> str:
@@ -104,11 +122,11 @@ def named(header: Sequence[str]) -> str:
     return ", ".join(header[:12]) + (", ..." if len(header) > 12 else "")
 
 
-def _by_alias(header: Sequence[str], keys: Sequence[str]) -> dict[str, list[int]]:
+def _by_alias(header: Sequence[str], keys: Sequence[str], but: str = "") -> dict[str, list[int]]:
     names = [bare_name(field) for field in header]
     found = {}
     for key in keys:
-        known = [alias for alias in ALIASES[key] if alias in names]
+        known = [alias for alias in ALIASES[key] if alias in names and alias != but]
         if known:
             found[key] = [names.index(known[0])]
     return found
@@ -117,7 +135,7 @@ def _by_alias(header: Sequence[str], keys: Sequence[str]) -> dict[str, list[int]
 def _by_number(path: Path, width: int, columns: Mapping[str, str] | None) -> dict[str, list[int]]:
     if columns is None:
         if not len(REQUIRED) <= width <= len(CANONICAL):
-            raise DataError(
+            raise MissingColumnError(
                 f"{path}: line 1: {width} columns and no header; expected 2 to 4 (user, item, rating, "
                 "timestamp), or column numbers such as user=0,item=1"
             )
@@ -175,8 +193,9 @@ def _require_one_each(
 
 
 def _missing_message(path: Path, header: Sequence[str], key: str) -> str:
+    short = [name for name in header if len(name) <= len(key) + 2]
     return (
-        f"{path}: line 1: no {key} column; found {named(header)}{nearest(key, header)}; "
+        f"{path}: line 1: no {key} column; found {named(header)}{nearest(key, short)}; "
         f"name it with --columns {key}=COLUMN, or by number where the file has no header (user=0,item=1)"
     )
 

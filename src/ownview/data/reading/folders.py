@@ -58,7 +58,7 @@ def digest_of(path: Path) -> str:
 def folder_tables(folder: Path, read_file: ReadFile, problems: Problems) -> tuple[Table, Path | None]:
     """The rows of all files with the same columns, by name; and the file of titles, if one is there.
 
-    A file with items and titles and without users is the one of titles. Files with other columns than the first that
+    A file with items and titles and without users is the one of titles. Files with other columns than the longest that
     has users and items are named and left out.
     """
     files = table_files(folder)
@@ -66,23 +66,29 @@ def folder_tables(folder: Path, read_file: ReadFile, problems: Problems) -> tupl
         raise DataError(f"{folder}: is a folder; expected a file of interactions, or files of them in it")
     if len(files) > _MOST_FILES:
         raise DataError(f"{folder}: holds {len(files):,} files; expected at most {_MOST_FILES:,}")
-    parts: list[_Part] = []
+    read: list[_Part] = []
     titles: list[Path] = []
-    others: list[str] = []
     for file in files:
         part = _Part(file, read_file(file))
         if _is_titles(part.table):
             titles.append(file)
-        elif parts and not _alike(parts[0].table, part.table):
-            others.append(file.name)
         else:
-            parts.append(part)
+            read.append(part)
+    first = max(read, key=_rank, default=None)
+    parts = [one for one in read if first is not None and _alike(first.table, one.table)]
+    others = [one.file.name for one in read if one not in parts]
     if not parts:
         raise DataError(f"{folder}: is a folder without interactions; expected files with columns user and item")
-    problems.note(f"{counted(len(parts), 'file')} of the folder: {parts[0].file.name} to {parts[-1].file.name}")
+    names = list(dict.fromkeys((parts[0].file.name, parts[-1].file.name)))
+    problems.note(f"{counted(len(parts), 'file')} of the folder: {' to '.join(names)}")
     if others:
-        problems.note(f"not read, because they have other columns: {', '.join(others[:5])}")
+        problems.note(f"not read, because they have other columns: {', '.join(others[:5])}; --items takes one of items")
     return _joined(folder, parts), titles[0] if titles else None
+
+
+def _rank(part: _Part) -> tuple[int, int]:
+    """How likely a file is to hold the interactions: by names of user and item, then by rows."""
+    return len(locate_known(part.table.header or [], ("user", "item"))), part.table.frame.height
 
 
 def _is_titles(table: Table) -> bool:

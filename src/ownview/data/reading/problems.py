@@ -12,6 +12,9 @@ from ownview.base.errors import DataError
 EXAMPLES = 3
 """Places that are named for each kind."""
 
+UNEVEN = "rows that have not"
+"""How the kind begins that lines of another number of fields than the first are."""
+
 
 @dataclass(frozen=True)
 class Problem:

@@ -16,12 +16,26 @@ if TYPE_CHECKING:
 
 _UNDONE = frozenset(
     {
-        *("removefromcart", "remove", "return", "returned", "refund", "refunded", "cancel", "cancelled", "canceled"),
+        *(
+            "removefromcart",
+            "remove",
+            "return",
+            "returned",
+            "refund",
+            "refunded",
+            "cancel",
+            "cancelled",
+            "canceled",
+            "failed",
+        ),
         *("dislike", "unlike", "unfavorite", "unfollow", "delete", "skip", "retoure", "storno", "storniert"),
         *("retour", "rembourse", "annule", "devolucion", "devuelto", "cancelado", "reso", "annullato", "devolucao"),
     }
 )
 """Events that take something back."""
+
+_BOUGHT = frozenset({"purchase", "purchased", "buy", "bought", "order", "transaction", "checkout", "kauf", "achat"})
+"""Events that are surely meant, where others may be looks."""
 
 _CANCELLED = r"^[Cc]\d{4,}$"
 """A cancelled invoice among invoices that are numbers."""
@@ -90,13 +104,13 @@ def _wanted(table: Table, position: int, kept: pl.Series, events: Sequence[str],
         return wanted
     if len(counts) > _MOST_KINDS:
         return kept
-    undone = [one for one in counts if bare_name(one) in _UNDONE]
+    undone = [one for one in counts if bare_name(one).removeprefix("wc") in _UNDONE]
     back = column.is_in(undone)
     advice = "expected an event that takes something"
     note_rows(problems, table, position, back & kept, "rows that take something back", "event", advice, refused=False)
     left = {one: number for one, number in counts.items() if one not in undone}
     if len(left) > 1:
         listed = ", ".join(f"{one} {number:,}" for one, number in list(left.items())[:6])
-        fewest = list(left)[-1]
-        problems.note(f"all kinds of events count as taken ({listed}); --events {fewest} counts those alone")
+        bought = next((one for one in left if bare_name(one) in _BOUGHT), list(left)[-1])
+        problems.note(f"all kinds of events count as taken ({listed}); --events {bought} counts those alone")
     return ~back

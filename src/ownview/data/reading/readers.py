@@ -7,17 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError, SettingError
-from ownview.base.items.column_names import SESSIONS, bare_name
+from ownview.base.items.column_names import ALIASES, SESSIONS, bare_name
 from ownview.data.dates import count_rows
 from ownview.data.interactions import IdArray, Interactions
 from ownview.data.reading import values
-from ownview.data.reading.columns import LEFT_OUT, MissingColumnError, has_header, locate, locate_known
+from ownview.data.reading.columns import LEFT_OUT, REQUIRED, MissingColumnError, has_header, locate, locate_known
 from ownview.data.reading.date_forms import ORDERS
 from ownview.data.reading.folders import folder_tables
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.purchases import taken
-from ownview.data.reading.recognised import likely_ids, time_column, title_column
+from ownview.data.reading.recognised import advice, time_column, title_column
 from ownview.data.reading.string_table import Table
 from ownview.data.reading.tables import read_table
 from ownview.data.reading.titles import ItemFile, read_items, titles_in_rows
@@ -98,6 +99,7 @@ def read(
     table, own_titles = _table(path, options, problems)
     titles = titles or own_titles
     where = _located(table, columns, titles is not None, problems)
+    table = _called_by_titles(table, where, problems)
     table = table.keeping(_with_ids(table, where, problems))
     if table.frame.height:
         table = table.keeping(taken(table, where, options.get("events", ()), problems))
@@ -154,15 +156,16 @@ def _located(table: Table, columns: Mapping[str, str] | None, has_titles: bool, 
     try:
         where = locate(table.path, table.header, table.frame.width, columns)
     except MissingColumnError as error:
-        raise DataError(f"{error}{likely_ids(table)}") from None
+        raise DataError(f"{error}{advice(table, problems)}") from None
     header = table.header or []
     named = set(columns or {})
+    where = _in_usual_order(table, where, problems) if not columns and not header else where
     for key, place in locate_known(header, (*_OF_ROWS, *_OF_ITEMS)).items():
         if [place] not in where.values():
             where[key] = [place]
     if not has_titles and "title" not in named:
         where |= _own_title(header, where)
-    free = [place for place in range(len(header)) if [place] not in where.values()]
+    free = [place for place in range(table.frame.width) if [place] not in where.values()]
     if "timestamp" not in where and "timestamp" not in named:
         found = time_column(table, free)
         if found is not None:
@@ -174,20 +177,55 @@ def _located(table: Table, columns: Mapping[str, str] | None, has_titles: bool, 
         if found is not None:
             where["title"] = [found]
             problems.note(f"column {table.name(found)!r} names the items and is taken for their titles")
-    user = header[where["user"][0]] if header else ""
-    if bare_name(user) in SESSIONS and "user" not in named:
+    _note_instead({key: header[where[key][0]] for key in REQUIRED if header and key not in named}, problems)
+    return where
+
+
+def _note_instead(names: Mapping[str, str], problems: Problems) -> None:
+    """Take note of visits that count as users, or titles as items, where there is no column of these."""
+    user, item = names.get("user", ""), names.get("item", "")
+    if bare_name(user) in SESSIONS:
         problems.note(f"there is no column of people: every value of {user!r}, a visit, counts as a user")
+    if bare_name(item) in ALIASES["title"]:
+        problems.note(f"there is no column of item ids: column {item!r} names the items")
+
+
+def _in_usual_order(table: Table, where: ColumnPlaces, problems: Problems) -> ColumnPlaces:
+    """Positions where no column has a name: user, item and rating, unless the third are times; else refused."""
+    if "rating" not in where:
+        return where
+    place = where["rating"][0]
+    if "timestamp" not in where and time_column(table, [place]) is not None:
+        return {key: places for key, places in where.items() if key != "rating"} | {"timestamp": [place]}
+    given = table.column(place).filter(table.column(place) != "")
+    if 2 * values.numbers(given).null_count() > len(given):
+        raise DataError(
+            f"{table.path}: line 1: no header, and the third column holds no ratings ({given[0]!r}); expected user, "
+            f"item, rating, timestamp, or column numbers such as user=0,item=1{advice(table, problems)}"
+        )
     return where
 
 
 def _own_title(header: Sequence[str], where: ColumnPlaces) -> ColumnPlaces:
     """Where a column of the interactions is called title, if one is; `name` may be that of a user."""
-    found = locate_known(header, ("title",))
-    return {
-        key: [place]
-        for key, place in found.items()
-        if bare_name(header[place]) != "name" and [place] not in where.values()
-    }
+    found = locate_known(header, ("title",), but="name")
+    return {key: [place] for key, place in found.items() if [place] not in where.values()}
+
+
+def _called_by_titles(table: Table, where: ColumnPlaces, problems: Problems) -> Table:
+    """The table with an item's title for its id where that is empty, as with goods without a number of the shop."""
+    import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
+
+    if "title" not in where:
+        return table
+    item = where["item"][0]
+    ids, titles = table.column(item), table.column(where["title"][0])
+    count = int(((ids == "") & (titles != "")).sum())
+    if not count:
+        return table
+    problems.note(f"{counted(count, 'row')} without an item id: the item goes by its title")
+    called = pl.select(pl.when(ids == "").then(titles).otherwise(ids)).to_series()
+    return replace(table, frame=table.frame.with_columns(called.alias(table.frame.columns[item])))
 
 
 def _with_ids(table: Table, where: ColumnPlaces, problems: Problems) -> pl.Series:

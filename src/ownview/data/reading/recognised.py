@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
+from itertools import permutations
 from typing import TYPE_CHECKING
 
-from ownview.base.items.column_names import TIME_WORDS, bare_name
+from ownview.base.items.column_names import ALIASES, LIKELY_WORDS, TIME_WORDS, bare_name
 from ownview.data.dates import EARLIEST, ticks_in_a_second
+from ownview.data.reading.columns import REQUIRED, locate_known
 from ownview.data.reading.date_forms import read_dates
+from ownview.data.reading.problems import UNEVEN, Problems
 from ownview.data.reading.string_table import Table
 
 if TYPE_CHECKING:
@@ -19,6 +22,18 @@ _LOOKED_AT = 2000
 
 _AGREED = 0.98
 """Share of rows with their item's usual title, in a column of titles."""
+
+_MANY = 20_000
+"""Rows by which a proposal is made."""
+
+_NO_IDS = ("order", "quantity", "event", "rating", "url", "image", "creator")
+"""Columns that are proposed neither for people nor for things."""
+
+_WIDEST = 15
+"""Columns of which all pairs are looked at."""
+
+_WIDE, _MOSTLY = 8, 0.9
+"""Columns from which a table may have an item in each, and the share of its cells that are then empty or marks."""
 
 _OF_ORDERS = ("order", "purchase", "invoice", "event", "created", "bestell", "kauf", "commande", "achat", "pedido")
 
@@ -51,28 +66,74 @@ def title_column(table: Table, item: int, unread: Iterable[int]) -> int | None:
     return None if best is None else best[1]
 
 
-def likely_ids(table: Table) -> str:
-    """Two columns that may be user and item, as a proposal behind an error; empty where none are likely.
+def advice(table: Table, problems: Problems) -> str:
+    """What may help behind an error that no column is known for user or item: another shape, or two likely columns."""
+    return _by_columns(table) or _likely_ids(table) or _by_lines(table, problems)
 
-    Ids come again, and are neither times nor fractions nor sentences.
+
+def _likely_ids(table: Table) -> str:
+    """Two columns that may be user and item; empty where none are likely.
+
+    Ids come again, and are neither times nor fractions nor sentences; a person has several things, and a thing several
+    people. Names decide, then which have most values; beside a column that is known the other's name must tell.
     """
-    likely = []
-    for place in range(table.frame.width):
-        column = table.column(place)
-        given = column.filter(column != "")
-        again = len(given) > given.n_unique() > 1
-        if (
-            again
-            and not _is_time(table, place)
-            and not _words(column)
-            and not given.str.contains(r"^-?\d+[.,]\d").all()
-        ):
-            likely.append((given.n_unique(), place))
-    if len(likely) < 2:
+    import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
+
+    names = [bare_name(table.name(place)) for place in range(table.frame.width)]
+    no_ids = {name for key in _NO_IDS for name in ALIASES[key]}
+    columns = {place: table.column(place)[:_MANY] for place, name in enumerate(names) if name not in no_ids}
+    known = locate_known(table.header or [], REQUIRED)
+    likely = [place for place, column in columns.items() if _may_be_ids(table, place, column)][:_WIDEST]
+
+    def fits(place: int, key: str) -> int:
+        if key in known:
+            return 1 if place == known[key] else -9
+        by_word = {one: any(word in names[place] for word in LIKELY_WORDS[one]) for one in REQUIRED}
+        return 2 * by_word[key] - sum(by_word.values()) - bool(known)
+
+    pairs: list[tuple[int, int, int, int]] = []
+    for user, item in permutations({*likely, *known.values()} & columns.keys(), 2):
+        distinct = [columns[place].n_unique() for place in (user, item)]
+        fit = [fits(user, "user"), fits(item, "item")]
+        several = pl.DataFrame({"user": columns[user], "item": columns[item]}).n_unique() > max(distinct)
+        if several and (not known or min(fit) >= 0):
+            pairs.append((sum(fit), sum(distinct), -user, -item))
+    if not pairs:
         return ""
-    user, item = sorted(place for _, place in sorted(likely, reverse=True)[:2])
+    user, item = (-place for place in max(pairs)[2:])
     named = shlex.quote(f"user={table.name(user)},item={table.name(item)}")
     return f"; perhaps --columns {named} (values such as {table.column(user)[0]!r} and {table.column(item)[0]!r})"
+
+
+def _may_be_ids(table: Table, place: int, column: pl.Series) -> bool:
+    given = column.filter(column != "")
+    again = len(given) > given.n_unique() > 1
+    return again and not _is_time(table, place) and not _words(column) and not given.str.contains(r"^-?\d+[.,]\d").all()
+
+
+def _by_columns(table: Table) -> str:
+    """Whether a row is a person with an item in each column, and what makes rows of it."""
+    rows, width = table.frame.height, table.frame.width
+    if width < _WIDE or table.column(0).n_unique() < rows:
+        return ""
+    cells = [table.column(place) for place in range(1, width)]
+    plain = sum(int(((one == "") | one.str.contains(r"^[xX✓]$|^\d+([.,]\d+)?$")).sum()) for one in cells)
+    if plain < _MOSTLY * rows * (width - 1):
+        return ""
+    return (
+        "; a person a row and an item a column? Expected rows of user, item and rating, as 'Unpivot columns' of Excel, "
+        "polars' unpivot or pandas' melt make them"
+    )
+
+
+def _by_lines(table: Table, problems: Problems) -> str:
+    """Whether a line is a basket, or the rows are one person's."""
+    uneven = sum(one.count for one in problems.found if one.kind.startswith(UNEVEN))
+    if uneven > table.frame.height / 3:
+        return "; lines of many lengths: a basket a line says nothing of people; expected a row a person and item"
+    if "user" in locate_known(table.header or [], ("user",)):
+        return ""
+    return "; one person's own history has no one to learn from: expected rows of many people, each with its person"
 
 
 def _is_time(table: Table, place: int) -> bool:

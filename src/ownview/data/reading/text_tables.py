@@ -10,8 +10,10 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
+from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError, SettingError
-from ownview.data.reading.problems import EXAMPLES, Problem, Problems
+from ownview.data.reading.columns import header_place
+from ownview.data.reading.problems import EXAMPLES, UNEVEN, Problem, Problems
 from ownview.data.reading.source_text import SourceText
 from ownview.data.reading.string_table import IsHeader, Table
 
@@ -23,6 +25,9 @@ _UNIT_SEPARATOR = "\x1f"
 
 _LOOKED_AT = 50
 """Lines from which a separator is detected."""
+
+_ABOVE = 20
+"""Lines among which a header is looked for."""
 
 
 def checked_separator(separator: str | None) -> str | None:
@@ -42,11 +47,24 @@ def text_table(source: SourceText, separator: str | None, is_header: IsHeader, p
         source = source.without_first_line()
         if not source.content.strip():
             raise DataError(f"{source.path}: nothing below its first line, sep={named}; expected rows of user and item")
-    wanted = separator or named or _detected_separator(source)
+    wanted = separator or named
+    source = _from_header(source, _LIKELY if wanted is None else (wanted,), problems)
+    wanted = wanted or _detected_separator(source)
     # RecBole and '::' files never quote; a quote there is part of the value.
     plain_name = source.path.name.removesuffix(".gz")
     quoted = b'"' in source.content and wanted != "::" and not plain_name.endswith(".inter")
     return (_quoted_table if quoted else _plain_table)(source, wanted, is_header, problems)
+
+
+def _from_header(source: SourceText, separators: Sequence[str], problems: Problems) -> SourceText:
+    """The text without the title of a report above its header."""
+    lines = source.content[: 1 << 16].decode("utf-8", "ignore").split("\n")[:_ABOVE]
+    above = max(header_place([[cell.strip('"') for cell in line.split(one)] for line in lines]) for one in separators)
+    if above:
+        problems.note(f"{counted(above, 'line')} above the header, not read")
+    for _ in range(above):
+        source = source.without_first_line()
+    return source
 
 
 def _detected_separator(source: SourceText) -> str:
@@ -120,7 +138,7 @@ def _even_lines(source: SourceText, content: bytes, separator: str, problems: Pr
 def _uneven(places: Sequence[tuple[int, int]], count: int, expected: int) -> Problem:
     line, found = places[0]
     return Problem(
-        f"rows that have not {expected} fields",
+        f"{UNEVEN} {expected} fields",
         count,
         tuple(f"line {line}: {found}" for line, found in places),
         "left out",

@@ -33,7 +33,8 @@ class ItemFile(NamedTuple):
 def read_items(path: Path, items: IdArray) -> ItemFile:
     """Titles and columns by item id, typed as in `items`; a title is 'Title — Creator' where the file has a creator.
 
-    A file without titles has columns about items all the same; people see ids then.
+    A file without titles has columns about items all the same; people see ids then. One whose first line begins with an
+    item of the data has no header: item and title stand first.
 
     Of several creators (comma-separated) the title has the first. An item that is named twice keeps its first row with
     a title, and rows of other items are ignored. Where a spreadsheet took the zeros in front of ids away ('00042' is
@@ -41,8 +42,10 @@ def read_items(path: Path, items: IdArray) -> ItemFile:
     """
     require_narrow(path)
     problems = Problems(path, tolerant=True)
-    table = read_table(path, None, lambda row: True, problems)
-    header = table.header or []
+    known = set(map(str, items.tolist()))
+    table = read_table(path, None, lambda row: row[0].strip() not in known, problems)
+    width = table.frame.width
+    header = table.header or ["item", "title", *(f"column {place}" for place in range(2, width))][:width]
     require_columns(str(path), header)
     where = locate_known(header, ("item", "title", "creator"))
     if "item" not in where:

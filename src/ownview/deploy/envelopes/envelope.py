@@ -51,6 +51,8 @@ class Kind(IntEnum):
     """(answers alone) It could not be done, and this is why, in one line."""
     DECLINED = 10
     """Some or all of your users cannot take part, and this is why, in one line."""
+    AGREE = 11
+    """(signed masks) These have arrived, those have not; do you sign that?"""
 
 
 @dataclass(frozen=True)

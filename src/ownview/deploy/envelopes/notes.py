@@ -71,6 +71,7 @@ QUESTIONS: Mapping[Kind, Said] = {
     Kind.MEASURE: Said(_asked(), (0, 1)),
     Kind.KEYS: _MASKS,
     Kind.SHARES: _MASKS,
+    Kind.AGREE: _MASKS,
     Kind.SHOW: _MASKS,
     Kind.DECLINED: Said(Record({"why": _LINE})),
 }
@@ -85,6 +86,7 @@ ANSWERS: Mapping[Kind, Said] = {
     Kind.MEASURE: Said(_answered(sums=_SUMS)),
     Kind.KEYS: Said(_answered(), _OF_CLIENTS),
     Kind.SHARES: Said(_answered(), _OF_CLIENTS),
+    Kind.AGREE: Said(_answered(), _OF_CLIENTS),
     Kind.SHOW: Said(_answered(), _OF_CLIENTS),
     Kind.REFUSED: Said(_answered(why=_LINE)),
     Kind.DECLINED: Said(_answered()),

@@ -10,8 +10,8 @@ It is written as the federation setting `privacy` is. What satisfies which floor
     masked         masked sums, or distributed noise, which is masked as well
     other noise    the very same setting: without an epsilon nothing can be compared
 
-Where the floor has a budget, epsilon and delta of the agreement may be at most those of the floor. A floor of masks
-alone says nothing about clips.
+A floor with masks=signed is satisfied by signed masks, or by local noise. Where the floor has a budget, epsilon and
+delta of the agreement may be at most those of the floor. A floor of masks alone says nothing about clips.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ownview.config.layers import parse_toml, toml_text
 from ownview.config.settings import Settings, setting
 from ownview.federation.options import FederationOptions
 from ownview.privacy.budget import budget
-from ownview.privacy.masks import MASKED
+from ownview.privacy.masks import MASKED, masked_sums
 from ownview.seam.protection import CENTRAL, DISTRIBUTED, LOCAL
 
 _SATISFIED_BY: Mapping[str, tuple[str, ...]] = {
@@ -60,6 +60,8 @@ class Floor(Settings):
         why = f"privacy={offered!r} is below this place's floor {self.floor!r}"
         if given not in _SATISFIED_BY.get(kind, ()):
             return f"{why}; expected {' or '.join(_SATISFIED_BY.get(kind, (self.floor,)))}"
+        if _signed(self.floor) and not _signed(offered) and given != LOCAL:
+            return f"{why}; expected masks=signed"
         least, found = budget(self.floor), budget(offered)
         if least is None or found is None:
             return ""
@@ -67,6 +69,12 @@ class Floor(Settings):
             if has > most:
                 return f"{why}: {name} is {has:g}; expected {most:g} at most"
         return ""
+
+
+def _signed(text: str) -> bool:
+    """Whether a setting asks for signed masks."""
+    found = None if text == MASKED else masked_sums(text) or budget(text)
+    return found is not None and found.masks.signed
 
 
 def read_floor(file: Path) -> Floor | None:

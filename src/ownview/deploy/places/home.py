@@ -4,6 +4,7 @@ Only the owner of the folder may read it and what is in it, under any umask.
 
 ratings.csv          the users' own: user,item and, where they are known, rating and timestamp; may grow at any time
 floor.toml           the weakest privacy under which the place answers; see `deploy.places.floor`
+signers.txt          under signed masks, whose signatures the place believes; see `deploy.places.signers`
 state/agreement      what was agreed on with the coordinator
 state/members.json   the users in the order in which they came, and the identities that the coordinator gave them
 state/newest         what the coordinator has sent last, which recommendations go by
@@ -11,6 +12,7 @@ state/*.generation   what the users' clients hold, in two generations
 state/sent.jsonl     every message that has left
 state/releases.jsonl what of it was under a budget; state/frozen.csv, the ratings that a budget for sums looks at
 state/secret         what noise is drawn from
+state/signer         the key that the place signs with under signed masks
 state/shown          where uploads are masked, the last round that shares were shown for
 state/process        the number of the process at work, while there is one
 """
@@ -29,7 +31,9 @@ from ownview.base.files import append_line, drop_unfinished, make_folder, write_
 from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.places.floor import Floor, read_floor, write_floor
+from ownview.deploy.places.signers import SIGNERS, own_signer, trust
 from ownview.privacy.entropy import KEY, NoiseKey
+from ownview.privacy.masking.signatures import Signer, Trust
 
 RATINGS, PLACE, FLOOR = "ratings.csv", "place.toml", "floor.toml"
 SENT, RELEASES, SHOWN = "sent.jsonl", "releases.jsonl", "shown"
@@ -145,6 +149,14 @@ class Home:
     def noise(self) -> NoiseKey:
         """Key of this place's noise."""
         return own_key(self.state / "secret")
+
+    def signer(self) -> Signer:
+        """The key that this place signs with."""
+        return own_signer(self.state / "signer")
+
+    def trust(self) -> Trust:
+        """What this place signs with, and whose signatures it believes."""
+        return trust(self.folder / SIGNERS, self.signer())
 
     def note_sent(self, line: dict[str, Any]) -> None:
         """Write down that a message leaves, before it does."""

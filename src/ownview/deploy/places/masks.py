@@ -17,6 +17,7 @@ from ownview.messages.upload import Upload
 from ownview.privacy.masking.cohort import Cohort
 from ownview.privacy.masking.exchange import MaskStep, OwnMasks, require_not_shown
 from ownview.privacy.masking.messages import Left
+from ownview.privacy.masking.signatures import Trust
 
 
 class PlaceMasks:
@@ -27,15 +28,18 @@ class PlaceMasks:
 
     Args:
         file: that the last round shares were shown for is kept in.
+        trust: what the place signs with and whose signatures it believes, read when a round begins.
     """
 
-    def __init__(self, file: Path) -> None:
-        self.file = file
+    def __init__(self, file: Path, trust: Callable[[], Trust]) -> None:
+        self.file, self.trust = file, trust
         self.shown = int(file.read_text(encoding="ascii")) if file.is_file() else 0
         self.clients: dict[int, OwnMasks] = {}
         self.answered: dict[str, list[bytes]] = {}
 
-    def answer(self, asked: Envelope, identities: Sequence[int], digest: str, cohort: Cohort) -> list[bytes]:
+    def answer(
+        self, asked: Envelope, identities: Sequence[int], digest: str, cohort: Cohort, *, signed: bool = False
+    ) -> list[bytes]:
         """One of the steps, for each of these users."""
         if digest not in self.answered:
             if len(asked.parts) != len(identities):
@@ -44,8 +48,9 @@ class PlaceMasks:
             pairs = list(zip(identities, asked.parts, strict=True))
             step = MaskStep[asked.kind.name]
             if step is MaskStep.KEYS:
-                self.clients, self.answered = {one: OwnMasks(one, cohort) for one in identities}, {}
-            elif step is MaskStep.SHOW:
+                trust = self.trust() if signed else None
+                self.clients, self.answered = {one: OwnMasks(one, cohort, trust=trust) for one in identities}, {}
+            elif step is (MaskStep.AGREE if signed else MaskStep.SHOW):
                 self._require_one_set(asked.round, asked.parts)
             found = [self._of(one).answer(step, asked.round, message) for one, message in pairs]
             if step is MaskStep.SHOW:

@@ -33,7 +33,9 @@ def checked_whole(terms: Terms) -> bool:
 def warning(terms: Terms) -> str:
     """One sentence on what lying clients can do; empty where the server counts histories alone, or under a budget."""
     if terms.masked is not None:
-        return f"a client that lies spoils masked sums, and the server cannot see which: {_SEE}"
+        spoilt = f"a client that lies spoils masked sums, and the server cannot see which: {_SEE}"
+        trusted = "; a server that lies reads uploads in spite of masks: masks=signed refuses it"
+        return spoilt if terms.masked.masks.signed else spoilt + trusted
     if terms.world.protection is not None or not _leaves(terms):
         return ""
     if terms.options.robust != NONE:

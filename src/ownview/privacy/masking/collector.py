@@ -14,7 +14,15 @@ import numpy as np
 from ownview.base.errors import MessageError, TrainingError
 from ownview.privacy.masking.cohort import Cohort, ring
 from ownview.privacy.masking.device import MASKS, place_of, seed_check, share_checks
-from ownview.privacy.masking.messages import Introduction, Keys, Left, SealedShares, Shares
+from ownview.privacy.masking.messages import (
+    Agreed,
+    Agreements,
+    Introduction,
+    Keys,
+    Left,
+    SealedShares,
+    Shares,
+)
 from ownview.privacy.masking.primitives import KeyPair, Words, stream
 from ownview.privacy.masking.shamir import combined
 
@@ -73,6 +81,12 @@ class MaskingServer:
             raise TrainingError(f"round {self.round}: {why}; nothing is released")
         there = {client: client in self.arrived for client in self.checks}
         return {client: Left(self.round, client, there) for client in sorted(self.arrived)}
+
+    def agreed(self, signed: Sequence[Agreed]) -> dict[int, Agreements]:
+        """(signed masks) What clients have signed of who is left -> what each gets of it."""
+        self._require_enough(len({one.client for one in signed} & self.arrived), "signed who is left")
+        signatures = {one.client: one.signature for one in signed if one.client in self.arrived}
+        return {client: Agreements(self.round, client, signatures) for client in signatures}
 
     def masks_left(self, shown: Sequence[Shares], count: int) -> Words:
         """[count] what masks are left in the sum of all masked numbers, to be taken off it."""

@@ -14,15 +14,26 @@ the key; never both, and once, so that no masks but those of one sum over T clie
 from __future__ import annotations
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from ownview.base.errors import MessageError, TrainingError
 from ownview.privacy.masking.cohort import Cohort
-from ownview.privacy.masking.messages import Introduction, Keys, Left, Sealed, SealedShares, Shares
+from ownview.privacy.masking.messages import (
+    Agreed,
+    Agreements,
+    Introduction,
+    Keys,
+    Left,
+    Sealed,
+    SealedShares,
+    Shares,
+)
 from ownview.privacy.masking.primitives import CHECK, SECRET, Entropy, KeyPair, Words, check, opened, sealed, stream
 from ownview.privacy.masking.shamir import LAST_PLACE, SHARE, shares
+from ownview.privacy.masking.signatures import Trust, signed_keys, signed_story, story
 
 MASKS = b"ownview masks"
 _SHARES = b"ownview shares"
@@ -36,10 +47,11 @@ class MaskingClient:
         number: of the round.
         cohort: what was agreed on; what the server says later is held against it.
         entropy: of keys, seed and shares; `secrets.token_bytes` on a device.
+        trust: what it signs with, and whose signatures it believes; None where nothing is signed.
     """
 
-    def __init__(self, client: int, number: int, cohort: Cohort, entropy: Entropy) -> None:
-        self.client, self.round, self.cohort, self._entropy = client, number, cohort, entropy
+    def __init__(self, client: int, number: int, cohort: Cohort, entropy: Entropy, trust: Trust | None = None) -> None:
+        self.client, self.round, self.cohort, self._entropy, self.trust = client, number, cohort, entropy, trust
         self._sealing, self._masking = KeyPair(entropy(SECRET)), KeyPair(entropy(SECRET))
         self._seed = entropy(SECRET)
         self._everybody: dict[int, Keys] = {}
@@ -47,11 +59,16 @@ class MaskingClient:
         self._boxes: dict[int, bytes] = {}
         self._held: dict[int, tuple[bytes, bytes]] = {}
         self._shown = False
+        self._left: Left | None = None
 
     def keys(self) -> Keys:
         """First step: the client's public keys, and a check of its seed."""
         known = seed_check(self.round, self.client, self._seed)
-        return Keys(self.round, self.client, self._sealing.public, self._masking.public, known)
+        plain = Keys(self.round, self.client, self._sealing.public, self._masking.public, known)
+        if self.trust is None:
+            return plain
+        signer = self.trust.signer
+        return replace(plain, signer=signer.public, signature=signer.keys(plain.content))
 
     def shares(self, introduction: Introduction) -> SealedShares:
         """Second step: shares of its secrets, one for everybody, itself included, which only that one can open."""
@@ -98,9 +115,49 @@ class MaskingClient:
                 (np.add if self.client < other else np.subtract)(total, mask, out=total)
         return total
 
+    def agree(self, left: Left) -> Agreed:
+        """(signed masks) Before the fourth step: the client signs who is left, once in a round."""
+        self._require(left.round, left.client)
+        if self.trust is None or self._left is not None:
+            raise MessageError(f"client {self.client}: asked to sign who is left twice, or where nothing is signed")
+        self._require_left(left)
+        self._left = left
+        return Agreed(self.round, self.client, self.trust.signer.story(self._story(left)))
+
+    def show_agreed(self, agreements: Agreements) -> Shares:
+        """(signed masks) Fourth step: what lifts masks, where T of those that are left have signed the same story."""
+        self._require(agreements.round, agreements.client)
+        if self._left is None:
+            raise MessageError(f"client {self.client}: asked for shares before it signed who is left")
+        told = self._story(self._left)
+        signed = [
+            client
+            for client, signature in agreements.signatures.items()
+            if self._left.arrived.get(client) and signed_story(self._everybody[client].signer, signature, told)
+        ]
+        if len(signed) < self.cohort.survivors:
+            raise TrainingError(
+                f"client {self.client}: {len(signed)} clients have signed what it was told of who is left, and "
+                f"{self.cohort.survivors} are needed; no share is shown"
+            )
+        return self._show(self._left)
+
+    def _story(self, left: Left) -> bytes:
+        return story(self.round, [one.content + one.signer for one in self._everybody.values()], left.arrived)
+
     def show(self, left: Left) -> Shares:
         """Fourth step: what lifts masks; refused where too few are left to hide among."""
         self._require(left.round, left.client)
+        if self.trust is not None:
+            raise MessageError(f"client {self.client}: asked for shares without signatures of who is left")
+        return self._show(left)
+
+    def _show(self, left: Left) -> Shares:
+        self._require_left(left)
+        self._shown = True
+        return Shares(self.round, self.client, self._of(left.arrived, 0), self._of(left.arrived, 1))
+
+    def _require_left(self, left: Left) -> None:
         if self._shown or set(left.arrived) != set(self._held):
             raise MessageError(f"client {self.client}: asked for shares twice, or for others than it holds")
         there = {other for other, arrived in left.arrived.items() if arrived}
@@ -109,8 +166,6 @@ class MaskingClient:
         why = self.cohort.refusal(list(self._everybody), there)
         if why is not None:
             raise TrainingError(f"client {self.client}: {why}; no share is shown")
-        self._shown = True
-        return Shares(self.round, self.client, self._of(left.arrived, 0), self._of(left.arrived, 1))
 
     def _of(self, arrived: Mapping[int, bool], kind: int) -> dict[int, bytes]:
         """Shares of seeds (0) of who is left, or of keys (1) of who is not."""
@@ -137,11 +192,23 @@ class MaskingClient:
             raise MessageError(f"client {self.client}: an introduction that names a client twice, or one above 2^30")
         if self._everybody.get(self.client) != self.keys():
             raise MessageError(f"client {self.client}: an introduction without its own keys")
+        self._require_signed(introduction.keys)
         if not agreed.survivors <= here <= agreed.clients:
             raise TrainingError(
                 f"client {self.client}: {here} clients take part; from {agreed.survivors} to {agreed.clients} were "
                 "agreed on; nothing is sent"
             )
+
+    def _require_signed(self, keys: Sequence[Keys]) -> None:
+        if self.trust is None:
+            return
+        for one in keys:
+            if one.signer not in self.trust.known:
+                raise MessageError(
+                    f"client {self.client}: keys of client {one.client} by a signer that is not known here"
+                )
+            if not signed_keys(one.signer, one.signature, one.content):
+                raise MessageError(f"client {self.client}: keys of client {one.client} have a wrong signature")
 
     def _require(self, number: int, client: int) -> None:
         if (number, client) != (self.round, self.client):

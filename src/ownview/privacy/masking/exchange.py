@@ -19,13 +19,14 @@ from ownview.messages.upload import MODULUS, Upload
 from ownview.privacy.masking.cohort import Cohort
 from ownview.privacy.masking.collector import MaskingServer
 from ownview.privacy.masking.device import MaskingClient
-from ownview.privacy.masking.messages import Introduction, Keys, Left, SealedShares, Shares
+from ownview.privacy.masking.messages import Agreed, Agreements, Introduction, Keys, Left, SealedShares, Shares
 from ownview.privacy.masking.primitives import Entropy
+from ownview.privacy.masking.signatures import Trust, signed_keys
 
 SHOWN = "shares were shown for round"
 """The words by which a coordinator knows that a place is out of a round for good."""
 
-_Up = TypeVar("_Up", Keys, SealedShares, Shares)
+_Up = TypeVar("_Up", Keys, SealedShares, Agreed, Shares)
 
 
 class MaskStep(Enum):
@@ -33,6 +34,8 @@ class MaskStep(Enum):
 
     KEYS = Keys
     SHARES = SealedShares
+    AGREE = Agreed
+    """(signed masks)"""
     SHOW = Shares
 
 
@@ -55,7 +58,9 @@ class Exchange:
 
     def introduce(self, keys: Iterable[bytes]) -> dict[int, bytes]:
         """Keys -> who takes part."""
-        introductions = self.server.introduce(self._read(Keys, keys))
+        read = self._read(Keys, keys)  # who signs wrongly is left out: all others would refuse
+        sound = [one for one in read if not one.signer or signed_keys(one.signer, one.signature, one.content)]
+        introductions = self.server.introduce(sound)
         return self._sent({client: one.pack() for client, one in introductions.items()})
 
     def deliver(self, shares: Iterable[bytes]) -> dict[int, bytes]:
@@ -71,6 +76,11 @@ class Exchange:
     def left(self) -> dict[int, bytes]:
         """What every client that is left is asked for."""
         return self._sent({client: one.pack() for client, one in self.server.left().items()})
+
+    def agreed(self, signed: Iterable[bytes]) -> dict[int, bytes]:
+        """(signed masks) What clients have signed of who is left -> what each gets of it."""
+        agreements = self.server.agreed(self._read(Agreed, signed))
+        return self._sent({client: one.pack() for client, one in agreements.items()})
 
     def lift(self, total: Partial, shown: Iterable[bytes]) -> None:
         """Take the masks off the sum of all whole numbers."""
@@ -107,22 +117,31 @@ class OwnMasks:
         cohort: what was agreed on.
         entropy: source of its secrets; its output must stay secret.
         shown: the last round that the client has shown shares for; who keeps the client keeps this number too.
+        trust: what it signs with, and whose signatures it believes; None where nothing is signed.
     """
 
-    def __init__(self, client: int, cohort: Cohort, entropy: Entropy = secrets.token_bytes, shown: int = 0) -> None:
-        self.client, self.cohort, self.entropy, self.shown = client, cohort, entropy, shown
+    def __init__(
+        self,
+        client: int,
+        cohort: Cohort,
+        entropy: Entropy = secrets.token_bytes,
+        shown: int = 0,
+        trust: Trust | None = None,
+    ) -> None:
+        self.client, self.cohort, self.entropy, self.shown, self.trust = client, cohort, entropy, shown, trust
         self._masking: MaskingClient | None = None
 
     def answer(self, step: MaskStep, number: int, message: bytes) -> bytes:
         """The client's answer to a message of a step in round `number`."""
         if step is MaskStep.KEYS:
             return self.keys(number)
-        return self.shares(message) if step is MaskStep.SHARES else self.show(message)
+        answers = {MaskStep.SHARES: self.shares, MaskStep.AGREE: self.agree, MaskStep.SHOW: self.show}
+        return answers[step](message)
 
     def keys(self, number: int) -> bytes:
         """Public keys of a round, which begins anew."""
         require_not_shown(number, self.shown)
-        self._masking = MaskingClient(self.client, number, self.cohort, self.entropy)
+        self._masking = MaskingClient(self.client, number, self.cohort, self.entropy, self.trust)
         return self._masking.keys().pack()
 
     def shares(self, message: bytes) -> bytes:
@@ -137,10 +156,21 @@ class OwnMasks:
         words = upload.words + torch.from_numpy(masks.astype("int64")).to(upload.words.device)
         return replace(upload, words=words.remainder_(MODULUS))
 
-    def show(self, left: bytes) -> bytes:
-        """Shares of everybody's secrets, which lift masks off the sum; then those of the round are forgotten."""
+    def agree(self, left: bytes) -> bytes:
+        """(signed masks) The client's signature of who is left."""
+        return self._begun().agree(Left.unpack(left)).pack()
+
+    def show(self, message: bytes) -> bytes:
+        """Shares of everybody's secrets, which lift masks off the sum; then those of the round are forgotten.
+
+        Args:
+            message: who is left; of signed masks, what clients have signed of it.
+        """
         masking = self._begun()
-        shown = masking.show(Left.unpack(left)).pack()
+        if masking.trust is None:
+            shown = masking.show(Left.unpack(message)).pack()
+        else:
+            shown = masking.show_agreed(Agreements.unpack(message)).pack()
         self.shown, self._masking = masking.round, None
         return shown
 
