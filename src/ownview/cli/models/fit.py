@@ -103,7 +103,7 @@ def _refuse_beside_like(given: set[str], sets: list[str]) -> None:
 
 
 def _private_way(data: str, columns: str | None, data_dir: Path | None) -> tuple[str, list[str]]:
-    """Method and settings that suit the numbers of people and items, told to the person."""
+    """Method and settings that suit the numbers of people and items; both are printed."""
     from ownview.start.private import People, without_figures  # noqa: PLC0415 - slow to import, and few ask
 
     loaded = load(data, data_dir=data_dir, columns=parse_columns(columns) or {})
