@@ -12,8 +12,8 @@ import typer
 from ownview.base.errors import SettingError
 from ownview.cli import options
 from ownview.cli.display.progress import progress
-from ownview.cli.experiments.run import PresetName, base_experiment, on_command_line, show, under
-from ownview.cli.options import folder_of, new_folder, with_privacy, with_settings
+from ownview.cli.experiments.run import PresetName, base_experiment, show, under
+from ownview.cli.options import folder_of, new_folder, on_command_line, with_privacy, with_settings
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.datasets.catalog import load
 from ownview.data.reading.columns import parse_columns
