@@ -1,4 +1,4 @@
-"""Options that say how a file is read, and what a person is told of one that cannot be read as it is."""
+"""Options that say how a file is read, and what is printed of one that cannot be read as it is."""
 
 from __future__ import annotations
 

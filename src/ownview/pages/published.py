@@ -98,19 +98,19 @@ class Published:
 
     @cached_property
     def offered(self) -> Linear | Factors:
-        """The same, and behind them the items that nobody has taken yet, where any are offered."""
+        """The same, and behind them the items without interactions, where any are offered."""
         offered = self.model.offered
         return self.form if offered is None else offered.beside(self.form, self.left.kept)
 
     @property
     def positions(self) -> list[int]:
-        """[k] among all items of those that are left, and of those that nobody has taken yet."""
+        """[k] among all items of those that are left, and of those without interactions."""
         offered = self.model.offered
         return [*self.left.kept.tolist(), *([] if offered is None else offered.new)]
 
     @property
     def ids(self) -> list[Any]:
-        """[k] of the items that are left, and of those that nobody has taken yet."""
+        """[k] of the items that are left, and of those without interactions."""
         return [self.model.ids[item] for item in self.positions]
 
     @property

@@ -41,7 +41,7 @@ class RunModel:
         setup: its data.
         trainer: its model, with its values.
         form: what the model's scores come to.
-        offered: items that nobody has taken yet; None where none are offered.
+        offered: items without interactions; None where none are offered.
     """
 
     run: Run
@@ -52,7 +52,7 @@ class RunModel:
 
     @classmethod
     def of(cls, run: Run, data_dir: Path | None = None, new_items: Path | None = None) -> RunModel:
-        """Read the model; with items that nobody has taken yet, of a file or the model's own.
+        """Read the model; with items without interactions, of a file or the model's own.
 
         Raises:
             SettingError: the model has no form that a device could score with; says why.
@@ -95,7 +95,7 @@ class RunModel:
 
     @property
     def ids(self) -> list[Any]:
-        """[m] of the items, and of those that nobody has taken yet."""
+        """[m] of the items, and of those without interactions."""
         return list(self._named.items.tolist())
 
     @cached_property
@@ -111,7 +111,7 @@ class RunModel:
 
     @property
     def about(self) -> ItemTable | None:
-        """What is known of the items, and of those that nobody has taken yet."""
+        """What is known of the items, and of those without interactions."""
         return self._named.about
 
     @cached_property
