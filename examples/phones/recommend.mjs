@@ -7,7 +7,7 @@ const whole = (ort, values) => new ort.Tensor("int64", BigInt64Array.from(values
 export async function recommend(ort, session, history, k = 10, afterPause = false) {
   const given = { history: whole(ort, history), k: whole(ort, [k]) };
   // A blend asks whether the latest item is from before a pause.
-  if (session.inputNames.includes("after_pause")) given.after_pause = new ort.Tensor("bool", [afterPause], [1]);
+  if (session.inputNames.includes("after_pause")) given.after_pause = whole(ort, [Number(afterPause)]);
   const { best, scores } = await session.run(given);
   return { best: Array.from(best.data, Number), scores: scores.data };
 }

@@ -57,7 +57,7 @@ class Runtime:
         """[m] scores and the k best items that are not in the history."""
         given = {"history": np.array(history, dtype=np.int64), "k": np.array([k], dtype=np.int64)}
         if "after_pause" in self.inputs:
-            given["after_pause"] = np.array([after_pause])
+            given["after_pause"] = np.array([after_pause], dtype=np.int64)
         scores, best = self.session.run(["scores", "best"], given)
         return scores, best.tolist()
 

@@ -33,7 +33,7 @@ from ownview.seam.portable import Attention, Blended, Factors, Linear
 try:
     from ownview.phones.checking import compared
     from ownview.phones.forms import different, scored
-    from ownview.phones.graph import BOOL, FLOAT, INT, IR, OPSET, Graph, made, value
+    from ownview.phones.graph import FLOAT, INT, IR, OPSET, Graph, made, value
 except ImportError as error:
     raise SettingError(
         f"a file for telephones needs onnx and onnxruntime; install: {how_to_install('onnx')}"
@@ -90,7 +90,7 @@ def _signature(form: Form) -> dict[str, Any]:
     """Inputs and outputs: what they are, by name."""
     inputs = {"history": "int64 [length], positions of items, oldest first", "k": "int64 [1]"}
     if isinstance(form, Blended):
-        inputs["after_pause"] = "bool [1], whether the latest item is from before a pause"
+        inputs["after_pause"] = "int64 [1], 1 where the latest item is from before a pause, else 0"
     outputs = {"scores": "float32 [items]", "best": "int64 [k], positions, the best first, none of the history"}
     return {"inputs": inputs, "outputs": outputs}
 
@@ -113,7 +113,7 @@ def as_onnx(form: Form, m: int, method: str) -> bytes:
         raise SettingError(f"the model takes {size / 1e9:.1f} GB as ONNX, whose files hold 2.1; take fewer items")
     inputs = [value("history", INT, ["length"]), value("k", INT, [1])]
     if isinstance(form, Blended):
-        inputs.append(value("after_pause", BOOL, [1]))
+        inputs.append(value("after_pause", INT, [1]))
     outputs = [value("scores", FLOAT, [m]), value("best", INT, ["count"])]
     content: bytes = made(graph, inputs, outputs, {"method": method}, __version__).SerializeToString()
     return content

@@ -24,7 +24,7 @@ def scored(graph: Graph, form: Linear | Factors | Attention | Blended, history: 
         form: for m items.
         history: [L].
         m: items.
-        after_pause: [1] whether the latest item is from before a pause.
+        after_pause: [1] 1 where the latest item is from before a pause, else 0.
     """
     if isinstance(form, Attention):
         return attended(graph, form, history)
@@ -132,7 +132,7 @@ def _logistic(graph: Graph, form: Factors, latest: str, number: str, items: str,
 
 def _blended(graph: Graph, form: Blended, history: str, m: int, after_pause: str) -> str:
     now, late = (graph.constant(weights, np.float64) for weights in form.weights)
-    weights = graph.op("Where", after_pause, late, now)
+    weights = graph.op("Where", graph.cast(after_pause, BOOL), late, now)
     total = _double(graph, np.zeros(m))
     for place, part in enumerate(form.parts):
         scores = graph.cast(scored(graph, part, history, m, after_pause), DOUBLE)
