@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,15 @@ pytest.importorskip("onnx")
 pytest.importorskip("onnxruntime")
 
 from ownview.base.errors import SettingError
+from ownview.federation.options import FederationOptions
 from ownview.pages import scorer
 from ownview.phones import export as phones
 from ownview.phones.checking import Runtime
-from ownview.runs.run import Run
+from ownview.releases.release_ledger import Ledger
+from ownview.runs.experiment import Experiment
+from ownview.runs.run import Run, run
 from tests.outcome import Outcome
-from tests.pages.worlds import ITEMS, KINDS, finished
+from tests.pages.worlds import ITEMS, KINDS, finished, write_world
 
 SHAPE: dict[str, Any] = {"embedding_size": 8, "length": 6}
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -91,14 +95,37 @@ def test_what_few_people_had_is_in_no_part_of_a_blend(run_of: Callable[[str], Ru
     assert "No attack was tried on the network in it" in said[0]
 
 
+def test_under_a_budget_nothing_that_was_measured_on_people_is_written(folder: Path, tmp_path: Path) -> None:
+    world = folder / "world.tsv"
+    if not world.is_file():
+        write_world(world)
+    private = FederationOptions(privacy="central:epsilon=8,delta=1e-3")
+    experiment = Experiment(method="fedease", data=str(world), rounds=1, federation=private)
+    alone = run(experiment, out=tmp_path / "alone")
+    done = phones.export_onnx(alone, tmp_path / "out")
+    about = json.loads((done.path / "model.json").read_text(encoding="utf-8"))
+    assert set(about["agreement"]) == {"sentence", "runtime"}
+    assert "measured on people's histories, and stays with the run" in about["agreement"]["sentence"]
+    assert {"seed", "fingerprint"}.isdisjoint({*about, *about["data"]})
+    assert (done.path / "items.csv").read_text(encoding="utf-8").count("\n") == ITEMS + 1
+    assert len(Ledger().entries()) == 1
+    settings = {"embedding_size": 4, "local_epochs": 1}
+    part = run(replace(experiment, method="fedmf", settings=settings), out=tmp_path / "part")
+    parts = (f"fedmf embedding_size=4 local_epochs=1 @{part.folder.path}", "fedease")
+    blended = run(Experiment(method="blend", data=str(world), settings={"parts": parts}), out=tmp_path / "blend")
+    with pytest.raises(SettingError, match="was made under a budget, which does not cover the blend's weights"):
+        phones.export_onnx(blended, tmp_path / "both")
+    assert not (tmp_path / "both").exists()
+
+
 def test_the_command_says_how_near_the_runtime_came(
     run_of: Callable[[str], Run], tmp_path: Path, ownview: Callable[..., Outcome]
 ) -> None:
-    run = run_of("ridge").folder.path
-    done = ownview("export", run, "--onnx", "-o", tmp_path / "out", "--min-people", "1")
+    ridge = run_of("ridge").folder.path
+    done = ownview("export", ridge, "--onnx", "-o", tmp_path / "out", "--min-people", "1")
     assert done.code == 0, done.err
     assert "scores of 25 histories differ by" in done.out
-    both = ownview("export", run, "--onnx", "--new-items", "items.csv", "-o", tmp_path / "other")
+    both = ownview("export", ridge, "--onnx", "--new-items", "items.csv", "-o", tmp_path / "other")
     assert (both.code, both.err.count("\n")) == (2, 1)
     assert "--new-items" in both.err
 
@@ -119,8 +146,6 @@ def test_a_file_that_is_not_the_model_is_not_written(
     honest = phones.as_onnx
 
     def wrong(form: Any, m: int, method: str) -> bytes:
-        from dataclasses import replace
-
         from ownview.seam.portable import Linear
 
         assert isinstance(form, Linear)

@@ -267,7 +267,10 @@ class ShareStore:
         path, shape = self.folder / f"total.{self._generation()}.i64", (self.terms.groups, self.terms.size)
         if not path.is_file():
             return np.zeros(shape, dtype=np.int64)
-        return np.fromfile(path, dtype="<i8").astype(np.int64, copy=False).reshape(shape)
+        read = np.fromfile(path, dtype="<i8").astype(np.int64, copy=False)
+        if read.size != math.prod(shape):
+            raise DataError(f"{path}: {read.size:,} numbers; expected {math.prod(shape):,}, group by group")
+        return read.reshape(shape)
 
     def _group(self, contribution: bytes) -> int:
         """By a keyed hash of its name: no tab can choose it, and what changes a contribution is in the same one."""

@@ -20,7 +20,9 @@ from ownview.base.errors import SettingError
 from ownview.base.extras import how_to_install
 from ownview.base.files import require_new, write_folder
 from ownview.base.version import __version__
+from ownview.blends.blend import Blend, Part
 from ownview.data.interactions import IntArray
+from ownview.pages.budgeted import agreement_covered, budget_of
 from ownview.pages.card import card
 from ownview.pages.export import Exported, write_about, write_items
 from ownview.pages.fidelity import fidelity
@@ -59,11 +61,13 @@ def export_onnx(
         data_dir: where datasets are.
 
     Raises:
-        SettingError: the model has no portable form, is too large for one file, or nothing would be left.
+        SettingError: the model has no portable form, is too large for one file, is a blend with a part that was made
+            under a budget, or nothing would be left.
     """
     path = Path(out)
     require_new(path)
     model = RunModel.of(run if isinstance(run, Run) else open_run(Path(run)), data_dir, networks=True)
+    _require_no_budget_inside(model)
     form, kept, exposed = _published(model, min_people)
     agreed = fidelity(form, kept, model.trainer, model.setup.rankers[1])
     content = as_onnx(form, len(kept), model.run.experiment.label())
@@ -71,7 +75,8 @@ def export_onnx(
     if not equal.close:
         raise SettingError(f"{path}: {equal.sentence()}: too far from Python; nothing was written")
     model.charge()
-    told = {"sentence": agreed.sentence(), **agreed.plain(), "runtime": equal.sentence()}
+    told = agreement_covered() if model.budgeted else {"sentence": agreed.sentence(), **agreed.plain()}
+    told["runtime"] = equal.sentence()
     facts = model.facts() | {"agreement": told, "exposure": exposed.plain()}
     write_folder(path, lambda folder: _fill(folder, model, kept, content, facts, form))
     size = sum(file.stat().st_size for file in path.iterdir())
@@ -119,6 +124,18 @@ def as_onnx(form: Form, m: int, method: str) -> bytes:
     return content
 
 
+def _require_no_budget_inside(model: RunModel) -> None:
+    """Refuse a blend whose parts, or weights, would be published beyond the budget of a part."""
+    blend, beside = model.run.experiment.model(), model.run.folder.path.parent
+    parts = map(Part.read, blend.parts) if isinstance(blend, Blend) else ()
+    for part in parts:
+        if part.folder and budget_of(open_run(beside / part.folder)) is not None:
+            raise SettingError(
+                f"{model.run.folder.path}: its part {part.folder} was made under a budget, which does not cover the "
+                "blend's weights; export that part alone"
+            )
+
+
 def _published(model: RunModel, min_people: int) -> tuple[Form, IntArray, Exposure]:
     """What is left of a model, the items that are, and what it gives away; under a budget everything is left."""
     form, leaves = model.taken, [one for one in _leaves(model.taken) if not isinstance(one, Attention)]
@@ -159,7 +176,13 @@ def _mapped(form: Form, change: Callable[[Linear | Factors | Attention], Any]) -
 
 
 def _histories(model: RunModel, kept: IntArray) -> list[list[int]]:
-    """Some people's, by place among the items that are left; and an empty one."""
+    """Some people's, by place among the items that are left, and an empty one; under a budget random ones.
+
+    What is written of these then says nothing of people.
+    """
+    if model.budgeted:
+        chance = np.random.default_rng(0)
+        return [chance.integers(0, len(kept), size).tolist() for size in range(ASKED // 4)]
     known, place = model.setup.rankers[1].question.known, {item: at for at, item in enumerate(kept.tolist())}
     users = np.flatnonzero(known.items.lengths.cpu().numpy())[:ASKED]
     found = [[place[item] for item in known.items.of(user).tolist() if item in place] for user in users.tolist()]

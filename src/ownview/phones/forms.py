@@ -8,6 +8,7 @@ with weight 0, so that no sum is over nothing.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 from torch import Tensor
 
 from ownview.phones.attention import attended
@@ -42,8 +43,8 @@ def different(graph: Graph, history: str) -> str:
     return graph.op("Unique", backwards, sorted=0)
 
 
-def _floats(values: Tensor) -> object:
-    return values.detach().float().numpy()
+def _floats(values: Tensor) -> npt.NDArray[np.float32]:
+    return np.asarray(values.detach().float().numpy())
 
 
 def _linear(graph: Graph, form: Linear, latest: str, m: int) -> str:
@@ -144,5 +145,5 @@ def _blended(graph: Graph, form: Blended, history: str, m: int, after_pause: str
     return graph.cast(total, FLOAT)
 
 
-def _double(graph: Graph, values: object) -> str:
-    return graph.constant(values, np.float64)  # type: ignore[arg-type]
+def _double(graph: Graph, values: npt.ArrayLike) -> str:
+    return graph.constant(values, np.float64)
