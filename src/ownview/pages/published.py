@@ -35,6 +35,7 @@ class Exposure:
         items_left_out: because fewer had them.
         pairs_left_out: because one person alone had both.
         findings: of attacks on the weights as they were written; none under a budget, or without histories.
+        untried: why there are none.
     """
 
     rule: str
@@ -42,6 +43,7 @@ class Exposure:
     items_left_out: int
     pairs_left_out: int
     findings: tuple[AttackFinding, ...]
+    untried: str = "the server has no histories to compare guesses with"
 
     def sentences(self) -> list[str]:
         """For people: the rule, then what attacks read, then that others may exist."""
@@ -51,7 +53,7 @@ class Exposure:
         if self.min_people is None:
             return []
         if not self.findings:
-            return ["no attack was tried on these weights: the server has no histories to compare guesses with"]
+            return [f"no attack was tried on these weights: {self.untried}"]
         of_people = [one for one in self.findings if one.succeeds and "people" in one.values]
         if of_people:
             return ["histories of single people can be read off the weights"]

@@ -14,13 +14,11 @@ from ownview.data.datasets.catalog import catalog
 from ownview.data.interactions import Interactions
 from ownview.privacy.planning import accounted_rounds
 from ownview.releases.entries import Mechanism
+from ownview.releases.people import OWN
 from ownview.releases.release_ledger import Asked, Ledger
 from ownview.round.federation import Federation
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
-
-OWN = "own"
-"""The world of all ids that are of no dataset of the catalogue: where data shares an item, equal ids are one person."""
 
 
 def world_of(data: str) -> str:
