@@ -178,7 +178,7 @@ def test_the_page_has_the_table_of_asynchronous_rounds_as_recorded() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
 def test_a_watched_command_is_silent_as_long_as_it_says_nothing() -> None:
-    held = "held = bytes(60_000_000)"
+    held = "held = b'x' * 60_000_000"
     seen = watched([sys.executable, "-uc", f"import time\nprint('first')\n{held}\ntime.sleep(1.2)\nprint('second')"])
     assert (seen.code, seen.after) == (0, "first")
     assert 1.1 <= seen.longest_silence <= seen.wall_seconds
