@@ -45,9 +45,10 @@ class Exposure:
     findings: tuple[AttackFinding, ...]
     untried: str = "the server has no histories to compare guesses with"
 
-    def sentences(self) -> list[str]:
-        """For people: the rule, then what attacks read, then that others may exist."""
-        return [self.rule, *(one.sentence for one in self.findings if one.applies), *self._end()]
+    def sentences(self, *, every: bool = True) -> list[str]:
+        """For people: the rule, then what attacks read, or those alone that succeed, then that others may exist."""
+        tried = [one.sentence for one in self.findings if one.applies and (every or one.succeeds)]
+        return [self.rule, *tried, *self._end()]
 
     def _end(self) -> list[str]:
         if self.min_people is None:
