@@ -52,6 +52,7 @@ CASES: dict[str, tuple[str, str, int, bool, int, int]] = {
     "next-rank-2000": ("FedNext by rank 32", "fednext", 2000, False, 32, 10),
     "next-rank-10000": ("FedNext by rank 32", "fednext", 10_000, False, 32, 4),
     "full-10000": ("FedEASE in full", "fedease", 10_000, False, 0, 2),
+    "private-10000": ("FedEASE under a budget, all items", "fedease", 10_000, True, 0, 2),
 }
 """What, method, items, under a budget, rank, contributions that are measured."""
 RATE = "rate"

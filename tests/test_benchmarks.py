@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from benchmarks.measuring import RESEARCH, Case, Measured, measured
 from benchmarks.methods import PAGES, RESULTS, WORLD, about, cases, everything, kept
 from benchmarks.rendering import in_short, rendered
 from benchmarks.shop import orders
+from benchmarks.watched import watched
 from benchmarks.worlds import crowd, in_sittings, of_clients
 
 from ownview.data.splitting.splits import leave_one_out
@@ -172,3 +174,13 @@ def test_a_shop_has_the_size_that_was_asked_for_baskets_and_a_long_tail() -> Non
 
 def test_the_page_has_the_table_of_asynchronous_rounds_as_recorded() -> None:
     assert "\n".join(asynchronous.table()) in (ROOT / "docs" / "federation.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is read in /proc")
+def test_a_watched_command_is_silent_as_long_as_it_says_nothing() -> None:
+    held = "held = b'x' * 60_000_000"
+    seen = watched([sys.executable, "-uc", f"import time\nprint('first')\n{held}\ntime.sleep(1.2)\nprint('second')"])
+    assert (seen.code, seen.after) == (0, "first")
+    assert 1.1 <= seen.longest_silence <= seen.wall_seconds
+    assert seen.peak_gigabytes >= 0.06
+    assert watched([sys.executable, "-c", "raise SystemExit(3)"]).code == 3

@@ -1,4 +1,4 @@
-"""Servers of one's own: the examples of five of them conform, and what is no rule is refused in one line."""
+"""Servers of one's own: the examples of six of them conform, and what is no rule is refused in one line."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from examples.asynchronous_server import AsynchronousMF
 from examples.clustered_network import ClusteredNetwork
 from examples.fedprox import FedProx
 from examples.loss_based_sampling import LossBased
+from examples.scaffold import Scaffold
 from examples.trimmed_mean import TrimmedMF, trimmed
 from torch import Tensor
 
@@ -28,6 +29,7 @@ EXAMPLES: dict[str, ov.Method] = {
     "clustered_network": ClusteredNetwork(),
     "loss_based_sampling": LossBased(),
     "asynchronous_server": AsynchronousMF(),
+    "scaffold": Scaffold(),
 }
 
 
@@ -92,6 +94,18 @@ def test_a_rule_that_is_the_mean_is_the_mean(rule: ov.Rule, options: Mapping[str
     for number in (1, 2):
         usual.round(number), ruled.round(number)
     assert_close(usual.server.shared, ruled.server.shared, 1e-12)
+
+
+@pytest.mark.parametrize("clients", ["all", "0.5"])
+def test_scaffolds_shared_control_is_the_mean_of_everybodys(clients: str) -> None:
+    one = federation(Scaffold(), small_world(9), options=ov.FederationOptions(clients=clients))
+    for number in (1, 2, 3):
+        loss = one.round(number).loss
+        assert loss is not None
+        assert loss != 0.0, "a closing has no loss; that of training counts"
+    everybody = one.clients.whole("own control", torch.arange(9))
+    assert float(everybody.abs().sum()) > 0.0
+    assert_close({"": one.server.shared["control"]}, {"": everybody.mean(0)}, 1e-12)
 
 
 def test_the_trimmed_mean_is_that_of_the_federations_setting() -> None:

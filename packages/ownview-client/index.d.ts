@@ -37,6 +37,9 @@ export function readExport(text: string): { service: string; rows: ImportedRow[]
 /** Which title each row is; place -1 for none. */
 export function matched(read: { service: string; rows: ImportedRow[] }, titles: readonly string[]): { service: string; rows: { title: string; maker: string; place: number }[] };
 
+/** What a receipt is again after a server refused its message; null where nothing was added: drop it then. */
+export function withdrawn(receipt: Receipt): Receipt | null;
+
 export class Contributor {
   readonly terms: Terms;
   constructor(terms: Terms, options?: { fetch?: typeof fetch; retries?: number });
@@ -48,7 +51,7 @@ export class Contributor {
   prepareTakeOut(receipt: Receipt): Promise<Prepared>;
   /** The same messages again, of a receipt that is pending. */
   resume(receipt: Receipt): Promise<Prepared>;
-  /** The receipt as it is to be kept from then on. */
+  /** The receipt as it is to be kept from then on. An error with `refused` says that a server does not take the message: see `withdrawn`. */
   send(prepared: Prepared): Promise<Receipt>;
   status(): Promise<Status>;
   weights(): Promise<Weights | null>;

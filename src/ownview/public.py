@@ -114,6 +114,8 @@ from ownview.seam.mixing import Mixing as Mixing
 from ownview.seam.optimizers import Adam as Adam
 from ownview.seam.optimizers import Sgd as Sgd
 from ownview.seam.plugin import Plugin as Plugin
+from ownview.seam.portable import Attention as Attention
+from ownview.seam.portable import Blended as Blended
 from ownview.seam.portable import Factors as Factors
 from ownview.seam.portable import Linear as Linear
 from ownview.seam.portable import Logistic as Logistic

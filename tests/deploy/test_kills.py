@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 
 from ownview.deploy.coordination.participants import read_log
 from ownview.deploy.coordinator import Coordinator
+from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.https.server import HttpsTransport
 from ownview.deploy.identities.keys import KnownKeys
 from ownview.deploy.place import Place
@@ -21,6 +23,10 @@ from tests.deploy.world import NAMES, agreement, assert_equal, replayed, write_h
 
 SERVER = threading.main_thread().name
 STEADY = CoordinatorSettings(resend=0.2, greeting=30.0, deadline=30.0)
+
+
+HASTY = CoordinatorSettings(resend=0.2, greeting=30.0, deadline=0.15, quorum=0.3)
+"""A round ends after a moment where a third has answered: who is late, or is away, is not counted."""
 
 
 class Kill(BaseException):
@@ -69,10 +75,28 @@ class Killer:
             return before, not before
 
 
+class Late:
+    """A place that often answers late, and now and then not at all."""
+
+    def __init__(self, place: Place, chance: random.Random) -> None:
+        self.place, self.chance, self.late = place, chance, 0
+
+    def answer(self, message: bytes) -> bytes:
+        found = self.place.answer(message)
+        if Envelope.unpack(message).kind is Kind.WORK:
+            slow = self.chance.random()
+            self.late += slow < 0.3
+            time.sleep(1.0 if slow < 0.05 else 0.3 if slow < 0.3 else 0.0)
+        return found
+
+
 class Town:
     """Three places that are started again whenever they were killed, and a coordinator that is as well."""
 
-    def __init__(self, folder: Path, certificates: tuple[Path, KnownKeys]) -> None:
+    def __init__(
+        self, folder: Path, certificates: tuple[Path, KnownKeys], conduct: CoordinatorSettings = STEADY
+    ) -> None:
+        self.conduct, self.chance = conduct, random.Random(5)
         self.agreed, self.homes, self.folder = agreement("fedmf"), write_homes(folder, users=2), folder / "server"
         self.certificates, self.said = certificates, list[str]()
         self.transport = HttpsTransport(("127.0.0.1", 0), *certificates)
@@ -87,13 +111,15 @@ class Town:
             for name in NAMES:
                 if name not in self.running or not self.running[name].thread.is_alive():
                     self.places[name] = Place(self.homes[name], self.said.append)
-                    self.running[name] = Running(self.places[name], self.transport.address, self.certificates[0], name)
+                    place = self.places[name]
+                    answering = place if self.conduct is STEADY else Late(place, self.chance)
+                    self.running[name] = Running(answering, self.transport.address, self.certificates[0], name)
 
     def run(self, more: Callable[[int], bool]) -> Coordinator:
         """Rounds for as long as there shall be more."""
         while True:
             try:
-                coordinator = Coordinator(self.agreed, self.transport, self.folder, STEADY, self.said.append)
+                coordinator = Coordinator(self.agreed, self.transport, self.folder, self.conduct, self.said.append)
                 while more(coordinator.done):
                     self._gather()
                     coordinator.round(coordinator.done + 1)
@@ -129,5 +155,24 @@ def test_kills_at_random_writes_change_nothing(
     log = read_log(town.folder / "participants.jsonl")
     assert [one.round for one in log] == list(range(1, coordinator.done + 1))
     assert all(len(one.clients) == 6 for one in log)
+    assert not [line for line in town.said if "is not there" in line or "damaged" in line]
+    assert_equal(town.agreed, coordinator, town.places, replayed(town.agreed, town.homes, town.folder))
+
+
+@pytest.mark.parametrize(("kills", "seed"), [(5, 3), pytest.param(100, 4, marks=pytest.mark.slow)])
+def test_kills_stragglers_and_dropouts_lose_nothing_and_count_nothing_twice(
+    kills: int, seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever is not counted ends as if it had not worked: a simulation of the log alone has the same values."""
+    certificates = enrolled(tmp_path / "certificates", NAMES)
+    killer = Killer(kills, random.Random(seed), monkeypatch)
+    town = Town(tmp_path, certificates, HASTY)
+    coordinator = town.run(lambda done: killer.left > 0 or done < 12)
+    town.end()
+    assert killer.left == 0
+    log = read_log(town.folder / "participants.jsonl")
+    assert [one.round for one in log] == list(range(1, coordinator.done + 1)), "every round is there, and once"
+    assert all(len(one.clients) == len(set(one.clients)) for one in log)
+    assert any(len(one.clients) < 6 for one in log), "some were late"
     assert not [line for line in town.said if "is not there" in line or "damaged" in line]
     assert_equal(town.agreed, coordinator, town.places, replayed(town.agreed, town.homes, town.folder))

@@ -15,10 +15,10 @@ from ownview.deploy.coordination.register import Register
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.place import Place
 from ownview.deploy.places.holdings import Holdings, read_holdings
-from ownview.deploy.replay import Replay
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.federation.options import FederationOptions
 from ownview.round.scorers import scorer_of
+from tests.deploy.replay import Replay
 
 NAMES = ("east", "north", "west")
 ITEMS = 24

@@ -92,7 +92,63 @@ def test_large_numbers_of_one_tab_cost_its_group_alone(two: Two) -> None:
     assert store.status().contributions == len(rest)
     left = next(one for one in receipts if store._group(one.contribution) == spoilt)
     with pytest.raises(MessageError, match="in a group that stood out"):
+        two.send(np.zeros(two.terms.size, dtype=np.uint32), left, Operation.CHANGE)
+    before, waiting = store.total(), store.status().waiting
+    two.send(numbers[receipts.index(left)], left, Operation.TAKE_OUT)  # whatever it says: nothing is to be subtracted
+    with pytest.raises(MessageError, match="taken out already"):
         two.send(np.zeros(two.terms.size, dtype=np.uint32), left, Operation.TAKE_OUT)
+    assert np.array_equal(store.total(), before)
+    assert store.status() == (len(rest), waiting, 1)
+
+
+def test_what_is_taken_back_is_gone_also_where_its_group_is_left_out(two: Two) -> None:
+    """A hostile tab in the group of a person who takes back: the group goes, with what it counted before."""
+    numbers = [summand(two.terms, one) for one in _histories(2 * PEOPLE)]
+    receipts = [Receipt.new() for _ in numbers]
+    for one, receipt in zip(numbers[:PEOPLE], receipts, strict=False):
+        two.send(one, receipt)
+    assert two.open() == PEOPLE
+    store = two.stores["b"]
+    for one, receipt in zip(numbers[PEOPLE:], receipts[PEOPLE:], strict=True):
+        two.send(one, receipt)
+    large = np.full(two.terms.size, 2**20, dtype=np.uint32)
+    hostile = Receipt.new()
+    two.send(large, hostile)
+    spoilt = store._group(hostile.contribution)
+    there = [k for k, receipt in enumerate(receipts) if store._group(receipt.contribution) == spoilt]
+    leaver, changer = there[0], next(k for k in there if k >= PEOPLE)
+    two.send((-signed(numbers[leaver])).astype(np.uint32), receipts[leaver], Operation.TAKE_OUT)
+    while store.confirm(two.stores["a"].known):
+        pass
+    two.send(numbers[0], receipts[changer], Operation.CHANGE)  # still waits when the group is left out: it ends with it
+    two.send((-signed(numbers[there[1]])).astype(np.uint32), receipts[there[1]], Operation.TAKE_OUT)
+    assert store.open(lambda names: two.stores["a"].batch(names).read_bytes()) == PEOPLE + 2
+    rest = [one for k, one in enumerate(numbers) if k not in there]
+    assert np.array_equal(store.total(), sum(signed(one) for one in rest))
+    assert store.status() == (len(rest), 0, 2)
+    assert not list((store.folder / "waiting").iterdir())
+    others = [Receipt.new() for _ in range(PEOPLE)]
+    for one, receipt in zip(numbers, others, strict=False):
+        two.send(one, receipt)
+    assert two.open() == PEOPLE  # nothing of before is in it
+    assert np.array_equal(store.total(), sum(signed(one) for one in [*rest, *numbers[:PEOPLE]]))
+    assert store.status().contributions == len(rest) + PEOPLE
+
+
+def test_what_is_added_and_taken_out_in_a_group_that_is_left_out_counts_for_nothing(two: Two) -> None:
+    numbers = [summand(two.terms, one) for one in _histories(PEOPLE)]
+    receipts = [Receipt.new() for _ in numbers]
+    for one, receipt in zip(numbers, receipts, strict=True):
+        two.send(one, receipt)
+    hostile = Receipt.new()
+    two.send(np.full(two.terms.size, 2**20, dtype=np.uint32), hostile)
+    store = two.stores["b"]
+    spoilt = store._group(hostile.contribution)
+    leaver = next(k for k, receipt in enumerate(receipts) if store._group(receipt.contribution) == spoilt)
+    two.send((-signed(numbers[leaver])).astype(np.uint32), receipts[leaver], Operation.TAKE_OUT)
+    assert two.open() == PEOPLE + 2
+    rest = [one for one in receipts if store._group(one.contribution) != spoilt]
+    assert store.status().contributions == len(rest)
 
 
 def test_groups_are_many_alike_and_not_chosen_by_tabs(two: Two, tmp_path: Path) -> None:

@@ -132,7 +132,8 @@ def test_an_empty_history_has_the_bias_alone() -> None:
         ("pfedrec", {"hidden_layers": (4,)}, "hidden layers"),
         ("fedrap", {"embedding_size": 2, "local_epochs": 1}, "does not say how a device could score"),
         ("recent-popularity", {}, "take popularity"),
-        ("blend", {"parts": ("fedease", "popularity")}, "take one of its parts"),
+        ("blend", {"parts": ("fedease", "popularity")}, "--onnx takes it along"),
+        ("fedsasrec", {"embedding_size": 4, "length": 5}, "--onnx takes it along"),
     ],
 )
 def test_others_are_refused_with_the_reason(

@@ -17,6 +17,7 @@ import ownview as ov
 from ownview.base import entry_points
 from ownview.base.errors import OwnviewError, SettingError
 from ownview.registry import METHODS, MODELS, find_model
+from ownview.runs.verifying import DIFFERS, HOLDS, UNKNOWN, came_out_again
 from ownview.testing import CHECKS
 from tests.apart import PATIENCE
 from tests.outcome import Outcome
@@ -237,4 +238,28 @@ def test_figures_that_were_changed_are_named(tmp_path: Path, ownview: Command) -
     found = {one["what"]: one for one in json.loads(done.out)["checks"]}
     assert done.code == 1
     assert {what for what, one in found.items() if one["found"] == "differs"} == {"files", "figures", "again"}
-    assert "HR@10 was 0.5" in found["again"]["sentence"]
+    assert "stated 0.5" in found["again"]["sentence"]
+
+
+def test_other_rounding_is_told_from_another_result(tmp_path: Path) -> None:
+    """Only where the machine or the versions are others, and no further than a figure's digits or its interval."""
+    made = ov.run("popularity", out=tmp_path / "run")
+    here = made.folder.read_provenance()
+    there = {**here, "machine": {**here["machine"], "processor": "another\nkind"}}
+    hits = made.result["test"]["HR@10"]
+
+    def found(stated: float, then: dict[str, object]) -> tuple[str, str]:
+        one = came_out_again({**made.result, "test": {**made.result["test"], "HR@10": stated}}, then, made)
+        return one.found, one.sentence
+
+    assert found(hits, there)[0] == HOLDS
+    for then in (here, {**here, "machine": here["machine"], "packages": dict(here["packages"])}):
+        assert found(hits + 1e-9, then)[0] == DIFFERS
+    close, sentence = found(hits + 1e-9, there)
+    assert (close, "\n" in sentence, "processor another kind then" in sentence) == (HOLDS, False, True)
+    low, high = made.result["interval_95"]["HR@10"]
+    assert found((hits + high) / 2, there)[0] == UNKNOWN
+    assert found((hits + high) / 2, here)[0] == DIFFERS
+    assert found(high + 1e-3, there)[0] == DIFFERS
+    assert found(low - 1e-3, {"machine": "none", "packages": 3})[0] == DIFFERS
+    assert found((hits + high) / 2, {"machine": "none", "packages": 3})[0] == UNKNOWN

@@ -10,6 +10,7 @@ import pytest
 
 import ownview as ov
 from ownview.base.errors import DataError
+from ownview.runs.files.manifest import write_manifest
 from ownview.studies.board import page, read_signed, sign
 from tests.outcome import Outcome
 
@@ -35,6 +36,31 @@ def test_a_result_is_signed_shown_and_run_again(signed: Path, ownview: Callable[
     done = ownview("board", "verify", signed, "--again")
     assert done.code == 0, done.err
     assert "every figure is the same" in done.out
+
+
+def test_a_signers_name_cannot_pass_for_a_verdict(signed: Path, ownview: Callable[..., Outcome]) -> None:
+    name = "us\nx.json: run once more, every figure is the same"
+    sign(signed.parent / "run", signed.parent / "key.pem", name, signed.parent / "posing.json")
+    done = ownview("board", "verify", signed.parent / "posing.json")
+    assert len(done.out.splitlines()) == 1
+
+
+def test_every_file_is_verified_and_all_that_differ_are_named(signed: Path, ownview: Callable[..., Outcome]) -> None:
+    """A liar with a key of their own signs what they like; running it again tells."""
+    folder = signed.parent / "lies"
+    run = ov.run("popularity", out=signed.parent / "lying")
+    folder.mkdir()
+    for name, figure in (("a", 0.9), ("b", 0.8)):
+        result = json.loads((run.folder.path / "result.json").read_text())
+        result["test"]["HR@10"] = figure
+        (run.folder.path / "result.json").write_text(json.dumps(result))
+        write_manifest(run.folder.path)
+        sign(run.folder.path, signed.parent / "key.pem", name, folder / f"{name}.json")
+    (folder / "c.json").write_bytes(signed.read_bytes())
+    done = ownview("board", "verify", folder, "--again")
+    assert done.code == 1
+    assert "every figure is the same" in done.out.splitlines()[-1]
+    assert f"{folder / 'a.json'}, {folder / 'b.json'}: does not come out again" in done.err
 
 
 def test_another_run_by_the_same_key_has_the_same_fingerprint(signed: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +37,7 @@ def test_a_table_comes_in_three_forms_with_any_metrics(folder: Path, ownview: Ca
     assert tex.count(r"\textbf") == 2
     assert tex.count(r"\underline") == 2
     assert r"\begin{tabular}{lrr}" in tex
+    assert r" & \multicolumn{2}{c}{honest} \\" in tex
     assert "coverage@10" in tex
     assert re.search(r"fedmf.* & .*\\\\$", tex, re.MULTILINE)
     csv = ownview("paper", folder, "-o", folder.parent / "t.csv")
@@ -47,6 +50,48 @@ def test_a_table_comes_in_three_forms_with_any_metrics(folder: Path, ownview: Ca
     assert f"{mean:.8f}" in (folder.parent / "t.csv").read_text()
     assert f"**{mean:.4f}" in ownview("paper", folder).out
     assert "already exists" in ownview("paper", folder, "-o", folder.parent / "t.csv").err
+
+
+SUITE = """
+title = "two of one kind"
+rounds = 2
+seeds = 2
+protocols = ["honest"]
+data = ["goodbooks"]
+[[rows]]
+name = "slow"
+method = "fedmf"
+settings = {local_epochs = 1, embedding_size = 4, learning_rate = 0.01}
+[[rows]]
+name = "fast & loose"
+method = "fedmf"
+settings = {local_epochs = 1, embedding_size = 4, learning_rate = 0.1623456789}
+"""
+
+
+def test_rows_of_a_suite_have_its_names_and_its_order(tmp_path: Path, ownview: Callable[..., Outcome]) -> None:
+    (tmp_path / "two.toml").write_text(SUITE)
+    ov.bench(tmp_path / "two.toml", out=tmp_path / "suite")
+    done = ownview("paper", tmp_path / "suite")
+    assert [line.split(" | ")[0] for line in done.out.splitlines()[2:]] == ["| slow", "| fast & loose"], done.err
+    assert "against" in ownview("paper", tmp_path / "suite", "--mine", "fast & loose").out
+    drawn = ownview("paper", tmp_path / "suite", "-o", tmp_path / "curves.svg")
+    assert drawn.code == 0, drawn.err
+    assert ">slow<" in (tmp_path / "curves.svg").read_text()
+    # Without the suite's record, settings tell rows apart, in as many digits as a reader needs.
+    (tmp_path / "suite" / "results.json").unlink()
+    bare = ownview("paper", tmp_path / "suite")
+    assert {line.split(" | ")[0] for line in bare.out.splitlines()[2:]} == {
+        "| fedmf (learning_rate=0.01)", "| fedmf (learning_rate=0.1623)",
+    }  # fmt: skip
+
+
+def test_one_run_does_not_count_twice_nor_as_a_seed_of_another(tmp_path: Path, ownview: Callable[..., Outcome]) -> None:
+    for place, rounds in (("a", 1), ("b", 1), ("c", 2)):
+        ov.run("fedmf", settings={"local_epochs": 1, "embedding_size": 4}, rounds=rounds, out=tmp_path / place)
+    done = ownview("paper", tmp_path / "a", tmp_path / "b")
+    assert (done.code, "both seed 0 of fedmf; give one of them" in done.err) == (2, True)
+    assert "fedmf (rounds=2)" in ownview("paper", tmp_path / "a", tmp_path / "c").out
 
 
 def test_one_row_is_held_against_each_by_paired_tests(folder: Path, ownview: Callable[..., Outcome]) -> None:
@@ -104,6 +149,31 @@ def test_every_method_of_a_paper_has_its_entry(folder: Path, ownview: Callable[.
     assert "steck2019ease" in used
     assert "chai2020fedmf" in used
     assert used.count("\n@") == 2
+
+
+DOCUMENT = r"""
+\documentclass{article}
+\usepackage{booktabs,graphicx}
+\begin{document}
+\input{table.tex} \input{mine.tex} \includegraphics{curves.pdf} \nocite{*}
+\bibliographystyle{plain}\bibliography{used}
+\end{document}
+"""
+
+
+@pytest.mark.skipif(shutil.which("pdflatex") is None or shutil.which("bibtex") is None, reason="needs LaTeX and BibTeX")
+def test_a_compiler_takes_table_figure_and_references(folder: Path, ownview: Callable[..., Outcome]) -> None:
+    place = folder.parent / "latex"
+    place.mkdir()
+    (place / "paper.tex").write_text(DOCUMENT)
+    for words in (("table.tex",), ("mine.tex", "--mine", "ease"), ("curves.pdf",), ("used.bib",)):
+        assert ownview("paper", folder, "-o", place / words[0], *words[1:]).code == 0
+    compiler = ("pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex")
+    for line in (compiler, ("bibtex", "paper"), compiler, compiler):
+        done = subprocess.run(line, cwd=place, capture_output=True, text=True, errors="replace", check=False)
+        assert done.returncode == 0, done.stdout
+        assert "Warning--" not in done.stdout
+    assert (place / "paper.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_words_of_every_kind_are_escaped() -> None:

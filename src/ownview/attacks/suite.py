@@ -66,7 +66,7 @@ class Claim:
 def attack_all(
     scene: Scene, settings: AttackSettings, on_step: Callable[[str], None] = lambda step: None
 ) -> list[AttackFinding]:
-    """Every attack, those that do not apply included; `on_step` is told what begins."""
+    """Every attack, those that do not apply included; `on_step` is called with the name of what begins."""
     on_step("watching uploads")
     chosen = victims(scene.split.num_users, settings.clients, settings.seed)
     view, federation = watch(scene, chosen, settings.rounds)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import secrets
@@ -117,6 +118,21 @@ def append_line(path: Path, line: str, *, private: bool = False) -> None:
             sync_folder(path.parent)
 
 
+def append_bounded(path: Path, line: str, most: int, shortened: Callable[[list[str]], list[str]]) -> None:
+    """Add a line to a private log that never grows beyond `most` bytes and a line.
+
+    Args:
+        path: of the log.
+        line: without its end.
+        most: bytes from which on the log is written anew, whole or not at all.
+        shortened: the log's lines, oldest first -> those that stay.
+    """
+    append_line(path, line, private=True)
+    if path.stat().st_size > most:
+        kept = shortened(path.read_text(encoding="utf-8").splitlines())
+        write_text(path, "".join(one + "\n" for one in kept), private=True)
+
+
 def sync_folder(folder: Path) -> None:
     """Names in a folder, made or changed before, have reached the disk when this returns.
 
@@ -142,6 +158,12 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except (OSError, ValueError):
         return False
+
+
+def sha256_of(path: Path) -> str:
+    """SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ from ownview.config.settings import setting
 from ownview.data.splitting.splits import Split
 from ownview.parts.sequences.sequence import SequenceSettings, require_order
 from ownview.parts.sequences.transformer import Lesson, lesson
+from ownview.seam.portable import Attention, Portable
 from ownview.seam.roles import RECEIVED
 from ownview.seam.training import Params
 
@@ -112,6 +113,10 @@ class SASRec(SequenceSettings, InEpochs):
             states = torch.vmap(lambda rows, real: self.network.last(learned, rows, real))(listed, mask)
             parts.append(states @ learned["items"].T)
         return torch.cat(parts)
+
+    def portable(self, learned: Params) -> Portable:
+        """The network."""
+        return Attention(self.network, {name: learned[name] for name in self.network.names})
 
     @property
     def _at_once(self) -> int:

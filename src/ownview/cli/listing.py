@@ -70,15 +70,17 @@ def command(
         _show_runs(rows)
         return
     console = Console(highlight=False)
-    columns = list(rows[0])[: 2 if kind is Kind.METHODS and console.width < _WIDE else None]
+    columns = [one for one in rows[0] if one != "kind"][: 2 if kind is Kind.METHODS and console.width < _WIDE else None]
     table = Table(box=None, pad_edge=False)
     for column in columns:
         least = 12 if column == "name" else None
         table.add_column(column.replace("_", " "), no_wrap=column == "name", overflow="fold", min_width=least)
-    for row in rows:
+    for before, row in zip([{}, *rows], rows, strict=False):
+        if row.get("kind") != before.get("kind"):
+            table.add_row(f"[bold]{row['kind']}[/]")
         table.add_row(*("" if row[column] is None else escape(str(row[column])) for column in columns))
     console.print(table)
-    if len(columns) < len(rows[0]):
+    if kind is Kind.METHODS and console.width < _WIDE:
         console.print(
             f"\nWhat leaves a device, papers, settings: --json, or a terminal of {_WIDE} columns.", style="dim"
         )
@@ -102,9 +104,17 @@ def _show_runs(rows: list[dict[str, Any]]) -> None:
 
 
 def _methods() -> list[dict[str, Any]]:
-    every: list[type[Model]] = [*METHODS.values(), *BLENDS.values(), *BASELINES.values()]
+    every: dict[str, Mapping[str, type[Model]]] = {"federated": METHODS, "blended": BLENDS, "central": BASELINES}
     return [
-        {"name": cls.name, "what": cls.summary, "leaves_the_device": _leaves(cls), "paper": cls.paper} for cls in every
+        {
+            "name": cls.name,
+            "what": cls.summary,
+            "leaves_the_device": _leaves(cls),
+            "paper": cls.paper,
+            "kind": kind,
+        }
+        for kind, some in every.items()
+        for cls in some.values()
     ]
 
 

@@ -111,7 +111,8 @@ MOVED = {
 
 _PROGRAM = Program(
     "ownview",
-    "Personalised federated recommendation: one user is one client, measured honestly.",
+    "Recommendations from a file of who took what: ownview start FILE. Personalised federated recommendation, measured "
+    "honestly.",
     "ownview.cli",
     COMMANDS,
     MOVED,

@@ -134,6 +134,12 @@ def new_folder(wanted: Path) -> Path:
     return folder
 
 
+def on_command_line(context: typer.Context, name: str) -> bool:
+    """Whether an option was given, and not left at its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
+
 def with_privacy(sets: Sequence[str] | None, privacy: str | None) -> list[str]:
     """NAME=VALUE pairs, --privacy as one of them."""
     return [*(sets or []), *([] if privacy is None else [f"privacy={privacy}"])]

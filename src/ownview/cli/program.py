@@ -36,6 +36,9 @@ _STYLE: dict[str, Any] = {
     "add_completion": False, "pretty_exceptions_enable": False, "rich_markup_mode": "rich",
 }  # fmt: skip
 
+_PANELS = {"models": "From a file to recommendations", "experiments": "Measure", "devices": "Devices of people"}
+"""What `--help` calls the commands of a folder."""
+
 _ClickError: type[Exception] = typer.BadParameter.__bases__[0].__bases__[0]
 """click's own, which newer versions of typer bring along under another name."""
 
@@ -99,7 +102,8 @@ class Program:
             cls=_loading(self), no_args_is_help=True, help=self.sentence, **{**_STYLE, "add_completion": True}
         )
         for name, command in self.commands.items():
-            app.command(name, help=command.sentence)(_stand_in)
+            panel = _PANELS.get(command.module.partition(".")[0], "Other commands")
+            app.command(name, help=command.sentence, rich_help_panel=panel)(_stand_in)
         app.callback()(_main)
         return app
 

@@ -1,4 +1,4 @@
-"""Options that say how a file is read, and what a person is told of one that cannot be read as it is."""
+"""Options that say how a file is read, and what is printed of one that cannot be read as it is."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import inspect
 import shlex
 import sys
 from collections.abc import Callable
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -26,25 +26,26 @@ Read = TypeVar("Read")
 Users = Annotated[
     Path | None, typer.Option("--users", help="File with a column user and others about users; stays at home.")
 ]
+_option = partial(typer.Option, rich_help_panel="How the file is read, where it is not understood by itself")
 _Tolerant = Annotated[
-    bool, typer.Option("--tolerant", help="Leave out rows that are not sound instead of refusing the file.")
+    bool, _option("--tolerant", help="Leave out rows that are not sound instead of refusing the file.")
 ]
 _Separator = Annotated[
-    str | None, typer.Option("--separator", help="Between columns: one character, '::' or tab; detected if not given.")
+    str | None, _option("--separator", help="Between columns: one character, '::' or tab; detected if not given.")
 ]
 _Encoding = Annotated[
-    str | None, typer.Option("--encoding", help="Of the text, such as cp1250; told by the file if not given.")
+    str | None, _option("--encoding", help="Of the text, such as cp1250; told by the file if not given.")
 ]
-_Sheet = Annotated[str | None, typer.Option("--sheet", help="Of a workbook of Excel, where several could be meant.")]
+_Sheet = Annotated[str | None, _option("--sheet", help="Of a workbook of Excel, where several could be meant.")]
 _Dates = Annotated[
     str | None,
-    typer.Option("--dates", help=f"{DAY_FIRST} or {MONTH_FIRST}, for 3/4/2010; told by the file if not given."),
+    _option("--dates", help=f"{DAY_FIRST} or {MONTH_FIRST}, for 3/4/2010; told by the file if not given."),
 ]
 _Events = Annotated[
     list[str] | None,
-    typer.Option("--events", help="Count this kind of event alone, such as purchase; may be repeated."),
+    _option("--events", help="Count this kind of event alone, such as purchase; may be repeated."),
 ]
-_MinRating = Annotated[float | None, typer.Option("--min-rating", help="Leave out rows that are rated below it.")]
+_MinRating = Annotated[float | None, _option("--min-rating", help="Leave out rows that are rated below it.")]
 
 _OPTIONS: dict[str, tuple[Any, Any]] = {
     "columns": (Columns, None),

@@ -1,4 +1,4 @@
-"""Items that a file names and the data does not know: nobody has taken them yet.
+"""Items that a file names and the data does not know: items without interactions.
 
 A model's folder may have such a file, `KEPT`: what is in it is offered wherever the model recommends.
 """

@@ -238,7 +238,8 @@ class Coordinator:
             self.standing = _Standing(found.round, dict(about["counted"]), dict(about["owed"]), about["back"])
             self.results = dict(found.kept)
         if self.generations.notes:
-            self.standing.back = time.time_ns()
+            # Higher than before also where this machine's clock went back.
+            self.standing.back = max(self.standing.back + 1, time.time_ns())
 
     def _load(self, state: Generation | None) -> None:
         """The server's values after the last counted round; before the first, the initial ones."""

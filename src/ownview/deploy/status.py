@@ -82,7 +82,7 @@ def _server(folder: ServerFolder) -> ServerStanding:
 def _place(folder: PlaceFolder) -> PlaceStanding:
     about, home = folder.membership(), Home(folder.path)
     sent = home.sent()
-    volume = len(sent), sum(int(one["bytes"]) for one in sent)
+    volume = sum(int(one.get("messages", 1)) for one in sent), sum(int(one["bytes"]) for one in sent)
     where = f"{about.transport} at {about.host}:{about.port}"
     return PlaceStanding(
         process_at(home.state), about.name, where, home.newest().round, len(home.members().users), volume

@@ -88,7 +88,8 @@ class Opened:
 
 
 Trained = tuple[Tensor, tuple[Opened, ...]]
-"""[B] or [] mean loss of each client over the epochs it took part in of the last phase, and the openings there were."""
+"""[B] or [] mean loss of each client over the epochs it took part in of the last phase that has any, and the openings
+there were."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,8 @@ class Fit:
             yield from phase.pieces()
             if phase.opened is not None:
                 self.opened.append(phase.opened)
-            self.losses = phase.stop.mean_loss()
+            if phase.phase.epochs:  # a closing, which is nothing but an opening, has no loss
+                self.losses = phase.stop.mean_loss()
 
 
 class _PhaseAtWork:

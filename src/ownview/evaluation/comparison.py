@@ -42,7 +42,7 @@ SIGNS = {Mark.BEST: "▲", Mark.LEVEL: "≈"}
 """What stands beside a figure in tables."""
 
 NOT_ABOVE = "○"
-"""Stands beside a figure that cannot be told to be above every yardstick of its column."""
+"""Stands beside a figure that is not significantly above every yardstick of its column."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,7 +232,7 @@ def _cell(label: str, best: str, rows: Mapping[str, UserValues], p_of: Mapping[P
 
 
 def _not_above(label: str, rows: Mapping[str, UserValues], p_of: Mapping[PairOfRows, float]) -> str:
-    """The best yardstick that a row cannot be told to be above; empty where there is none, or the row is one itself."""
+    """The best yardstick that a row is not significantly above; empty where there is none, or the row is one itself."""
     row = rows[label]
     if row.yardstick:
         return ""

@@ -21,6 +21,7 @@ from ownview.parts.server_adam import adam_moved, moments
 from ownview.seam.client import Client, Summand, Summands
 from ownview.seam.memory import Memory
 from ownview.seam.method import ReportingMethod
+from ownview.seam.portable import Attention, Portable
 from ownview.seam.roles import RECEIVED, Param, chance, timeline
 from ownview.seam.server import Arrived
 from ownview.seam.training import Batch, Context, Params, World
@@ -100,3 +101,7 @@ class FedSASRec(SequenceSettings, ReportingMethod):
     def scores(self, p: Params) -> Tensor:
         """[m] h . e_i after the latest item that is known."""
         return self.network.scores(p, p["line.rows"], p["line.mask"])
+
+    def portable(self, received: Params, world: World) -> Portable:
+        """The network."""
+        return Attention(self.network, {name: received[name] for name in self.network.names})

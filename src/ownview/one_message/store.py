@@ -3,7 +3,7 @@
 journal.sqlite    messages, contributions, and which generation of files counts
 waiting/          share b: numbers of messages that the other server has not confirmed yet
 share.N.u4        share b: the sum of the shares that were confirmed and are not opened, group by group
-total.N.i64       share b: what was opened so far
+total.N.i64       share b: what was opened so far and counts, group by group
 weights.json      share b: name of the weights that were solved last (pages.weights_file); weights.NAME.json: these
 batch.HEX.u4      share a: its sum of the batch opened last, for a server b that was killed before it had it
 
@@ -107,12 +107,14 @@ class ShareStore:
             found = self._rows("SELECT proof, out FROM contributions WHERE name = ?", message.contribution)
             if not adds and (not found or found[0][0] != message.proof):
                 raise MessageError("no such contribution, or another secret")
-            if not adds and found[0][1]:
-                out = "taken out already" if found[0][1] == _OUT else "in a group that stood out, and was left out"
-                raise MessageError(f"the contribution is {out}")
+            never_counted = not adds and found[0][1] == _LEFT_OUT
+            if not adds and found[0][1] == _OUT:
+                raise MessageError("the contribution is taken out already")
+            if never_counted and message.operation is not Operation.TAKE_OUT:
+                raise MessageError("the contribution is in a group that stood out, and was left out: take it out")
             if message.operation is Operation.CHANGE and self.terms.budget is not None:
                 raise MessageError("under a budget a contribution is taken out, not changed")
-            if self.share == "b":
+            if self.share == "b" and not never_counted:
                 self._require_room()
                 _write(self._waiting(message.name), message.share)
             with self._transaction():
@@ -121,7 +123,9 @@ class ShareStore:
                 elif message.operation is Operation.TAKE_OUT:
                     self.journal.execute("UPDATE contributions SET out = 1 WHERE name = ?", (message.contribution,))
                 key = message.share if self.share == "a" else None
-                row = (message.name, message.contribution, int(message.operation), _WAITING, key)
+                # What never counted is out at once: there is nothing to subtract.
+                state = _OPENED if never_counted else _WAITING
+                row = (message.name, message.contribution, int(message.operation), state, key)
                 self.journal.execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?)", row)
             return True
 
@@ -183,13 +187,44 @@ class ShareStore:
         with self.guard:
             shape = (self.terms.groups, self.terms.size)
             opened = signed(self._share() + np.frombuffer(answer, dtype="<u4").reshape(shape) + self._noise())
-            kept = alike(opened, adds)
-            with self._next_generation(np.zeros(shape, dtype=np.uint32), self.total() + opened[kept].sum(0)):
+            kept, total = alike(opened, adds), self._by_group()
+            total[kept] += opened[kept]
+            dropped = self._changed_later(rows, kept)
+            total[sorted(dropped)] = 0
+            with self._next_generation(np.zeros(shape, dtype=np.uint32), total):
                 self._mark(names, _OPENED)
                 self.journal.execute("UPDATE facts SET batches = batches + 1")
-                left = [(row[2],) for row in rows if not kept[self._group(row[2])]]
-                self.journal.executemany(f"UPDATE contributions SET out = {_LEFT_OUT} WHERE name = ?", left)
+                gone = {row[2] for row in rows if not kept[self._group(row[2])]}
+                cancelled = self._leave_out(gone | self._counted_in(dropped))
+            for name in cancelled:
+                self._waiting(name).unlink(missing_ok=True)
             return len(names)
+
+    def _changed_later(self, rows: Sequence[tuple[bytes, int, bytes]], kept: npt.NDArray[np.bool_]) -> set[int]:
+        """Groups that are left out with a message that changes or takes out what an earlier batch counted.
+
+        What was to be taken out would stay in the total: so these groups go with all that they counted before.
+        """
+        added = {row[2] for row in rows if row[1] == Operation.ADD}
+        late = {self._group(row[2]) for row in rows if row[2] not in added}
+        return {group for group in late if not kept[group]}
+
+    def _counted_in(self, groups: set[int]) -> set[bytes]:
+        """All opened contributions of some groups."""
+        if not groups:
+            return set()
+        find = "SELECT contribution FROM messages WHERE state = ? AND operation = ?"
+        return {row[0] for row in self._rows(find, _OPENED, int(Operation.ADD)) if self._group(row[0]) in groups}
+
+    def _leave_out(self, gone: set[bytes]) -> list[bytes]:
+        """Mark contributions as never counted; the names of waiting messages that would change them, which end here."""
+        self.journal.executemany(
+            f"UPDATE contributions SET out = {_LEFT_OUT} WHERE name = ? AND out = 0", [(one,) for one in gone]
+        )
+        find = "SELECT name, contribution FROM messages WHERE state = ? AND operation != ?"
+        waiting = [row[0] for row in self._rows(find, _WAITING, int(Operation.ADD)) if row[1] in gone] if gone else []
+        self._mark(waiting, _OPENED)
+        return waiting
 
     def batch(self, names: Sequence[bytes]) -> Path:
         """The file with the sum of the shares of some messages, which are opened by it; the same again (share a).
@@ -225,9 +260,17 @@ class ShareStore:
             return path
 
     def total(self) -> Any:
-        """[n] int64: the sum of everything that was opened (share b)."""
-        path = self.folder / f"total.{self._generation()}.i64"
-        return np.fromfile(path, dtype="<i8") if path.is_file() else np.zeros(self.terms.size, dtype=np.int64)
+        """[n] int64: the sum of everything that was opened and counts (share b)."""
+        return self._by_group().sum(0)
+
+    def _by_group(self) -> npt.NDArray[np.int64]:
+        path, shape = self.folder / f"total.{self._generation()}.i64", (self.terms.groups, self.terms.size)
+        if not path.is_file():
+            return np.zeros(shape, dtype=np.int64)
+        read = np.fromfile(path, dtype="<i8").astype(np.int64, copy=False)
+        if read.size != math.prod(shape):
+            raise DataError(f"{path}: {read.size:,} numbers; expected {math.prod(shape):,}, group by group")
+        return read.reshape(shape)
 
     def _group(self, contribution: bytes) -> int:
         """By a keyed hash of its name: no tab can choose it, and what changes a contribution is in the same one."""

@@ -30,7 +30,7 @@ MOST_NUMBERS = 50_005_000
 FEWEST = 100
 MOST_WORK = 30
 FEWEST_GROUPS, MOST_GROUPS = 5, 64
-"""Of fewer groups none can be told to stand out."""
+"""With fewer groups no outlier can be found."""
 _LONGEST = 16 << 20
 _KEY_BYTES = 32
 _SETTINGS: dict[str, dict[str, Any]] = {

@@ -36,6 +36,8 @@ def _head(about: Mapping[str, Any]) -> list[str]:
 
 
 def _form(form: Mapping[str, Any]) -> str:
+    if form["kind"] == "onnx":
+        return f"Scores are worked out of a history by `model.onnx` (operations of ONNX {form['opset']})."
     if form["kind"] == "linear":
         return "Scores are a sum over the items of a history; nothing else about a person is needed."
     return (
@@ -115,15 +117,24 @@ def _exposure(about: Mapping[str, Any]) -> list[str]:
 
 
 def _licence(about: Mapping[str, Any]) -> list[str]:
+    program = "" if about["form"]["kind"] == "onnx" else " `scorer.py` is part of Ownview (Apache-2.0)."
     return [
         "## Licence",
         "",
         f"Terms of the data: {_text(about['data']['terms'])}. Titles and weights come from it; look at the terms "
-        "before passing the folder on. `scorer.py` is part of Ownview (Apache-2.0).",
+        f"before passing the folder on.{program}",
     ]
 
 
 def _use(about: Mapping[str, Any]) -> list[str]:
+    if about["form"]["kind"] == "onnx":
+        sides = (
+            f"{side[:-1]} `{name}`: {what}"
+            for side in ("inputs", "outputs")
+            for name, what in about["form"][side].items()
+        )
+        told = ["## Use", "", *(f"- {one}" for one in sides), "", f"{about['agreement']['runtime']}."]
+        return [*told, "Positions are those of items.csv; `model.json` holds the SHA-256 of both files."]
     return [
         "## Use",
         "",

@@ -31,7 +31,7 @@ from ownview.pages.run_model import leaves_a_device, told_apart
 from ownview.parts.pairs.positive_definite import ease_weights
 from ownview.privacy.budget import budget
 from ownview.privacy.masks import masked_sums
-from ownview.seam.portable import Factors, Linear, Refusal, Term, overruled
+from ownview.seam.portable import Factors, Linear, Refusal, Term, in_sums, overruled
 
 _ROUNDING = 0.05
 """By which masks, which go by whole steps, may make a sum larger than it is."""
@@ -97,7 +97,7 @@ class DeployedModel:
         server = AggregationServer(terms)
         server.unpack(state.values)
         received = server.download(state.round, torch.zeros(0, dtype=torch.long)).values
-        form = overruled(type(agreed.model)) or agreed.model.portable(received, terms.world)
+        form = in_sums(overruled(type(agreed.model)) or agreed.model.portable(received, terms.world))
         if isinstance(form, Refusal):
             raise SettingError(
                 f"{folder.path}: {agreed.label} cannot be taken along: it {form.reason}; take one that can, such as "

@@ -45,6 +45,7 @@ class Exported(NamedTuple):
     agreement: with the run's own model
     exposure:  what was left out, and what the weights give away all the same
     left_out:  what the model does besides, in sentences
+    runtime:   how near a runtime that executes the file came to Python, in a sentence; nothing where none does
     """
 
     path: Path
@@ -52,6 +53,7 @@ class Exported(NamedTuple):
     fidelity: Fidelity
     exposure: Exposure
     left_out: tuple[str, ...]
+    runtime: str = ""
 
 
 def export(
@@ -104,16 +106,28 @@ def write_portable(
     """
     described, arrays = pack(form)
     (folder / "model.safetensors").write_bytes(save(arrays))
-    with (folder / "items.csv").open("w", encoding="utf-8", newline="") as out:
-        table = csv.writer(out, lineterminator="\n")
-        table.writerow(("item", "title"))
-        table.writerows(zip(map(as_cell, map(str, ids)), map(as_cell, titles), strict=True))
+    write_items(folder, ids, titles)
     if text is not None:
         (folder / "text.json").write_text(json.dumps(text, ensure_ascii=False), encoding="utf-8")
         (folder / "words.py").write_text(_program("words.py"), encoding="utf-8")
     names = ("model.safetensors", "items.csv", *(("text.json", "words.py") if text is not None else ()))
+    return write_about(folder, described, facts, names)
+
+
+def write_items(folder: Path, ids: Sequence[Any], titles: Sequence[str]) -> None:
+    """Write items.csv: id and title of every item, by position."""
+    with (folder / "items.csv").open("w", encoding="utf-8", newline="") as out:
+        table = csv.writer(out, lineterminator="\n")
+        table.writerow(("item", "title"))
+        table.writerows(zip(map(as_cell, map(str, ids)), map(as_cell, titles), strict=True))
+
+
+def write_about(
+    folder: Path, form: Mapping[str, Any], facts: Mapping[str, Any], names: Sequence[str]
+) -> dict[str, Any]:
+    """Write model.json, whose content is returned: its form, facts, and the SHA-256 of the files of these names."""
     checked = {name: _sha256(folder / name) for name in names}
-    about = {"format": FORMAT, "form": described, **facts, "sha256": checked}
+    about = {"format": FORMAT, "form": form, **facts, "sha256": checked}
     written = json.dumps(about, indent=2, ensure_ascii=False, allow_nan=False)
     (folder / "model.json").write_text(f"{written}\n", encoding="utf-8")
     return about

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -50,6 +50,13 @@ class Fidelity(NamedTuple):
         return {"top_ten_overlap": self.overlap, "items" if self.of_items else "users": self.users, **hits}
 
 
+class Form(Protocol):
+    """Scores of m items as a function of a history."""
+
+    def scores(self, history: Tensor) -> Tensor:
+        """[m], or [1] where all are equal, for a history [L]."""
+
+
 class HistoryScorer:
     """Scores by a portable form, from what is known of users.
 
@@ -60,7 +67,7 @@ class HistoryScorer:
         num_items: of all of them.
     """
 
-    def __init__(self, form: Linear | Factors, kept: IntArray, known: Timeline, num_items: int) -> None:
+    def __init__(self, form: Form, kept: IntArray, known: Timeline, num_items: int) -> None:
         self.form, self.known = form, known
         self.kept = torch.from_numpy(kept)
         self.place = torch.full((num_items,), -1).index_copy_(0, self.kept, torch.arange(len(kept)))
@@ -78,7 +85,7 @@ class HistoryScorer:
         return last.index_copy_(0, self.kept, found)
 
 
-def fidelity(form: Linear | Factors, kept: IntArray, trainer: Trainer, ranker: Ranker) -> Fidelity:
+def fidelity(form: Form, kept: IntArray, trainer: Trainer, ranker: Ranker) -> Fidelity:
     """Over a sample of the users that the ranker's question is about and that have a history.
 
     Args:

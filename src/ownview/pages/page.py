@@ -94,7 +94,7 @@ def page(
         min_people: items that fewer people had are left out; 1 leaves nothing out.
         force: whether an existing file is overwritten.
         data_dir: where datasets are.
-        new_items: a file of items; those that nobody has taken yet are offered too, marked as new.
+        new_items: a file of items; those without interactions are offered too, marked as new.
         contribute: address of one of two servers of shares (`ownview sums serve`): the page has a panel that sends with
             its reader's leave, not before; None for a page that makes no request, ever.
 

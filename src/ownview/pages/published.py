@@ -35,6 +35,7 @@ class Exposure:
         items_left_out: because fewer had them.
         pairs_left_out: because one person alone had both.
         findings: of attacks on the weights as they were written; none under a budget, or without histories.
+        untried: why there are none.
     """
 
     rule: str
@@ -42,16 +43,18 @@ class Exposure:
     items_left_out: int
     pairs_left_out: int
     findings: tuple[AttackFinding, ...]
+    untried: str = "the server has no histories to compare guesses with"
 
-    def sentences(self) -> list[str]:
-        """For people: the rule, then what attacks read, then that others may exist."""
-        return [self.rule, *(one.sentence for one in self.findings if one.applies), *self._end()]
+    def sentences(self, *, every: bool = True) -> list[str]:
+        """For people: the rule, then what attacks read, or those alone that succeed, then that others may exist."""
+        tried = [one.sentence for one in self.findings if one.applies and (every or one.succeeds)]
+        return [self.rule, *tried, *self._end()]
 
     def _end(self) -> list[str]:
         if self.min_people is None:
             return []
         if not self.findings:
-            return ["no attack was tried on these weights: the server has no histories to compare guesses with"]
+            return [f"no attack was tried on these weights: {self.untried}"]
         of_people = [one for one in self.findings if one.succeeds and "people" in one.values]
         if of_people:
             return ["histories of single people can be read off the weights"]
@@ -98,19 +101,19 @@ class Published:
 
     @cached_property
     def offered(self) -> Linear | Factors:
-        """The same, and behind them the items that nobody has taken yet, where any are offered."""
+        """The same, and behind them the items without interactions, where any are offered."""
         offered = self.model.offered
         return self.form if offered is None else offered.beside(self.form, self.left.kept)
 
     @property
     def positions(self) -> list[int]:
-        """[k] among all items of those that are left, and of those that nobody has taken yet."""
+        """[k] among all items of those that are left, and of those without interactions."""
         offered = self.model.offered
         return [*self.left.kept.tolist(), *([] if offered is None else offered.new)]
 
     @property
     def ids(self) -> list[Any]:
-        """[k] of the items that are left, and of those that nobody has taken yet."""
+        """[k] of the items that are left, and of those without interactions."""
         return [self.model.ids[item] for item in self.positions]
 
     @property

@@ -29,7 +29,7 @@ from ownview.runs.summaries.summary import SIMULATED
 from ownview.runs.training.setup import ExperimentSetup
 from ownview.runs.training.trainer import Trainer
 from ownview.seam.client import Client, Reporting
-from ownview.seam.portable import Factors, Linear, Refusal
+from ownview.seam.portable import Attention, Blended, Factors, Linear, Refusal, in_sums
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,25 +41,27 @@ class RunModel:
         setup: its data.
         trainer: its model, with its values.
         form: what the model's scores come to.
-        offered: items that nobody has taken yet; None where none are offered.
+        offered: items without interactions; None where none are offered.
     """
 
     run: Run
     setup: ExperimentSetup
     trainer: Trainer
-    form: Linear | Factors
+    taken: Linear | Factors | Attention | Blended
     offered: Offered | None = None
 
     @classmethod
-    def of(cls, run: Run, data_dir: Path | None = None, new_items: Path | None = None) -> RunModel:
-        """Read the model; with items that nobody has taken yet, of a file or the model's own.
+    def of(
+        cls, run: Run, data_dir: Path | None = None, new_items: Path | None = None, *, networks: bool = False
+    ) -> RunModel:
+        """Read the model; with items without interactions, of a file or the model's own. `networks` are taken too.
 
         Raises:
             SettingError: the model has no form that a device could score with; says why.
         """
         require_publishable(run)
         at_hand = run.loaded(data_dir)
-        form = at_hand.trainer.portable()
+        form = at_hand.trainer.portable() if networks else in_sums(at_hand.trainer.portable())
         if isinstance(form, Refusal):
             raise SettingError(
                 f"{run.folder.path}: {run.experiment.label()} cannot be taken along: it {form.reason}; "
@@ -80,6 +82,12 @@ class RunModel:
         charge(self.run, self.trainer.federation, self.data)
 
     @property
+    def form(self) -> Linear | Factors:
+        """Of a model that is no network."""
+        assert isinstance(self.taken, Linear | Factors)
+        return self.taken
+
+    @property
     def data(self) -> Interactions:
         """Users and items that took part."""
         return self.setup.split.data
@@ -95,7 +103,7 @@ class RunModel:
 
     @property
     def ids(self) -> list[Any]:
-        """[m] of the items, and of those that nobody has taken yet."""
+        """[m] of the items, and of those without interactions."""
         return list(self._named.items.tolist())
 
     @cached_property
@@ -111,7 +119,7 @@ class RunModel:
 
     @property
     def about(self) -> ItemTable | None:
-        """What is known of the items, and of those that nobody has taken yet."""
+        """What is known of the items, and of those without interactions."""
         return self._named.about
 
     @cached_property
@@ -161,7 +169,7 @@ class RunModel:
             "protocol": experiment.protocol.name,
             "figures": _figures(result),
             "notes": list(result["notes"]),
-            "left_out": list(self.form.left_out),
+            "left_out": list(self.taken.left_out),
             "privacy": self._privacy(),
             "made_with": {
                 name: self.run.folder.read_provenance().get(name) for name in ("ownview", "revision", "packages")

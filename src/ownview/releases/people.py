@@ -20,6 +20,9 @@ from ownview.base.errors import OutputError
 from ownview.base.files import make_folder, write_bytes
 
 People = npt.NDArray[np.uint64]
+OWN = "own"
+"""The world of all ids that are of no dataset of the catalogue: where data shares an item, equal ids are one person."""
+
 _NAME = b"ownview people"
 
 

@@ -60,6 +60,7 @@ class Asked(NamedTuple):
     folder:    of the model
     mechanism: what is released
     items:     ids of the data's items, which tell shops apart; None where they are not known
+    is_file:   whether the data is a dataset or a file of interactions, whose people `ownview privacy total` can name
     """
 
     id: str
@@ -69,6 +70,7 @@ class Asked(NamedTuple):
     folder: str
     mechanism: Mechanism
     items: Iterable[object] | None = None
+    is_file: bool = True
 
 
 class Standing(NamedTuple):
@@ -234,7 +236,8 @@ def _require_within(entries: Sequence[Entry], members: npt.NDArray[np.bool_], as
         return
     before, by = _spent(entries, members)
     raised = math.ceil(after.epsilon * 100) / 100
-    how = f"a total that allows it is set by --total {raised:g} or: ownview privacy total {asked.data} {raised:g}"
+    or_else = f" or: ownview privacy total {asked.data} {raised:g}" if asked.is_file else ""
+    how = f"a total that allows it is set by --total {raised:g}{or_else}"
     if not by:
         raise SettingError(f"{asked.data}: epsilon {one.epsilon:g} is more than the total of {total:g}; {how}")
     named = ", ".join(entry.title for entry in by[:_NAMED])

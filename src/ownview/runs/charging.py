@@ -6,21 +6,19 @@ it is published. Measured runs stay where they are, and noise from a seed is no 
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 from ownview.base.errors import SettingError
+from ownview.base.files import sha256_of
 from ownview.data.datasets.catalog import catalog
 from ownview.data.interactions import Interactions
 from ownview.privacy.planning import accounted_rounds
 from ownview.releases.entries import Mechanism
+from ownview.releases.people import OWN
 from ownview.releases.release_ledger import Asked, Ledger
 from ownview.round.federation import Federation
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
-
-OWN = "own"
-"""The world of all ids that are of no dataset of the catalogue: where data shares an item, equal ids are one person."""
 
 
 def world_of(data: str) -> str:
@@ -70,16 +68,10 @@ def charge_publication(
     """Charge a finished model before anything of it is published; one that was charged already costs nothing."""
     mechanism = mechanism_of(federation)
     if mechanism is not None:
-        name = str(folder.read_note("privacy").get("release") or _digest(folder.path / "model.safetensors"))
+        name = str(folder.read_note("privacy").get("release") or sha256_of(folder.path / "model.safetensors"))
         Ledger().charge(_asked(experiment, name, folder.path, mechanism, data), data.users)
 
 
 def _asked(experiment: Experiment, name: str, folder: Path, mechanism: Mechanism, data: Interactions) -> Asked:
     called, place = experiment.data, str(folder.resolve())
     return Asked(name, called, world_of(called), experiment.label(), place, mechanism, data.items)
-
-
-def _digest(path: Path) -> str:
-    """Digest of a model without a named release."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -81,7 +81,7 @@ class Run:
 
     @property
     def new_items(self) -> Path | None:
-        """The file of the model's own items that nobody has taken yet; None where it has none."""
+        """The file of the model's own items without interactions; None where it has none."""
         kept = model_folder(self.folder.path) / KEPT
         return kept if kept.is_file() else None
 
@@ -98,7 +98,7 @@ class Run:
             user: an id, whose items in training and validation are not recommended; or what `newcomer` returned.
             k: how many.
             data_dir: where datasets are.
-            new_items: a file of items; those that nobody has taken yet are offered too, by their text. The model's own
+            new_items: a file of items; those without interactions are offered too, by their text. The model's own
                 (`ownview update MODEL --items FILE`) where None.
         """
         at_hand = self.loaded(data_dir, new_items or self.new_items)
@@ -157,8 +157,8 @@ def run(
         out: a folder that does not exist yet; without it a temporary one that goes with the process.
         memory: what training may take, such as 4GB.
         data_dir: where datasets are.
-        on_round: told after every round.
-        loggers: told when it begins, after every round, and when it has finished.
+        on_round: called after every round.
+        loggers: called when it begins, after every round, and when it has finished.
         workers: processes that share the clients; the result is the same to rounding.
         total: epsilon that all releases of these people together may reach from now on, where the model is trained on
             everything under a budget; None for what holds for them (`ownview.releases`).

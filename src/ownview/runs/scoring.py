@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import DataError, SettingError
+from ownview.base.files import sha256_of
 from ownview.baselines.parts.central import Asked, OneShot
 from ownview.config.settings import setting
 from ownview.data.interactions import Interactions
@@ -103,7 +103,7 @@ def score(
     called = name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or Lists.name
     if offers_model(called):
         raise SettingError(f"score: {called} is a method of Ownview; give these lists another name (--name)")
-    model = Lists(str(path), hashlib.sha256(path.read_bytes()).hexdigest())
+    model = Lists(str(path), sha256_of(path))
     asked = protocol_by_name(protocol) if isinstance(protocol, str) else protocol
     experiment = Experiment(
         method=called, data=name_of(data), settings=model.values(), protocol=asked, rounds=1, seed=seed

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import tempfile
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from ownview.base.display.shown import one_line
 from ownview.base.errors import OwnviewError
 from ownview.base.trust import UntrustedError
 from ownview.base.version import __version__
@@ -17,12 +20,14 @@ from ownview.runs.files.folder import RunFolder
 from ownview.runs.files.manifest import fingerprints, read_manifest
 from ownview.runs.files.provenance import package_versions
 from ownview.runs.files.sources import METHOD, method_fingerprint
-from ownview.runs.run import experiment_of, run
+from ownview.runs.run import Run, experiment_of, run
 from ownview.runs.training.setup import ExperimentSetup
 
 HOLDS, DIFFERS, UNKNOWN = "holds", "differs", "unknown"
 _SAME = 1e-9
 """What a figure of result.json may differ by from the mean of users.csv, whose values have 12 places."""
+_SHOWN = 4
+"""Decimals of a figure that tables and a board show."""
 
 
 @dataclass(frozen=True)
@@ -133,20 +138,57 @@ def _again(
             raise
         except OwnviewError as error:
             return Check("again", DIFFERS, f"it does not run: {error}")
-        then, now = result.get("test", {}), made.result.get("test", {})
-        wrong = [
-            f"{name} was {value!r}, is {now.get(name)!r}" for name, value in then.items() if now.get(name) != value
-        ]
-        if made.result["chosen_round"] != result["chosen_round"]:
-            wrong.append(f"round {result['chosen_round']} was chosen, now {made.result['chosen_round']}")
-        if not wrong and folder.has_users:
-            wrong = _other_users(folder.read_users(), made.folder.read_users())
-    if wrong:
+        users = folder.read_users() if folder.has_users else {}
+        return came_out_again(result, folder.read_provenance(), made, users)
+
+
+def came_out_again(
+    stated: Mapping[str, Any], then: Mapping[str, Any], made: Run, users: Mapping[str, list[str]] | None = None
+) -> Check:
+    """Hold a result against the same experiment's, carried out here.
+
+    On the same kind of machine with the same versions every figure must be the same. Elsewhere other rounding gives
+    other numbers: those that agree in the four decimals that tables show hold, and of headline figures that lie within
+    the 95 % interval that was worked out here this machine cannot tell rounding from another result.
+
+    Args:
+        stated: the result: `test`, `chosen_round`.
+        then: its provenance.
+        made: here.
+        users: columns of the run's users.csv, where they are known.
+    """
+    test, now = stated.get("test", {}), made.result.get("test", {})
+    wrong = [f"{name} is {now.get(name)!r}, stated {value!r}" for name, value in test.items() if now.get(name) != value]
+    if made.result["chosen_round"] != stated["chosen_round"]:
+        wrong.append(f"round {made.result['chosen_round']} was chosen, stated {stated['chosen_round']}")
+    if not wrong:
+        wrong = _other_users(users, made.folder.read_users()) if users else []
+    if not wrong:
+        return Check("again", HOLDS, f"run once more, every figure{' of every user' if users else ''} is the same")
+    elsewhere = _elsewhere(then, made.folder.read_provenance())
+    if not elsewhere:
         return Check("again", DIFFERS, "; ".join(wrong))
-    return Check("again", HOLDS, "run once more, every figure of every user is the same")
+    apart = {name: abs(now[name] - value) if name in now else math.inf for name, value in test.items()}
+    most = max(apart, key=lambda name: apart[name])
+    told = f"{most} differs most, by {apart[most]:.1e}; this machine rounds otherwise: {elsewhere}"
+    if apart[most] < 0.5 * 10**-_SHOWN:
+        return Check("again", HOLDS, f"run once more, every figure agrees in {_SHOWN} decimals; {told}")
+    intervals = made.result.get("interval_95", {})
+    if intervals and all(low <= test.get(name, math.inf) <= high for name, (low, high) in intervals.items()):
+        return Check("again", UNKNOWN, f"run once more, figures lie within their 95 % intervals, but {told}")
+    return Check("again", DIFFERS, "; ".join(wrong))
 
 
-def _other_users(before: dict[str, list[str]], now: dict[str, list[str]]) -> list[str]:
+def _elsewhere(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """In what two provenances differ that rounding hangs on, in words; empty where it is nothing."""
+    told = []
+    for part in ("packages", "machine"):
+        was, has = (noted if isinstance(noted := one.get(part), dict) else {} for one in (then, now))
+        told += [f"{name} {was.get(name)} then, {has.get(name)} now" for name in has if was.get(name) != has.get(name)]
+    return one_line(", ".join(told))
+
+
+def _other_users(before: Mapping[str, list[str]], now: Mapping[str, list[str]]) -> list[str]:
     for name, column in before.items():
         for user, one, other in zip_longest(before["user"], column, now.get(name, [])):
             if one != other:

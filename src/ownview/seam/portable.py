@@ -1,8 +1,9 @@
 """Portable forms: a finished model's scores as a function of a history, as a value that any device can carry.
 
 A model that says which form its scores have can be taken along: into a page, onto a telephone, into any language.
-Exporters read the form and never a method's name. There are two forms, `Linear` and `Factors`; a model that
-has neither says why (`Refusal`).
+Exporters read the form and never a method's name. Two forms are sums and vectors that fit in a page, `Linear` and
+`Factors`; two are networks that need a runtime (`phones`), `Attention` and `Blended`; a model that has none says why
+(`Refusal`).
 
 A history is a list of items, oldest first. One that stands in it twice counts once, at its latest place.
 """
@@ -11,7 +12,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -177,6 +178,73 @@ class Factors:
         return items @ self.fold_in.vector(items, bias, once) + bias if len(once) else bias
 
 
+class SequenceNetwork(Protocol):
+    """A causal transformer over items in order (`parts.sequences.transformer`)."""
+
+    @property
+    def blocks(self) -> int:
+        """One after the other."""
+
+    @property
+    def heads(self) -> int:
+        """Of attention."""
+
+    @property
+    def length(self) -> int:
+        """Items that are looked back at."""
+
+    def scores(self, p: dict[str, Tensor], rows: Tensor, mask: Tensor) -> Tensor:
+        """[m] after a sequence: rows [L] of items, mask [L] 1 for an item and 0 for padding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Attention:
+    """score = h . e_i, h what a network makes of the history. Items that stand in it twice are seen twice.
+
+    Args:
+        network: its shape.
+        values: its parameters by name; `items` [m, d] holds the vectors e.
+        left_out: what the model does besides, in sentences.
+    """
+
+    network: SequenceNetwork
+    values: dict[str, Tensor]
+    left_out: tuple[str, ...] = ()
+
+    def scores(self, history: Tensor) -> Tensor:
+        """[m] for a history [L]; by the places alone for an empty one."""
+        rows = history if len(history) else history.new_zeros(1)
+        mask = torch.full((len(rows),), float(len(history) > 0))
+        return self.network.scores(self.values, rows, mask)
+
+
+@dataclass(frozen=True, eq=False)
+class Blended:
+    """score = sum over parts k of w_k (s_k - mean(s_k)) / standard deviation(s_k), over all items.
+
+    Args:
+        parts: forms for the same m items.
+        weights: w for people whose latest item is of now, and for people who come after a pause.
+    """
+
+    parts: tuple[Linear | Factors | Attention, ...]
+    weights: tuple[tuple[float, ...], tuple[float, ...]]
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What the parts do besides, in sentences."""
+        return tuple(dict.fromkeys(one for part in self.parts for one in part.left_out))
+
+    def scores(self, history: Tensor, *, after_pause: bool = False) -> Tensor:
+        """[m] for a history [L], in float64."""
+        total = torch.zeros(1, dtype=torch.float64)
+        for part, weight in zip(self.parts, self.weights[after_pause], strict=True):
+            centred = part.scores(history).double()
+            centred = centred - centred.mean()
+            total = total + weight * centred / centred.square().mean().sqrt().clamp(min=1e-12)
+        return total
+
+
 @dataclass(frozen=True)
 class Refusal:
     """A model that has no such form, and why: half a sentence that goes on from the model's name."""
@@ -187,8 +255,16 @@ class Refusal:
     )
 
 
-Portable = Linear | Factors | Refusal
+Portable = Linear | Factors | Attention | Blended | Refusal
 """What a model may answer."""
+
+
+def in_sums(form: Portable) -> Linear | Factors | Refusal:
+    """A form that needs no runtime; of a network a refusal that says what takes it along."""
+    if isinstance(form, Attention | Blended):
+        network = "a network over the history" if isinstance(form, Attention) else "several models' scores together"
+        return Refusal(f"scores by {network}; ownview export --onnx takes it along")
+    return form
 
 
 _DECIDES = ("scores", "params", "client")

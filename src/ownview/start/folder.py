@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError, OutputError
-from ownview.base.files import drop_unfinished, make_folder, write_json
+from ownview.base.files import drop_unfinished, make_folder, sha256_of, write_json
 from ownview.base.json_shapes import misfit
 from ownview.base.json_text import parse_json
 from ownview.data.datasets.catalog import catalog, load
-from ownview.data.datasets.download import sha256_of
 from ownview.data.datasets.storage import store
 from ownview.data.interactions import Interactions
 from ownview.data.reading.folders import digest_of

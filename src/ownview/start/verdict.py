@@ -71,6 +71,7 @@ def judge(
         "validation": float(best.result["validation"][_CHOSEN_BY]), "seconds": seconds, "bytes": size,
         "same_basket": question.same_basket, "protocol": question.protocol.name,
     }  # fmt: skip
+    as_well = "bestsellers serve" if cell.not_above == BESTSELLERS else "those serve"
     beaten = counts is not None and label != BESTSELLERS and not cell.not_above
     sentences = [_served(question, hits, None if label == BESTSELLERS else usual, of)]
     if beaten or counts is None:
@@ -80,7 +81,7 @@ def judge(
     else:
         sentences.append(
             f"{in_people(numbers['people_asked'])} cannot tell {label} from plain "
-            f"counts ({cell.not_above}): bestsellers serve as well here until there is more data. {label} was fitted "
+            f"counts ({cell.not_above}): {as_well} as well here until there is more data. {label} was fitted "
             f"all the same: {words}; trained in {_short_time(seconds)}, {readable(size)}."
         )
     if numbers["people_asked"] < FEWEST:

@@ -26,7 +26,7 @@ from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.experiment import SOURCE, Experiment
 from ownview.runs.files.manifest import fingerprints, read_manifest
 from ownview.runs.run import open_run, run
-from ownview.runs.verifying import DIFFERS, HOLDS, Check
+from ownview.runs.verifying import Check, came_out_again
 
 FORMAT = 1
 _MOST = 4 * 2**20
@@ -146,13 +146,8 @@ def again(one: Signed, data_dir: Path | None = None, memory: str = "auto") -> Ch
             write_text(Path(place) / SOURCE / relative, text)
         write_text(Path(place) / "experiment.toml", one.content["experiment"])
         experiment = Experiment.from_toml(one.content["experiment"], str(Path(place) / "experiment.toml"))
-        made = run(experiment, out=Path(place) / "run", data_dir=data_dir, memory=memory).result["test"]
-    wrong = [
-        f"{name} is {made.get(name)!r}, signed {value!r}"
-        for name, value in one.result["test"].items()
-        if made.get(name) != value
-    ]
-    return Check("again", DIFFERS if wrong else HOLDS, "; ".join(wrong) or "run once more, every figure is the same")
+        made = run(experiment, out=Path(place) / "run", data_dir=data_dir, memory=memory)
+        return came_out_again(one.result, one.content["provenance"], made)
 
 
 def page(files: Sequence[Signed], title: str = "Board") -> str:

@@ -68,10 +68,10 @@ def carry_out(
         jobs: runs side by side.
         memory: for each of them.
         data_dir: where datasets are.
-        on_round: told after every round of every run.
+        on_round: called after every round of every run.
         threads: of each run; an equal share of the cores where None.
-        on_finished: told of every run once it has finished; may remove its folder.
-        on_failure: told of every run that fails by itself, while the others go on.
+        on_finished: called for every run once it has finished; may remove its folder.
+        on_failure: called for every run that fails by itself, while the others go on.
     """
     failures: dict[Path, str] = {}
 

@@ -26,7 +26,7 @@ class Additions:
         known: that were there already, and count once.
         people: whose history changed.
         new_people: of them, those who were not there.
-        new_items: that nobody had.
+        new_items: that had no rows.
     """
 
     rows: int

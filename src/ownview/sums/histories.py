@@ -81,7 +81,7 @@ def as_ids(names: Sequence[str]) -> IdArray:
 def interactions(
     name: str, people: Mapping[str, History], items: Mapping[int, tuple[str, dict[str, str]]], *, clock: bool
 ) -> Interactions:
-    """Everybody's rows as data; items that nobody has are left out.
+    """Everybody's rows as data; items without rows are left out.
 
     Args:
         name: of the data.

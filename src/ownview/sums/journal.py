@@ -239,7 +239,7 @@ class Journal:
         self.run("UPDATE contributions SET taken_out = 1, changed = ?, digest = '' WHERE id = ?", _now(), contribution)
 
     def note_items(self, items: Mapping[int, tuple[str, dict[str, str]]]) -> None:
-        """New items, which nobody has yet."""
+        """New items, without rows so far."""
         rows = [(place, item, json.dumps(about), 0) for place, (item, about) in items.items()]
         self.run_many("INSERT INTO items VALUES (?, ?, ?, ?)", rows)
 
@@ -270,7 +270,7 @@ class Journal:
             self.run("INSERT INTO people VALUES (?, ?, ?)", name, mine, people[name].packed())
 
     def note_forgotten(self, name: str, history: History) -> None:
-        """Nothing of a person stays but that a contribution was taken out; items that nobody else had go too."""
+        """Nothing of a person stays but that a contribution was taken out; items of that person alone go too."""
         self.note_taken_out(self.run("SELECT id FROM people WHERE name = ?", name)[0][0])
         self.run("DELETE FROM people WHERE name = ?", name)
         self._count(history.places, -1)

@@ -169,7 +169,7 @@ def _publish(model: Path, run: Run, store: Store, *, anew: bool = False) -> str:
 
 
 def offer_items(model: Path, file: Path) -> Changed:
-    """Offer the items of a file that nobody has taken yet, in lists, pages and exports from now on.
+    """Offer the items of a file that have no interactions, in lists, pages and exports from now on.
 
     No person's data is read, nothing is trained and nothing is released: text carries the model's scores to them
     (`parts.text.carried`). So it may be done with measured models too, and with such as were made under a budget.
@@ -287,7 +287,7 @@ def _drop(store: Path, url: str | None) -> None:
 
 
 def without(data: Interactions, user: str) -> Interactions:
-    """Everybody's rows but one person's; items that nobody else had are gone."""
+    """Everybody's rows but one person's; items of that person alone are gone."""
     keep = np.ones(len(data), dtype=bool)
     keep[data.of(data.position_of_user(user))] = False
     if not keep.any():

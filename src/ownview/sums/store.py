@@ -206,7 +206,7 @@ class Store:
         return self._commit(parts, record, summing)
 
     def forget(self, name: str) -> int:
-        """Take a person out: sums, journal, and items that nobody else had; the number of cells that changed.
+        """Take a person out: sums, journal, and items of that person alone; the number of cells that changed.
 
         Raises:
             UnknownNameError: the store has no person of that name (any more).

@@ -143,9 +143,11 @@ def learns(model: Model) -> None:
             return
         if fell and (number % _LOOK_EVERY == 0 or number == most) and _share(scores_of(one, split), split) >= _ENOUGH:
             return
-    reached, fall = _share(scores_of(one, split), split), "" if fell else f"; the loss went from {first} to {loss} only"
+    reached = _share(scores_of(one, split), split)
+    found = f"{reached:.0%} of the first {_TOP} are the group's, expected {_ENOUGH:.0%}" if reached < _ENOUGH else ""
+    fall = "" if fell else f"the loss went from {first} to {loss}, expected less than {_FALLEN} of the first"
     raise AssertionError(
-        f"after {most} rounds {reached:.0%} of the first {_TOP} are the group's, expected {_ENOUGH:.0%}{fall}; "
+        f"after {most} rounds {'; '.join(filter(None, (found, fall)))}; "
         "where the method is right, try a larger rate or smaller initial values"
     )
 

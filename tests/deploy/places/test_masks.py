@@ -14,10 +14,10 @@ from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.envelopes.envelope import Envelope, Kind
 from ownview.deploy.place import Place
 from ownview.deploy.places.sent_messages import sent_messages
-from ownview.deploy.replay import Replay
 from ownview.deploy.settings import CoordinatorSettings
 from ownview.deploy.transport import Answering, InProcess
 from ownview.federation.options import FederationOptions
+from tests.deploy.replay import Replay
 from tests.deploy.world import QUICK, agreement, everybody, replayed, write_homes
 
 NAMES = ("east", "north", "south", "west")

@@ -32,7 +32,8 @@ class Faulty(ov.Method):
     made: Any = None
 
     def params(self, world: ov.World) -> dict[str, ov.Param]:
-        return {"user": ov.private(4), "items": ov.table(ov.shared(4))}
+        control = ov.table(ov.private(4, initial=ov.Constant(0.0)))
+        return {"user": ov.private(4), "items": ov.table(ov.shared(4)), "control": control}
 
     def phases(self, world: ov.World) -> tuple[ov.Phase, ...]:
         return (ov.Phase((ov.Step(("user", "items"), ov.Sgd(0.1)),), 1),)
@@ -66,6 +67,10 @@ def counted_rows(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
     return masked(method, p, batch) + 0.1 * (p["items"].square().sum(1) * (batch.counts > 0)).sum()
 
 
+def by_what_begins_with_nothing(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
+    return masked(method, p, batch) + (p["control"] * p["items"]).sum()
+
+
 def by_python(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
     return masked(method, p, batch) * random.random()
 
@@ -79,6 +84,7 @@ def by_numpy(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
     [
         (unmasked, "counts samples of padding.*batch.mask"),
         (all_rows, "counts rows that no sample is about.*batch.counts"),
+        (by_what_begins_with_nothing, "counts rows that no sample is about.*batch.counts"),
         (by_python, "another number when it is worked out again.*ov.chance"),
         (by_numpy, "another number when it is worked out again.*ov.chance"),
     ],

@@ -77,11 +77,11 @@ def sent(home: Home, as_json: AsJson = False) -> None:
     for column in ("round", "users", "bytes"):
         table.add_column(column, justify="right")
     for one in found.messages:
-        what = ", ".join(one.get("what", ())) or "-"
+        what = ", ".join(one.get("what", ())) or (f"{one['messages']:,} messages" if "messages" in one else "-")
         row = (one["at"], one["kind"], escape(what), str(one["round"]), str(one.get("users", 0)), f"{one['bytes']:,}")
         table.add_row(*row)
     console.print(table)
-    console.print(f"{len(found.messages)} messages, {found.total:,} bytes in all", markup=False)
+    console.print(f"{found.number} messages, {found.total:,} bytes in all", markup=False)
     if found.budget is None:
         console.print("nothing is accounted for: no privacy budget was agreed on", markup=False)
         return

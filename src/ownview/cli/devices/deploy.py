@@ -274,7 +274,7 @@ def _invite(server: ServerFolder, names: list[str], days: float) -> None:
 
 def _tell_server(found: ServerStanding) -> None:
     _tell(f"{found.label}, {found.where}: {_at_work(found.process)}")
-    _tell(f"{len(found.done)} of {found.rounds} rounds are done")
+    _tell(f"{found.done[-1].round if found.done else 0} of {found.rounds} rounds are done")
     for place, users in found.users.items():
         last = max((one.round for one in found.done if place in one.counted), default=0)
         _tell(f"{place}: {users} users, last counted in round {last}" if users else f"{place}: has not come yet")

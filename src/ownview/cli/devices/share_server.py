@@ -33,6 +33,10 @@ def command(
         list[str] | None, typer.Option("--origin", help="Of pages that may send; may be repeated.")
     ] = None,
     per_minute: Annotated[int, typer.Option("--per-minute", help="Messages of one address at most.", min=1)] = 30,
+    total: Annotated[
+        float | None,
+        typer.Option("--total", help="Epsilon of all agreements about these items together, from now on.", min=0),
+    ] = None,
     behind_proxy: Annotated[
         bool, typer.Option("--behind-proxy", help="Addresses stand last in X-Forwarded-For, written by a proxy.")
     ] = False,
@@ -42,6 +46,7 @@ def command(
         from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey  # noqa: PLC0415 - an extra
 
         from ownview.one_message.app import ShareServer  # noqa: PLC0415
+        from ownview.one_message.charging import charge_agreement  # noqa: PLC0415
         from ownview.one_message.senders import Senders  # noqa: PLC0415
         from ownview.one_message.serving import read_secret, run_server  # noqa: PLC0415
         from ownview.one_message.store import ShareStore  # noqa: PLC0415
@@ -56,6 +61,7 @@ def command(
         terms.budget.require_covered(terms.size)
     shared = read_secret(peer_key)
     store = ShareStore(folder, terms, side, shared)
+    charge_agreement(terms, agreement, folder, total)
     senders = Senders(per_minute, behind_proxy=behind_proxy)
     server = ShareServer(terms, side, store, mine, shared, senders, _say)
     run_server(server, host, port, tuple(origin or ()), _say)

@@ -32,7 +32,7 @@ def settle_streams() -> None:
 
 
 def flush() -> None:
-    """Write what is left, now, while a full disk can still be told; raises `OSError`."""
+    """Write what is left, now, while a full disk can still be reported; raises `OSError`."""
     if sys.stdout is not None:
         sys.stdout.flush()
 

@@ -19,7 +19,7 @@ from ownview.base.files import write_json
 from ownview.cli import options
 from ownview.cli.display.progress import progress
 from ownview.cli.display.terminal import Console
-from ownview.cli.options import print_json, with_privacy, with_settings
+from ownview.cli.options import on_command_line, print_json, with_privacy, with_settings
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
@@ -75,7 +75,7 @@ def command(
     settings = AttackSettings(rounds, clients, seed, audit_seeds)
     pairs = with_privacy(sets, privacy)
     if (Path(target) / "experiment.toml").is_file() or Path(target).is_dir():
-        given = {name for name in _RUNS_OWN if _on_command_line(context, name)}
+        given = {name for name in _RUNS_OWN if on_command_line(context, name)}
         if given:
             raise SettingError(f"--{min(given)}: not with a run's folder, which has its own")
         base = experiment_of(RunFolder.open(Path(target)))
@@ -99,11 +99,6 @@ def command(
         print_json(found.to_dict())
         return
     _show(found, out)
-
-
-def _on_command_line(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def _show(found: Attacked, out: Path | None) -> None:

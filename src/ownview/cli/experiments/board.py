@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
+from ownview.base.display.shown import one_line
 from ownview.base.errors import OutputError, OwnviewError, SettingError
 from ownview.base.files import write_text
 from ownview.cli.options import DataDir, Memory
 from ownview.cli.trusting import Trust
-from ownview.runs.verifying import DIFFERS
+from ownview.runs.verifying import DIFFERS, UNKNOWN
 from ownview.studies.board import again, page, read_signed, sign
 
 
@@ -58,10 +59,13 @@ def command(
         write_text(target, page(signed, title))
         typer.echo(f"{target}: {len(signed)} results")
         return
+    wrong = []
     for one in signed:
-        typer.echo(f"{one.path}: signed by {one.signer}, key {one.key}")
-        found = again(one, data_dir, memory) if run_again else None
-        if found is not None:
-            typer.echo(f"{one.path}: {found.sentence}")
-            if found.found == DIFFERS:
-                raise DiffersError(f"{one.path}: does not come out again")
+        # A name with line ends could pass for what is said here about the file.
+        typer.echo(f"{one.path}: signed by {one_line(one.signer)}, key {one.key}")
+        if run_again:
+            found = again(one, data_dir, memory)
+            typer.echo(f"{one.path}: {'cannot tell: ' if found.found == UNKNOWN else ''}{found.sentence}")
+            wrong += [str(one.path)] if found.found == DIFFERS else []
+    if wrong:
+        raise DiffersError(f"{', '.join(wrong)}: does not come out again")

@@ -17,7 +17,7 @@ from ownview.cli import options
 from ownview.cli.display.progress import progress
 from ownview.cli.display.terminal import Console
 from ownview.cli.models.fitted import show_fitted
-from ownview.cli.options import folder_of, new_folder, print_json, with_privacy, with_settings
+from ownview.cli.options import folder_of, new_folder, on_command_line, print_json, with_privacy, with_settings
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.config.presets.loading import preset
 from ownview.data.reading.columns import parse_columns
@@ -204,12 +204,6 @@ def base_experiment(method: str | None, data: str, config: Path | None, preset_n
     if preset_name is not None:
         return Experiment.from_dict(preset(str(method), preset_name, data).experiment())
     return Experiment(method=str(method))
-
-
-def on_command_line(context: typer.Context, name: str) -> bool:
-    """Whether an option was given, and not left at its default."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
 
 
 def _comparable(asked: dict[str, Any], method: str | None) -> dict[str, Any]:

@@ -39,6 +39,6 @@ def command(
         console = Console(highlight=False)
         for one in found:
             console.print(f"{_MARKS.get(one.found, '?'):<2} {one.what}: {escape(one.sentence)}", soft_wrap=True)
-    # Other versions are told, and are no fault of the run.
+    # Other versions are printed, and are no fault of the run.
     if wrong := [one.what for one in found if one.found == DIFFERS and one.what != "versions"]:
         raise DiffersError(f"{run}: not what it says: {', '.join(wrong)}")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ownview.base.display.amounts import readable
+from ownview.base.errors import SettingError
 from ownview.cli.display.terminal import Console
 from ownview.cli.display.work import working
 from ownview.cli.options import DataDir, MinPeople, NewItems
@@ -23,6 +24,9 @@ def command(
     min_people: MinPeople = 5,
     new_items: NewItems = None,
     data_dir: DataDir = None,
+    onnx: Annotated[
+        bool, typer.Option("--onnx", help="One file for telephones, instead of arrays and a scorer.")
+    ] = False,
     trust: Trust = False,
 ) -> None:
     """Write a finished model into a folder for a device: arrays, titles, a scorer that needs numpy only, a card."""
@@ -30,10 +34,21 @@ def command(
 
     with working("packing", {str(out): _EXPECTED}) as work:
         work.begin(str(out))
-        done = export(run, out, min_people=min_people, data_dir=data_dir, new_items=new_items)
+        if onnx:
+            from ownview.phones.export import export_onnx  # noqa: PLC0415 - needs an extra
+
+            if new_items is not None:
+                raise SettingError(
+                    "--new-items: items without interactions are not for --onnx yet; leave one of them out"
+                )
+            done = export_onnx(run, out, min_people=min_people, data_dir=data_dir)
+        else:
+            done = export(run, out, min_people=min_people, data_dir=data_dir, new_items=new_items)
     console = Console(highlight=False)
     console.print(f"{done.path}: {readable(done.bytes)}", soft_wrap=True, markup=False)
     console.print(done.fidelity.sentence(), soft_wrap=True, markup=False)
+    if done.runtime:
+        console.print(done.runtime, soft_wrap=True, markup=False)
     for sentence in done.exposure.sentences():
         console.print(f"weights: {sentence}", soft_wrap=True, markup=False)
     for sentence in done.left_out:

@@ -12,8 +12,8 @@ import typer
 from ownview.base.errors import SettingError
 from ownview.cli import options
 from ownview.cli.display.progress import progress
-from ownview.cli.experiments.run import PresetName, base_experiment, on_command_line, show, under
-from ownview.cli.options import folder_of, new_folder, with_privacy, with_settings
+from ownview.cli.experiments.run import PresetName, base_experiment, show, under
+from ownview.cli.options import folder_of, new_folder, on_command_line, with_privacy, with_settings
 from ownview.cli.trusting import Trust, names_a_file
 from ownview.data.datasets.catalog import load
 from ownview.data.reading.columns import parse_columns
@@ -103,7 +103,7 @@ def _refuse_beside_like(given: set[str], sets: list[str]) -> None:
 
 
 def _private_way(data: str, columns: str | None, data_dir: Path | None) -> tuple[str, list[str]]:
-    """Method and settings that suit the numbers of people and items, told to the person."""
+    """Method and settings that suit the numbers of people and items; both are printed."""
     from ownview.start.private import People, without_figures  # noqa: PLC0415 - slow to import, and few ask
 
     loaded = load(data, data_dir=data_dir, columns=parse_columns(columns) or {})

@@ -182,7 +182,8 @@ def _titles(data: Interactions) -> str:
     """How many items have one; the others are called by their ids."""
     if data.titles is None:
         return "none, ids are shown"
-    called = sum(title != str(item) for title, item in zip(data.titles, data.items.tolist(), strict=True))
+    # A thing without a number goes by its title, and has blanks in it.
+    called = sum(one != str(item) or " " in one for one, item in zip(data.titles, data.items.tolist(), strict=True))
     if called == data.num_items:
         return "yes"
     return f"{called} of {data.num_items}"
@@ -260,8 +261,8 @@ def _use(console: Console, steps: Steps, work: Work, k: int) -> None:
         work.begin(ATTACK)
         exposed = steps.exposure(best) if told is None else []
     for one in exposed:
-        mark = "[red]![/] " if one.fires else ""
-        console.print(f"  {mark}{escape(one.sentence)} (ownview attack)", soft_wrap=True)
+        mark, more = ("[red]![/] ", "; --private compares what hides it") if one.fires else ("", "")
+        console.print(f"  {mark}{escape(one.sentence)} (ownview attack){more}", soft_wrap=True)
     if earlier := steps.earlier_model(best):
         console.print(f"  the model of an earlier start, {earlier}, gives way to it", soft_wrap=True, markup=False)
     with working("fitting", work):
@@ -284,13 +285,15 @@ def _use(console: Console, steps: Steps, work: Work, k: int) -> None:
         made = steps.page(model)
     written = f"left out: {made}" if isinstance(made, str) else f"{made.path}: {readable(made.bytes)}"
     console.print(f"  {written}", soft_wrap=True, markup=False)
-    for sentence in [] if isinstance(made, str) else [*made.warnings(), *made.exposure.sentences()]:
+    for sentence in [] if isinstance(made, str) else [*made.warnings(), *made.exposure.sentences(every=False)]:
         console.print(f"  note: {sentence}", soft_wrap=True, markup=False)
     console.print()
     for sentence in verdict.sentences:
         console.print(sentence, style="bold" if sentence is verdict.sentences[0] else None, markup=False)
     place, user = map(shlex.quote, (str(folder.model), str(steps.data.users[0])))
     console.print(f"\nEverything is in {folder.path}. Next:", soft_wrap=True, markup=False)
+    if not isinstance(made, str):
+        console.print(f"  open {made.path} in a browser: people pick, it recommends", soft_wrap=True, markup=False)
     console.print(f"  ownview recommend {place} --user {user}", soft_wrap=True, markup=False)
     if (name := ItemNames(steps.data).name_of(0)) is not None:
         console.print(f"  ownview recommend {place} --history {shlex.quote(name)}", soft_wrap=True, markup=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import http.client
 import json
 import re
@@ -15,7 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ownview.base.errors import DownloadError
-from ownview.base.files import write_bytes
+from ownview.base.files import sha256_of, write_bytes
 
 Progress = Callable[[int, int | None], None]
 """Called with the bytes that are here and the bytes there will be (None where the server does not say)."""
@@ -59,12 +58,6 @@ def download(url: str, target: Path, *, sha256: str | None = None, progress: Pro
     part.replace(target)
     _note(part).unlink(missing_ok=True)
     return found
-
-
-def sha256_of(path: Path) -> str:
-    """SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _receive(url: str, part: Path, progress: Progress) -> None:

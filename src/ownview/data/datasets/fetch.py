@@ -8,9 +8,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from ownview.base.errors import DownloadError
-from ownview.base.files import make_folder
+from ownview.base.files import make_folder, sha256_of
 from ownview.data.datasets.catalog import Entry, how_to_get
-from ownview.data.datasets.download import Progress, download, sha256_of
+from ownview.data.datasets.download import Progress, download
 from ownview.data.datasets.storage import INTERACTIONS, embedded_dir, store, write_dir
 from ownview.data.datasets.unpack import unpack
 from ownview.data.interactions import Interactions

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from ownview.base.display.shown import one_line
 from ownview.base.errors import DataError, SettingError, nearest, suggestion
 from ownview.base.items.column_names import ALIASES, RECBOLE_TYPE, bare_name
 from ownview.data.reading.date_forms import read_dates
@@ -119,7 +120,7 @@ def locate_known(header: Sequence[str], keys: Sequence[str], but: str = "") -> d
 
 def named(header: Sequence[str]) -> str:
     """Column names for a message, at most a dozen."""
-    return ", ".join(header[:12]) + (", ..." if len(header) > 12 else "")
+    return ", ".join(map(one_line, header[:12])) + (", ..." if len(header) > 12 else "")
 
 
 def _by_alias(header: Sequence[str], keys: Sequence[str], but: str = "") -> dict[str, list[int]]:

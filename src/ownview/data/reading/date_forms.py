@@ -47,7 +47,7 @@ class Dates:
 
     Args:
         seconds: None for texts that are no moment, or one of another order than most.
-        order: of day and month, where that was told by the data or given; None where no date depends on it.
+        order: of day and month, where the data shows it or it was given; None where no date depends on it.
         doubtful: whether both orders would do, so that `order` is an assumption.
         told_by: what told the order, in words.
     """
@@ -63,7 +63,7 @@ def read_dates(texts: Sequence[str], order: str | None) -> Dates:
 
     Args:
         texts: in the order of the rows, with repetitions.
-        order: `day-first` or `month-first`; told by the data where None.
+        order: `day-first` or `month-first`; detected where None.
     """
     known: dict[str, int | None] = {}
     parts: dict[str, re.Match[str]] = {}

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError
+from ownview.base.files import sha256_of
 from ownview.base.items.column_names import bare_name
-from ownview.data.datasets.download import sha256_of
 from ownview.data.reading.columns import locate_known
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.string_table import Table

@@ -171,7 +171,7 @@ def _words(column: pl.Series) -> float:
 def _names_items(items: pl.Series, column: pl.Series) -> bool:
     import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
 
-    given = pl.DataFrame({"item": items, "title": column}).filter(pl.col("title") != "")
+    given = pl.DataFrame({"item": items, "title": column}).filter(pl.col("title") != "", pl.col("item") != "")
     pairs = given.group_by("item", "title").len().group_by("item").agg(pl.col("len").max(), pl.col("title").first())
     agreed = int(pairs["len"].sum()) >= _AGREED * given.height
     distinct = pairs["title"].n_unique() >= 0.8 * pairs.height

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ownview.base.errors import DataError
+from ownview.data.reading.columns import named
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.source_text import PARQUET_MAGIC, ZIP_MAGIC, read_bytes, text_of
 from ownview.data.reading.string_table import IsHeader, Table
@@ -47,5 +48,5 @@ def read_table(
     if problems is None:
         found.require_none()
     if table.frame.height == 0:
-        raise DataError(f"{path}: line 1: only a header ({', '.join(table.header or [])}); expected rows below it")
+        raise DataError(f"{path}: line 1: only a header ({named(table.header or [])}); expected rows below it")
     return table

@@ -16,7 +16,7 @@ from ownview.data.reading.titles import require_narrow
 
 
 def with_users(data: Interactions, path: Path) -> Interactions:
-    """The data with what a file says of its users, joined by id; rows of other users are left out, and told.
+    """The data with what a file says of its users, joined by id; rows of other users are left out, with a note.
 
     Raises:
         DataError: no column of users, an id twice, too many columns, or no user of the data.

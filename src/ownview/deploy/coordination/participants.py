@@ -7,7 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ownview.base.files import append_line, write_text
+from ownview.base.files import append_bounded, write_text
+
+MOST_OF_LOG = 2**26
+"""Bytes of the log; of a longer one the older half goes, and a simulation can do again what is left no more."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class ParticipantLog:
 
     def add(self, one: CountedRound) -> None:
         """Write a round down."""
-        append_line(self.file, _line(one), private=True)
+        append_bounded(self.file, _line(one), MOST_OF_LOG, lambda lines: lines[len(lines) // 2 :])
 
 
 def read_log(file: Path) -> list[CountedRound]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+from datetime import UTC, datetime
 from pathlib import Path
 
 from ownview.base.errors import DataError
@@ -47,8 +48,15 @@ def _filled(made: ssl.SSLContext, folder: Path, name: str) -> ssl.SSLContext:
     return made
 
 
+_WRONG_TIME = (9, 10)
+"""OpenSSL's codes for a certificate that is not valid yet, or not any more."""
+
+
 def tls_failure(error: OSError) -> str:
     """Why a handshake failed, in one line."""
+    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _WRONG_TIME:
+        now = datetime.now(UTC).isoformat(timespec="minutes")
+        return f"{error.verify_message} by this machine's clock, {now}; expected a right clock, or a newer certificate"
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"a certificate that does not fit ({error.verify_message}); expected one of the authority in ca.crt"
     if isinstance(error, ssl.SSLError) and "ALERT" in str(error.reason or ""):

@@ -9,7 +9,7 @@ state/agreement      what was agreed on with the coordinator
 state/members.json   the users in the order in which they came, and the identities that the coordinator gave them
 state/newest         what the coordinator has sent last, which recommendations go by
 state/*.generation   what the users' clients hold, in two generations
-state/sent.jsonl     every message that has left
+state/sent.jsonl     every message that has left; of very many, the oldest added up
 state/releases.jsonl what of it was under a budget; state/frozen.csv, the ratings that a budget for sums looks at
 state/secret         what noise is drawn from
 state/signer         the key that the place signs with under signed masks
@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError
-from ownview.base.files import append_line, drop_unfinished, make_folder, write_bytes, write_json
+from ownview.base.files import append_bounded, append_line, drop_unfinished, make_folder, write_bytes, write_json
 from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.places.floor import Floor, read_floor, write_floor
@@ -37,6 +37,9 @@ from ownview.privacy.masking.signatures import Signer, Trust
 
 RATINGS, PLACE, FLOOR = "ratings.csv", "place.toml", "floor.toml"
 SENT, RELEASES, SHOWN = "sent.jsonl", "releases.jsonl", "shown"
+
+MOST_OF_LOG = 2**24
+"""Bytes of `sent.jsonl`: some 120,000 messages."""
 
 
 @dataclass(frozen=True)
@@ -159,21 +162,38 @@ class Home:
         return trust(self.folder / SIGNERS, self.signer())
 
     def note_sent(self, line: dict[str, Any]) -> None:
-        """Write down that a message leaves, before it does."""
+        """Write down that a message leaves, before it does; in a log of some length the older half becomes one line."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
-        append_line(self.state / SENT, json.dumps({"at": now, **line}, ensure_ascii=False), private=True)
+        line = {"at": now, **line}
+        append_bounded(self.state / SENT, json.dumps(line, ensure_ascii=False), MOST_OF_LOG, with_older_half_added_up)
 
     def sent(self) -> Sequence[dict[str, Any]]:
-        """Every message that has left, oldest first; a line that a kill cut short is passed over."""
+        """Every message that has left, oldest first: a line each, but for the oldest of very many."""
         file = self.state / SENT
-        lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
-        found = []
-        for line in lines:
-            try:
-                found.append(json.loads(line))
-            except ValueError:
-                continue
-        return found
+        return _read_lines(file.read_text(encoding="utf-8").splitlines() if file.is_file() else [])
+
+
+def with_older_half_added_up(lines: list[str]) -> list[str]:
+    """Lines about messages, the older half as one: when and in which round the last was, how many, and bytes."""
+    older, newer = _read_lines(lines[: len(lines) // 2]), lines[len(lines) // 2 :]
+    if not older:
+        return newer
+    earlier = {
+        "at": older[-1]["at"], "kind": "earlier", "round": older[-1]["round"],
+        "bytes": sum(one["bytes"] for one in older), "messages": sum(one.get("messages", 1) for one in older),
+    }  # fmt: skip
+    return [json.dumps(earlier), *newer]
+
+
+def _read_lines(lines: Sequence[str]) -> list[dict[str, Any]]:
+    """What lines of JSON say; one that a kill cut short is passed over."""
+    found = []
+    for line in lines:
+        try:
+            found.append(json.loads(line))
+        except ValueError:
+            continue
+    return found
 
 
 def end_last_line(file: Path) -> None:

@@ -23,6 +23,11 @@ class SentMessages(NamedTuple):
     spent: dict[str, float]
 
     @property
+    def number(self) -> int:
+        """All messages, also those that are added up in one line."""
+        return sum(int(one.get("messages", 1)) for one in self.messages)
+
+    @property
     def total(self) -> int:
         """Bytes of all messages."""
         return sum(int(one["bytes"]) for one in self.messages)

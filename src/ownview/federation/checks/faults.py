@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections import UserDict
 from collections.abc import Callable, Mapping
+from itertools import product
 from typing import Any, cast
 
 import torch
@@ -16,6 +17,7 @@ from torch.utils._pytree import tree_leaves
 
 from ownview.base.errors import SettingError
 from ownview.seam.client import Client, Reporting, Training
+from ownview.seam.initial import Constant
 from ownview.seam.roles import CHANCE, HISTORY, RATINGS, RECEIVED, TIMELINE, Param
 from ownview.seam.training import Batch, Context, Params
 
@@ -112,9 +114,10 @@ def require_masked(client: Client, name: str, values: Params, batch: Batch, numb
     params, work = client.params, client.work
     if not isinstance(work, Training) or any(one.role is TIMELINE for one in params.values()):
         return
-    plain = {one: value.double() if value.is_floating_point() else value for one, value in values.items()}
+    begun = {one: value.double() if value.is_floating_point() else value for one, value in values.items()}
     batch = Batch(*(part.double() if part.is_floating_point() else part for part in batch))
-    for place, phase in enumerate(client.phases):
+    # What begins with 0 hides what it is multiplied by; after a round it is another number.
+    for (place, phase), plain in product(enumerate(client.phases), (begun, _moved_on(begun, params))):
         context = Context(1, place, numbers)
         opened = plain if phase.opening is None else {**plain, **phase.opening(plain, context)}
         loss = work.loss(opened, batch, context).detach()
@@ -131,6 +134,16 @@ def require_masked(client: Client, name: str, values: Params, batch: Batch, numb
                 f"method {name}: its loss counts rows that no sample is about, and a client has such rows for padding; "
                 "expected what is taken of rows multiplied by batch.counts, or by (batch.counts > 0)"
             )
+
+
+def _moved_on(values: Params, params: Mapping[str, Param]) -> Params:
+    """Values of a later round: what begins alike everywhere has been moved, each number by another little."""
+    constant = [one for one, param in params.items() if isinstance(param.initial, Constant) and not param.role.given]
+    return dict(values) | {
+        one: values[one] + torch.linspace(0.1, 0.2, values[one].numel(), dtype=torch.double).view(values[one].shape)
+        for one in constant
+        if one in values and values[one].is_floating_point()
+    }
 
 
 def _with_a_row_again(values: Params, params: Mapping[str, Param]) -> Params:

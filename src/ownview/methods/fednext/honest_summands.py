@@ -3,7 +3,7 @@
 The order of a history can be read from its pasts: of two items the sum over positions is exp(-places apart / tau) times
 that of the later one with itself. So the server finds the order, one nearest item after the other from the last but one
 backwards; where sittings begin, by which items share what was before them; works all sums out again, and compares. Only
-how recent items are is not told by the rest: numbers from 0 to 1.
+how recent items are does not follow from the rest: numbers from 0 to 1.
 """
 
 from __future__ import annotations

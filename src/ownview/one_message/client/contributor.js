@@ -8,6 +8,13 @@ import { proof } from "./work.js";
 
 const PLAIN = { "content-type": "application/octet-stream" };
 
+// What a receipt is again after a server refused its message (`refused` of the error): no batch can ever hold that message,
+// as both servers must have it. null where nothing was added.
+function withdrawn({ pending, ...receipt }) {
+  if (pending.operation === ADD) return null;
+  return { ...receipt, history: pending.operation === CHANGE ? pending.before : receipt.history, pending: null };
+}
+
 class Contributor {
   constructor(terms, { fetch = globalThis.fetch.bind(globalThis), retries = 3 } = {}) {
     Object.assign(this, { terms, fetch, retries });
@@ -101,7 +108,10 @@ class Contributor {
         if (attempt > this.retries) throw error;
       }
       if (answer?.ok) return;
-      if (answer && answer.status < 500 && answer.status !== 429) throw new Error((await answer.json().catch(() => ({}))).error ?? `status ${answer.status}`);
+      if (answer && answer.status < 500 && answer.status !== 429) {
+        const { error } = await answer.json().catch(() => ({}));
+        throw Object.assign(new Error(error ?? `status ${answer.status}`), { refused: answer.status === 400 && error !== undefined });
+      }
       if (answer && attempt > this.retries) throw new Error(`status ${answer.status}`);
       await new Promise((resolve) => { setTimeout(resolve, Math.min(2000, 100 * 2 ** attempt)); });
     }
@@ -116,4 +126,4 @@ class Contributor {
   }
 }
 
-export { Contributor, readAgreement };
+export { Contributor, readAgreement, withdrawn };

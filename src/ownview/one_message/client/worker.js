@@ -2,7 +2,7 @@
 // to a server but by `status`, `weights` and the calls that send.
 
 import { hex } from "./agreement.js";
-import { Contributor, readAgreement } from "./contributor.js";
+import { Contributor, readAgreement, withdrawn } from "./contributor.js";
 import { Home } from "./home.js";
 import { matched, readExport } from "./imports.js";
 
@@ -12,9 +12,17 @@ const receiptOf = async (contribution) => (await home.receipts()).find((one) => 
 
 async function sent(ready) {
   await home.keepReceipt(ready.receipt);
-  const settled = await contributor.send(ready);
-  await home.keepReceipt(settled);
-  return settled;
+  try {
+    const settled = await contributor.send(ready);
+    await home.keepReceipt(settled);
+    return settled;
+  } catch (error) {
+    if (error.refused) {
+      const before = withdrawn(ready.receipt);
+      await (before ? home.keepReceipt(before) : home.dropReceipt(ready.receipt));
+    }
+    throw error;
+  }
 }
 
 const calls = {

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ownview.seam.portable import Factors, Linear, LowRank, Portable, Refusal, SparseRows, Term
+from ownview.seam.portable import Factors, Linear, LowRank, Portable, Refusal, SparseRows, Term, in_sums
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_matrix
@@ -55,6 +55,7 @@ class Carrier:
 
     def portable(self, form: Portable) -> Portable:
         """A model's form with new items carried; what a history says through a new item stays as the form has it."""
+        form = in_sums(form)
         if isinstance(form, Refusal):
             return form
         bias = None if form.bias is None else self.columns(form.bias)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import OutputError, SettingError
-from ownview.base.files import is_file
+from ownview.base.files import is_file, sha256_of
 from ownview.blends.blend import Blend, Part
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
@@ -118,5 +118,4 @@ def _files(base: Path, names: list[str]) -> Iterator[Path]:
 @cache
 def _sha256(path: Path, size: int, modified: int) -> str:
     """SHA-256 of a file, cached by size and modification time: a suite asks for each run."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(path)

@@ -4,7 +4,7 @@ MODEL/current              one line: the name of the version in use, such as v00
 MODEL/versions/v000003/    a finished model, as `ownview fit` writes one; never changed after it was named
 MODEL/sums/                the store that versions are solved from, where the method is a sum (`ownview.sums`)
 MODEL/receipts/            what was forgotten
-MODEL/new_items.csv        items that nobody has taken yet and that are offered (`data.unseen_items`)
+MODEL/new_items.csv        items without interactions that are offered (`data.unseen_items`)
 
 A folder without `current` is itself the only version. A new version is written whole beside the others; replacing
 `current`, in one step, puts it in use; then older ones go. Who reads opens `current`, then files of that version: where

@@ -17,10 +17,19 @@ def row_labels(experiments: Sequence[Experiment]) -> list[str]:
     for one in experiments:
         alike = [_decided(other) for other in by_label[one.label()]]
         differs = [name for name, value in _decided(one).items() if any(other.get(name) != value for other in alike)]
-        told = ", ".join(f"{name}={_decided(one)[name]}" for name in differs)
+        told = ", ".join(f"{name}={_short(_decided(one)[name], alike, name)}" for name in differs)
         found.append(f"{one.label()} ({told})" if told else one.label())
     return found
 
 
 def _decided(experiment: Experiment) -> dict[str, Any]:
-    return {**experiment.settings, **experiment.federation.values()}
+    return {**experiment.settings, **experiment.federation.values(), "rounds": experiment.rounds}
+
+
+def _short(value: Any, alike: list[dict[str, Any]], name: str) -> str:
+    """A number in four digits, where these tell it from the others."""
+    if not isinstance(value, float):
+        return str(value)
+    others = {other.get(name) for other in alike} - {value}
+    short = f"{value:.4g}"
+    return repr(value) if any(isinstance(one, float) and f"{one:.4g}" == short for one in others) else short

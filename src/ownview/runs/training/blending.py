@@ -17,7 +17,7 @@ from ownview.evaluation.ranking import Ranker, Scorer
 from ownview.parts.sequences.transitions import standardised
 from ownview.round.conduct import RoundReport
 from ownview.runs.training.trainer import Trainer
-from ownview.seam.portable import Portable, Refusal
+from ownview.seam.portable import Attention, Blended, Factors, Linear, Portable, Refusal
 
 BLEND_WEIGHTS = "weights"
 """Among the values of a blend: [2, P], or [n, P] where clients have their own."""
@@ -117,8 +117,17 @@ class BlendTrainer:
         return {"parts": list(names_of(self.model.parts)), "weights": weights, "weights_tried": self.points}
 
     def portable(self) -> Portable:
-        """None: what is added up are standardised scores, and the parts may be of any kind."""
-        return Refusal("adds up standardised scores of several models; take one of its parts by itself")
+        """The forms of all parts, and the weights that everybody has."""
+        if self.weights is None or len(self.weights) != 2:
+            return Refusal("has weights of their own for clients, or none yet; take a blend with own=0")
+        parts = [part.portable() for part in self.members]
+        for form in parts:
+            if isinstance(form, Refusal):
+                return Refusal(f"has a part that {form.reason}")
+        return Blended(
+            tuple(one for one in parts if isinstance(one, Linear | Factors | Attention)),
+            (tuple(self.weights[0].tolist()), tuple(self.weights[1].tolist())),
+        )
 
     def pack(self) -> dict[str, Tensor]:
         """Everything of all parts, and the weights."""

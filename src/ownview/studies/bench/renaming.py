@@ -42,7 +42,7 @@ def as_called_now(
 
 
 def _with_parts(known: dict[str, Any], planned: Planned, called: Mapping[str, str]) -> dict[str, Any]:
-    """An experiment whose parts, where they are runs that have another name now, are told as they are planned."""
+    """An experiment whose parts, where they are runs that have another name now, are written as they are planned."""
     settings = known["settings"]
     if "parts" not in settings:
         return known

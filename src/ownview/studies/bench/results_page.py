@@ -73,7 +73,7 @@ def markdown_table(table: Comparison) -> list[str]:
 
 
 def warnings_of(table: Comparison) -> list[str]:
-    """What must be known to read the figures of a protocol; probed on this data, or told by the protocol's settings."""
+    """What must be known to read the figures of a protocol; probed on this data, or known by its settings."""
     return [f"- **`{name}`**: {found.sentence}" for name in table.ranked for found in table.warnings(name)]
 
 

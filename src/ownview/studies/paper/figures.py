@@ -11,9 +11,9 @@ from ownview.base.errors import SettingError
 from ownview.evaluation.metrics import HEADLINE
 from ownview.privacy.budget import budget
 from ownview.runs.run import Run
-from ownview.runs.summaries.row_labels import row_labels
 from ownview.runs.table import grouped
 from ownview.studies.paper.canvas import GREY, Canvas, Colour, Point, text_width
+from ownview.studies.paper.rows import labelled
 
 COLOURS: tuple[Colour, ...] = (
     (0.0, 0.27, 0.53), (0.85, 0.37, 0.01), (0.11, 0.62, 0.47), (0.46, 0.22, 0.60), (0.90, 0.16, 0.54),
@@ -103,7 +103,7 @@ def figure(runs: Sequence[Run], kind: str, metric: str = HEADLINE[1]) -> Canvas:
         )
     if not all(metric in run.result["test"] for run in runs):
         raise SettingError(f"no metric {metric!r} in every run; expected one of {', '.join(runs[0].result['test'])}")
-    rows = grouped(zip(row_labels([run.experiment for run in runs]), runs, strict=True))
+    rows = grouped(labelled(runs))
     series, across, up = KINDS[kind](rows, metric)
     if not series:
         raise SettingError(f"figure {kind}: none of these runs has {_LACKS[kind]}")

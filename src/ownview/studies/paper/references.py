@@ -31,7 +31,9 @@ def bibtex(names: Iterable[str]) -> str:
         for line in file.read_text("utf-8").splitlines()
         if line[:1] == "@"
     }
+    # @misc, because BibTeX's own styles do not know @software.
     own = (
-        f"@software{{ownview, title = {{Ownview: personalised federated recommendation}}, version = {{{__version__}}}}}"
+        "@misc{ownview, author = {{The Ownview maintainers}}, "
+        f"title = {{Ownview: personalised federated recommendation}}, note = {{Version {__version__}}}}}"
     )
     return "\n".join([own, *(every[key] for key in keys)]) + "\n"

@@ -6,6 +6,7 @@ import csv
 import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -16,8 +17,8 @@ from ownview.evaluation.named_protocols import pooled
 from ownview.evaluation.sign_flips import p_between
 from ownview.evaluation.statistics import by_person
 from ownview.runs.run import Run
-from ownview.runs.summaries.row_labels import row_labels
 from ownview.runs.table import grouped, user_values
+from ownview.studies.paper.rows import labelled
 
 Column = tuple[str, str, str]
 """Data, protocol, metric."""
@@ -83,7 +84,7 @@ class PaperTable:
         return {row: place for place, row in enumerate(order)}
 
     def _latex(self, digits: int) -> str:
-        heads = [" & ".join(["", *(_tex(part[place]) for part in self.columns)]) + r" \\" for place in (0, 1, 2)]
+        heads = [_head([part[: place + 1] for part in self.columns]) for place in (0, 1, 2)]
         lines = [r"% needs \usepackage{booktabs}; best bold, second underlined, \approx: not told apart from the best"]
         lines += [r"\begin{tabular}{l" + "r" * len(self.columns) + "}", r"\toprule", *heads, r"\midrule"]
         ranks = {column: self._ranks(column) for column in self.columns}
@@ -140,12 +141,9 @@ def paper_table(runs: Sequence[Run], metrics: Sequence[str] = HEADLINE) -> Paper
             raise SettingError(f"no run has a metric {metric!r}{suggestion(metric, sorted(known))}")
     values: dict[Column, dict[str, UserValues]] = {}
     plain: dict[tuple[str, Column], Cell] = {}
-    labels = row_labels([run.experiment for run in runs])
-    keys = [
-        (label, run.result["data"], pooled(run.experiment.protocol.name))
-        for label, run in zip(labels, runs, strict=True)
-    ]
-    for (label, data, protocol), seeds in grouped(zip(keys, runs, strict=True)).items():
+    rows = labelled(runs)
+    keys = [(label, run.result["data"], pooled(run.experiment.protocol.name)) for label, run in rows]
+    for (label, data, protocol), seeds in grouped(zip(keys, (run for _, run in rows), strict=True)).items():
         listed = [metric for metric in metrics if all(metric in run.folder.read_users() for run in seeds)]
         for metric, own in (user_values(seeds, listed) or {}).items():
             values.setdefault((data, protocol, metric), {})[label] = own
@@ -160,7 +158,7 @@ def paper_table(runs: Sequence[Run], metrics: Sequence[str] = HEADLINE) -> Paper
                 )
     compared = {(cell.label, column): cell for column, cells in compare_columns(values).items() for cell in cells}
     columns = tuple(dict.fromkeys((data, protocol, metric) for _, data, protocol in keys for metric in metrics))
-    return PaperTable(tuple(dict.fromkeys(labels)), columns, {**plain, **compared}, values)
+    return PaperTable(tuple(dict.fromkeys(label for label, _ in rows)), columns, {**plain, **compared}, values)
 
 
 def against_text(mine: str, found: Sequence[Against], form: str, digits: int = 4) -> str:
@@ -176,10 +174,14 @@ def against_text(mine: str, found: Sequence[Against], form: str, digits: int = 4
         csv.writer(out, lineterminator="\n").writerows([heads, *rows])
         return out.getvalue()
     if form == "latex":
+        # What is the same in all rows stands above the table, which has to fit a page.
+        told = [place for place in (1, 2) if len({row[place] for row in rows}) == 1]
+        about = "".join(f", {rows[0][place]}" for place in told)
+        heads, *rows = [[cell for place, cell in enumerate(row) if place not in told] for row in (heads, *rows)]
         body = [" & ".join(map(_tex, row)) + r" \\" for row in rows]
         top = [
-            rf"% {mine} minus each",
-            r"\begin{tabular}{llllrrrr}",
+            rf"% {mine} minus each{about}",
+            rf"\begin{{tabular}}{{{'l' * (len(heads) - 4)}rrrr}}",
             r"\toprule",
             " & ".join(map(_tex, heads)) + r" \\",
             r"\midrule",
@@ -187,6 +189,15 @@ def against_text(mine: str, found: Sequence[Against], form: str, digits: int = 4
         return "\n".join([*top, *body, r"\bottomrule", r"\end{tabular}", ""])
     lines = [f"| {' | '.join(row)} |" for row in (heads, ["---"] * len(heads), *rows)]
     return "\n".join([f"{mine} minus each:", "", *lines, ""])
+
+
+def _head(columns: Sequence[tuple[str, ...]]) -> str:
+    """A line of heads; equal neighbours are one that spans their columns."""
+    cells = []
+    for column, alike in groupby(columns):
+        width, name = len(list(alike)), _tex(column[-1])
+        cells.append(name if width == 1 else rf"\multicolumn{{{width}}}{{c}}{{{name}}}")
+    return " & ".join(["", *cells]) + r" \\"
 
 
 def _holm(p: Sequence[float]) -> list[float]:

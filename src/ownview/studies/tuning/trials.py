@@ -163,8 +163,8 @@ def best_of(trials: Sequence[Trial]) -> Trial:
 
 def suite_toml(plain: Experiment, best: Experiment, protocol: str) -> str:
     """A suite of two rows: the method as it was asked for, and with the settings that were found."""
-    rows = []
-    for name, one in ((f"{plain.label()}, defaults", plain), (f"{plain.label()}, tuned", best)):
+    rows, begun = [], "untuned" if plain.settings or plain.plugins else "defaults"
+    for name, one in ((f"{plain.label()}, {begun}", plain), (f"{plain.label()}, tuned", best)):
         made = one.to_dict()
         told = {key: made[key] for key in ("settings", "plugins", "federation") if made.get(key)}
         tried = {"settings_tried": one.settings_tried, "tried_on": one.tried_on} if one.settings_tried else {}

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ownview.base.errors import DataError
 from ownview.data.interactions import Interactions
 from ownview.data.questions import Question
 from ownview.data.ragged import Ragged
@@ -53,6 +54,10 @@ class Replay(Federation):
 
     def __init__(self, agreement: Agreement, holdings: Holdings, log: Sequence[CountedRound]) -> None:
         self.log: Mapping[int, CountedRound] = {one.round: one for one in log}
+        if log and log[0].round > 1:
+            raise DataError(
+                f"a log of participants that begins with round {log[0].round}; expected one from round 1 on"
+            )
         split = split_of(agreement, holdings)
         machine = Machine(torch.device("cpu"), PRECISIONS[agreement.precision])
         super().__init__(agreement.model, split, split.training_items(), agreement.federation, agreement.seed, machine)

@@ -1,0 +1,1 @@
+"""A model as one file that a telephone's runtime reads: ONNX (docs/phones.md)."""

@@ -1,0 +1,60 @@
+"""The transformer of `parts.sequences.transformer` in ONNX, without what only training does."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ownview.phones.graph import FLOAT, LAST, Graph
+from ownview.seam.portable import Attention
+
+_ALMOST_NOTHING = 1e-8
+"""Added to a variance before it divides, as in training."""
+
+
+def attended(graph: Graph, form: Attention, history: str) -> str:
+    """[m] scores after a history [L]."""
+    values = {name: graph.constant(one.detach().float().numpy()) for name, one in form.values.items()}
+    d = form.values["items"].shape[1]
+    latest = graph.op("Slice", history, graph.ints(-form.network.length), graph.ints(LAST), graph.ints(0))
+    real = graph.size(latest)
+    width = graph.op("Max", real, graph.constant(1, np.int64))  # of an empty history one place, without an item
+    items = graph.op("Slice", graph.op("Concat", latest, graph.ints(0), axis=0), graph.ints(0), graph.flat(width))
+    t = graph.upto(width)
+    ends = graph.op("Sub", width, graph.constant(1, np.int64))
+    vectors = graph.op("Mul", graph.op("Gather", values["items"], items, axis=0), graph.constant(math.sqrt(d)))
+    vectors = graph.op("Mul", vectors, graph.column(graph.cast(graph.op("Less", t, real), FLOAT)))
+    x = graph.op("Add", vectors, graph.op("Gather", values["places"], graph.op("Sub", ends, t), axis=0))
+    ahead = graph.op("Greater", graph.row(t), graph.column(t))
+    for k in range(form.network.blocks):
+        x = graph.op("Add", x, _attention(graph, values, f"block{k}.attention", x, ahead, form.network.heads, d))
+        x = graph.op("Add", x, _forward(graph, values, f"block{k}.forward", x))
+    last = graph.op("Gather", _normed(graph, values, "last", x), graph.flat(ends), axis=0)
+    return graph.flat(graph.op("MatMul", values["items"], graph.op("Transpose", last, perm=[1, 0])))
+
+
+def _normed(graph: Graph, values: dict[str, str], name: str, x: str) -> str:
+    scale, shift = values[f"{name}.scale"], values[f"{name}.shift"]
+    return graph.op("LayerNormalization", x, scale, shift, axis=-1, epsilon=_ALMOST_NOTHING)
+
+
+def _attention(graph: Graph, values: dict[str, str], name: str, x: str, ahead: str, heads: int, d: int) -> str:
+    wide = graph.op("MatMul", _normed(graph, values, name, x), values[f"{name}.inward"])
+    parts = graph.op("Reshape", wide, graph.ints(-1, 3, heads, d // heads))
+    query, key, value = (
+        graph.op("Gather", graph.op("Transpose", parts, perm=[1, 2, 0, 3]), graph.constant(k, np.int64), axis=0)
+        for k in range(3)
+    )
+    near = graph.op("MatMul", query, graph.op("Transpose", key, perm=[0, 2, 1]))
+    near = graph.op("Div", near, graph.constant(math.sqrt(d // heads)))
+    weights = graph.op("Softmax", graph.op("Where", ahead, graph.constant(-np.inf), near), axis=-1)
+    mean = graph.op("Transpose", graph.op("MatMul", weights, value), perm=[1, 0, 2])
+    return graph.op("MatMul", graph.op("Reshape", mean, graph.ints(-1, d)), values[f"{name}.outward"])
+
+
+def _forward(graph: Graph, values: dict[str, str], name: str, x: str) -> str:
+    inner = graph.op("MatMul", _normed(graph, values, name, x), values[f"{name}.inward"])
+    inner = graph.op("Relu", graph.op("Add", inner, values[f"{name}.inward.bias"]))
+    outer = graph.op("MatMul", inner, values[f"{name}.outward"])
+    return graph.op("Add", outer, values[f"{name}.outward.bias"])
