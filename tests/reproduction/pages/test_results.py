@@ -44,7 +44,7 @@ def test_the_committed_pages_are_in_step_with_the_committed_results() -> None:
 
 def test_committed_results_are_whole_and_come_from_somewhere() -> None:
     files = {path.stem for path in (ROOT / "results").glob("*.json")}
-    beside = ("ledger", "uploads", "anchors", "dishonest", "asynchronous", "hostile_tabs", "one_message")
+    beside = ("ledger", "uploads", "anchors", "dishonest", "asynchronous", "hostile_tabs", "one_message", "soak")
     assert files == {*read_all(ROOT / "results"), *beside}
     for found in read_all(ROOT / "results").values():
         rows = {row.name for row in _suite(found).rows}

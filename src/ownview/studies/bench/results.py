@@ -45,7 +45,16 @@ FORMAT = 2
 """Of the document; a reader refuses others."""
 
 LEDGER, UPLOADS, ANCHORS, DISHONEST = "ledger.json", "uploads.json", "anchors.json", "dishonest.json"
-_OTHERS = (LEDGER, UPLOADS, ANCHORS, DISHONEST, "asynchronous.json", "hostile_tabs.json", "one_message.json")
+_OTHERS = (
+    LEDGER,
+    UPLOADS,
+    ANCHORS,
+    DISHONEST,
+    "asynchronous.json",
+    "hostile_tabs.json",
+    "one_message.json",
+    "soak.json",
+)
 """The files of a folder of results that no suite has written; see `reproduction/` and `bench.anchors`."""
 
 _CELL: dict[str, Any] = {"data": str, "protocol": str, "method": str}
