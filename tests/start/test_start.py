@@ -252,6 +252,9 @@ def test_a_file_that_grew_goes_on_and_one_that_lost_rows_is_refused(ownview: Cal
     refused = ownview(*QUICK, "--out", str(place))
     assert (refused.code, refused.err.count("\n")) == (2, 1)
     assert "that it was begun with are not in shop.csv any more" in refused.err
+    Path("shop.csv").rename("other.csv")
+    other = ownview(QUICK[0], "other.csv", *QUICK[2:], "--out", str(place))
+    assert "was begun with another file than other.csv is now; choose another --out" in other.err
 
 
 @pytest.mark.parametrize(

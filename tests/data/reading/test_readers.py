@@ -538,3 +538,31 @@ def test_no_two_names_of_one_thing_are_proposed(write: Write) -> None:
     with pytest.raises(DataError, match="perhaps --columns user=") as refused:
         read(write("odd.csv", "who,whose,what\n" + rows))
     assert "whose" not in str(refused.value).partition("perhaps")[2]
+
+
+@pytest.mark.parametrize(
+    ("begin", "what"),
+    [
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + bytes(40), "a workbook of old Excel"),
+        (b"%PDF-1.7\n1 0 obj\n", "a PDF"),
+        (b"<!DOCTYPE html>\n<title>Log in, please</title>\n", "a web page"),
+        (b"<HTML>\n<body>a,b\n", "a web page"),
+    ],
+)
+def test_what_is_no_table_is_called_what_it_is(begin: bytes, what: str, tmp_path: Path) -> None:
+    path = tmp_path / "export.csv"
+    path.write_bytes(begin)
+    with pytest.raises(DataError, match=f"is {what}"):
+        read(path)
+
+
+def test_what_is_wrong_in_a_folder_names_the_file_and_other_files_do_not_count(tmp_path: Path) -> None:
+    rows = "user,item,date\nann,lamp,2020-01-02\nbob,lamp,2020-01-03\n"
+    (tmp_path / "a.csv").write_text(rows)
+    (tmp_path / "b.csv").write_text(rows + "cid\n")
+    (tmp_path / "notes.csv").write_text("what,when\nclosed,today\nopen\n")
+    with pytest.raises(DataError) as refused:
+        read(tmp_path)
+    assert "b.csv, line 4: 1 fields; expected 3" in str(refused.value)
+    assert "more place" not in str(refused.value)
+    assert "rows that have not 3 fields: 1, left out (b.csv, line 4: 1)" in read(tmp_path, tolerant=True).reading

@@ -108,8 +108,8 @@ def command(
             _go_on(console, folder, data, k)
             return None
         size = sum(one.stat().st_size for one in source_files(file)) if file.exists() else 0
-        with working("reading", {file.name: _READING + size / _BYTES}) as work:
-            work.begin(file.name)
+        with working("reading", {str(file): _READING + size / _BYTES}) as work:
+            work.begin(str(file))
             return Steps.of(folder, method or (), memory, wanted, minutes, private=private)
 
     steps = read_or_ask(console, file, reading, opened)

@@ -24,13 +24,14 @@ _ENDINGS = (
     ".csv", ".tsv", ".txt", ".dat", ".data", ".inter", ".parquet", ".json", ".jsonl", ".ndjson", ".xlsx"
 )  # fmt: skip
 _MOST_FILES = 10_000
-ReadFile = Callable[[Path], Table]
+ReadFile = Callable[[Path, Problems], Table]
 
 
 @dataclass(frozen=True)
 class _Part:
     file: Path
     table: Table
+    problems: Problems
 
 
 def table_files(folder: Path) -> list[Path]:
@@ -69,7 +70,8 @@ def folder_tables(folder: Path, read_file: ReadFile, problems: Problems) -> tupl
     read: list[_Part] = []
     titles: list[Path] = []
     for file in files:
-        part = _Part(file, read_file(file))
+        own = Problems(file, problems.tolerant)
+        part = _Part(file, read_file(file, own), own)
         if _is_titles(part.table):
             titles.append(file)
         else:
@@ -79,6 +81,8 @@ def folder_tables(folder: Path, read_file: ReadFile, problems: Problems) -> tupl
     others = [one.file.name for one in read if one not in parts]
     if not parts:
         raise DataError(f"{folder}: is a folder without interactions; expected files with columns user and item")
+    for one in parts:
+        problems.take(one.problems)
     names = list(dict.fromkeys((parts[0].file.name, parts[-1].file.name)))
     problems.note(f"{counted(len(parts), 'file')} of the folder: {' to '.join(names)}")
     if others:

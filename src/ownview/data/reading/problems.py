@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ownview.base.display.amounts import counted
@@ -80,6 +80,14 @@ class Problems:
     def note(self, sentence: str) -> None:
         """Take note of something that was understood, and that the reader's user should know."""
         self.notes.append(sentence)
+
+    def take(self, other: Problems) -> None:
+        """Problems of one of several files, with its name."""
+        name = other.path.name
+        self.notes += [f"{name}: {one}" for one in other.notes]
+        for one in other.found:
+            places = tuple(f"{name}, {place}" for place in one.examples)
+            self.found.append(replace(one, examples=places, first=f"{name}, {one.first}"))
 
     def require_sound(self) -> None:
         """Refuse the file where something was found that only a tolerant reader passes over."""

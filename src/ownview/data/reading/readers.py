@@ -138,7 +138,7 @@ def read(
 
 
 def _table(path: Path, options: ReadingOptions, problems: Problems) -> tuple[Table, Path | None]:
-    def read_file(one: Path) -> Table:
+    def read_file(one: Path, problems: Problems = problems) -> Table:
         return read_table(
             one,
             options.get("separator"),

@@ -20,6 +20,14 @@ from ownview.data.reading.problems import EXAMPLES, Problem, Problems
 GZIP_MAGIC = b"\x1f\x8b"
 PARQUET_MAGIC = b"PAR1"
 ZIP_MAGIC = b"PK\x03\x04"
+_OTHER_FILES = {
+    b"pk\x03\x04": "a zip archive; unpack it and give the file of interactions inside",
+    b"\xd0\xcf\x11\xe0": "a workbook of old Excel (.xls); save it as .xlsx or as CSV",
+    b"%pdf": "a PDF; export the rows as CSV",
+    b"<!doctype": "a web page, perhaps one that asks to log in; export the rows as CSV",
+    b"<html": "a web page, perhaps one that asks to log in; export the rows as CSV",
+}
+"""By first bytes in small letters, what is no table."""
 LARGEST_BYTES = 4 << 30
 """Of a file when it is unpacked. No dataset of the catalogue comes near it."""
 
@@ -106,8 +114,9 @@ def text_of(path: Path, content: bytes, problems: Problems, encoding: str | None
         problems: takes note of bytes that are no text, and of encodings other than UTF-8.
         encoding: detected where None.
     """
-    if content.startswith(ZIP_MAGIC):
-        raise DataError(f"{path}: is a zip archive; unpack it and give the file of interactions inside")
+    for begin, what in _OTHER_FILES.items():
+        if content[:9].lower().startswith(begin):
+            raise DataError(f"{path}: is {what}")
     text = decoded(path, content, encoding)
     if text.note:
         problems.note(text.note)
