@@ -72,10 +72,10 @@ class FairServer(uvicorn.Server):
 
     async def _waiting(self, loop: asyncio.AbstractEventLoop) -> None:
         """Until a connection waits."""
-        there: asyncio.Future[None] = loop.create_future()
-        loop.add_reader(self.listening, lambda: there.done() or there.set_result(None))
+        there = asyncio.Event()
+        loop.add_reader(self.listening, there.set)
         try:
-            await there
+            await there.wait()
         finally:
             loop.remove_reader(self.listening)
 

@@ -120,12 +120,11 @@ def change_of(after: Block | None, before: Block | None, width: int) -> Steps:
     """What makes one contribution of another, or of none, in a matrix that is so wide."""
     there = [one for one in (after, before) if one is not None]
     rows, columns = (np.unique(np.concatenate([one[k] for one in there])) for k in (0, 1))
-    now, then = (None if one is None else _among(one, rows, columns) for one in (after, before))
-    if now is None or then is None:
-        whole = now if then is None else np.negative(then)
-    else:
-        whole = np.subtract(now, then, out=then if then is not before.steps else None)
-    steps = whole.reshape(-1)
+    steps = np.zeros((len(rows), len(columns)), dtype=np.int64) if after is None else _among(after, rows, columns)
+    if before is not None:
+        then = _among(before, rows, columns)
+        steps = np.subtract(steps, then, out=None if then is before.steps else then)
+    steps = steps.reshape(-1)
     cells = np.flatnonzero(steps)
     down, across = np.divmod(cells, max(1, len(columns)))
     return Steps(rows[down] * width + columns[across], steps[cells])
