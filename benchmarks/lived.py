@@ -1,7 +1,7 @@
 """What was measured of models in use, as tables between the markers of docs/living-sums.md and docs/serve.md.
 
-    python -m benchmarks.lived results/living/neoverse-n1.json              # the tables, from the record
-    python -m benchmarks.lived results/living/neoverse-n1.json --measure    # all of the record anew, in one sitting
+    python -m benchmarks.lived results/living.json              # the tables, from the record
+    python -m benchmarks.lived results/living.json --measure    # all of the record anew, in one sitting
 
 One sitting takes about six minutes of two cores. It ends where a measurement fails, before the record is replaced.
 """
@@ -76,8 +76,14 @@ def _sums(record: Record) -> str:
         f"\n{found['method']} on {data['name']}: {data['people']:,} people, {data['items']:,} items, {data['rows']:,} "
         f"rows. {_where(record)}.\n\n"
         "| what | seconds | without the start of Python | load of the machine | CPU-seconds | of a fit's | how |\n"
-        "| --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + "\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + "\n" + _note(record, "sums")
     )
+
+
+def _note(record: Record, part: str) -> str:
+    """What a reader of a record has to know that was not made in one sitting on idle cores."""
+    said = record.get("notes", {}).get(part)
+    return f"{said}\n\n" if said else ""
 
 
 def _where(record: Record) -> str:
@@ -102,7 +108,7 @@ def _serve(record: Record) -> str:
         f"\n{_where(record)}, load before: {loads}.\n\n"
         "| what | requests | a second | ms: p50 / p95 / p99 / p99.9 | errors / refused / asked again | "
         "swaps / starts of workers | own memory of the workers |\n"
-        "| --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + "\n"
+        "| --- | --- | --- | --- | --- | --- | --- |\n" + "".join(rows) + "\n" + _note(record, "serve")
     )
 
 

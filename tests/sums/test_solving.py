@@ -30,9 +30,13 @@ def test_few_changed_items_are_a_rank_update_that_gives_what_solving_anew_gives(
     found = again({"pairs": changed}, first.kept)
     assert found.how == f"rank update of 3 of {ITEMS} items"
     assert torch.allclose(found.values["weights"], ease_weights(changed, LAMBDA), atol=1e-12, rtol=0)
-    same = again({"pairs": changed}, found.kept)
-    assert same.how == f"rank update of 0 of {ITEMS} items"
-    back = again({"pairs": _gram(50)}, found.kept)
+    assert not found.kept  # what the whole factorisation left is what the next update begins with
+    more = _with_one_more(changed, [8, 17])
+    further = again({"pairs": more}, first.kept)
+    assert further.how == f"rank update of 4 of {ITEMS} items"
+    assert torch.allclose(further.values["weights"], ease_weights(more, LAMBDA), atol=1e-12, rtol=0)
+    back = again({"pairs": _gram(50)}, first.kept)
+    assert back.how == f"rank update of 0 of {ITEMS} items"
     assert torch.allclose(back.values["weights"], first.values["weights"], atol=1e-12, rtol=0)
 
 

@@ -56,24 +56,27 @@ def time_order(data: Interactions, clock: IntArray, *, ties: str, seed: int) -> 
             with time; "hash" decides by `hash_of_pairs`.
         seed: of the hash.
     """
-    by_row = data.row if ties == "rows" else -data.row
-    breaker = hash_of_pairs(data, seed) if ties == "hash" else by_row
+
+    def breaker(rows: slice | IntArray) -> IntArray:
+        if ties == "hash":
+            return hash_of_pairs(data, seed, rows)
+        return data.row[rows] if ties == "rows" else -data.row[rows]
+
     first, last = (int(clock.min()), int(clock.max())) if len(clock) else (0, 0)
     if (last - first + 1) * data.num_users >= 2**62:
-        return np.lexsort((breaker, clock, data.user))
+        return np.lexsort((breaker(slice(None)), clock, data.user))
     when = data.user * (last - first + 1) + (clock - first)  # user and time as one number: a sort less
     order = np.argsort(when, kind="stable")
     same = when[order[1:]] == when[order[:-1]]
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))  # most files are in order but for these
-    order[tied] = order[tied][np.lexsort((breaker[order[tied]], when[order[tied]]))]
+    order[tied] = order[tied][np.lexsort((breaker(order[tied]), when[order[tied]]))]
     return order
 
 
-def hash_of_pairs(data: Interactions, seed: int) -> IntArray:
-    """A number for every row that depends on the ids and the seed: not on the file's order, nor on who was dropped."""
-    user, item = torch.from_numpy(_hash_of_ids(data.users)), torch.from_numpy(_hash_of_ids(data.items))
-    drawn = bits(derive(seed, "split"), user[torch.from_numpy(data.user)], item[torch.from_numpy(data.item.copy())])
-    return drawn.numpy()
+def hash_of_pairs(data: Interactions, seed: int, rows: slice | IntArray = slice(None)) -> IntArray:
+    """A number for every row, or some, by the ids and the seed: not by the file's order, nor by who was dropped."""
+    user, item = _hash_of_ids(data.users)[data.user[rows]], _hash_of_ids(data.items)[data.item[rows]]
+    return bits(derive(seed, "split"), torch.from_numpy(user), torch.from_numpy(item)).numpy()
 
 
 def _hash_of_ids(ids: IdArray) -> IntArray:

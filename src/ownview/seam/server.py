@@ -128,7 +128,7 @@ class Solved:
 
     Args:
         values: new values of the server's.
-        kept: what makes the next solution cheaper.
+        kept: what makes the next solution cheaper; empty where what was kept before still does.
         how: in words.
     """
 

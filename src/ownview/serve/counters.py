@@ -21,7 +21,8 @@ EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 _COUNTED = len(ROUTES) * len(_OUTCOMES)
 _TIMED = len(EDGES) + 2
 _PLAIN = ("swaps", "failed_swaps", "unknown_ids", "shown_a", "shown_b", "chosen", "starts")
-WIDTH = _COUNTED + len(ROUTES) * _TIMED + len(_PLAIN)
+_CONNECTED = _COUNTED + len(ROUTES) * _TIMED + len(_PLAIN)
+WIDTH = _CONNECTED + 1
 
 
 def make(path: Path, workers: int) -> None:
@@ -52,7 +53,16 @@ class Counters:
 
     def add(self, name: str, amount: int = 1) -> None:
         """Count something else, by its name in `_PLAIN`."""
-        self.mine[WIDTH - len(_PLAIN) + _PLAIN.index(name)] += amount
+        self.mine[_CONNECTED - len(_PLAIN) + _PLAIN.index(name)] += amount
+
+    def connected(self, connections: int) -> None:
+        """Note how many connections this worker has."""
+        self.mine[_CONNECTED] = connections
+
+    @property
+    def most_connected(self) -> bool:
+        """Whether another worker has fewer connections."""
+        return bool(self.all[:, _CONNECTED].min() < self.mine[_CONNECTED])
 
     def text(self, gauges: Iterable[tuple[str, str, float]]) -> str:
         """All of it in the format of Prometheus.
@@ -76,7 +86,8 @@ class Counters:
             lines.append(f'ownview_request_seconds_count{{route="{route}"}} {below[-1]:.0f}')
         for place, name in enumerate(_PLAIN):
             lines.append(f"# TYPE ownview_{name}_total counter")
-            lines.append(f"ownview_{name}_total {total[WIDTH - len(_PLAIN) + place]:.0f}")
+            lines.append(f"ownview_{name}_total {total[_CONNECTED - len(_PLAIN) + place]:.0f}")
+        lines += ["# TYPE ownview_connections gauge", f"ownview_connections {total[_CONNECTED]:.0f}"]
         lines += ["# TYPE ownview_info gauge", f'ownview_info{{version="{__version__}"}} 1']
         for name, labels, amount in gauges:
             lines += [f"# TYPE ownview_{name} gauge", f"ownview_{name}{labels} {amount:g}"]

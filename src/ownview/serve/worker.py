@@ -17,6 +17,7 @@ import uvicorn
 from ownview.base.errors import OwnviewError
 from ownview.base.http.bounded_head import BoundedHead
 from ownview.deploy.https.bounded_log import BoundedLog, LogHandler
+from ownview.serve.accepting import FairServer
 from ownview.serve.app import Service
 from ownview.serve.arms import Arm, ImpressionLog, Split
 from ownview.serve.counters import Counters
@@ -77,7 +78,7 @@ def work(duties: Duties, listening: socket.socket, control: Connection) -> None:
     metrics.add("starts")
     service = Service(models, metrics, stock, duties.split, log)
     gc.freeze()  # what is there now stays, and need not be looked at again
-    server = uvicorn.Server(
+    server = FairServer(
         uvicorn.Config(
             service.app(duties.origins),
             http=BoundedHead,
@@ -89,19 +90,20 @@ def work(duties: Duties, listening: socket.socket, control: Connection) -> None:
             limit_concurrency=duties.connections,
             timeout_keep_alive=_KEEP_ALIVE,
             timeout_graceful_shutdown=_GRACE,
-        )
+        ),
+        listening,
+        metrics,
     )
-    asyncio.run(_serve(server, service, listening, control, say))
+    with asyncio.Runner(loop_factory=asyncio.SelectorEventLoop) as runner:  # Windows' own cannot wait for a socket
+        runner.run(_serve(server, service, control, say))
 
 
-async def _serve(
-    server: uvicorn.Server, service: Service, listening: socket.socket, control: Connection, say: BoundedLog
-) -> None:
+async def _serve(server: FairServer, service: Service, control: Connection, say: BoundedLog) -> None:
     loop = asyncio.get_running_loop()
     threading.Thread(target=_obey, args=(server, service, loop, control), daemon=True).start()
     watching = loop.create_task(_watch(service.stock, say)) if service.stock is not None else None
     _tell(control, (READY, "", ""))
-    await server.serve([listening])
+    await server.serve()
     if watching is not None:
         watching.cancel()
 

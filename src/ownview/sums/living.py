@@ -9,9 +9,11 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,8 +24,9 @@ from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import make_folder, write_json
 from ownview.base.lock import sole_worker
 from ownview.blends.blend import Blend
-from ownview.data.interactions import Interactions
+from ownview.data.interactions import IntArray, Interactions
 from ownview.data.unseen_items import KEPT, keep_untaken, with_kept_text
+from ownview.engine.threads import in_threads
 from ownview.federation.reporting import reporting
 from ownview.privacy.budget import budget
 from ownview.runs.files.data_copy import read_histories
@@ -37,11 +40,12 @@ from ownview.seam.roles import RECEIVED
 from ownview.seam.training import Params
 from ownview.sums.additions import Additions, as_people, merge, rebuild, update
 from ownview.sums.agreement import LARGE_WORLD, StoreAgreement, part_of_the_agreement, solved_afterwards, why_no_sum
+from ownview.sums.arrays import Arrays
 from ownview.sums.histories import History, about_items, interactions, with_facts
 from ownview.sums.journal import ENVIRONMENT
 from ownview.sums.retraining import rounds_more, write_trained
 from ownview.sums.solving import sequence, write_reweighed, write_version
-from ownview.sums.store import Store
+from ownview.sums.store import Items, Store
 from ownview.sums.summing import Summing
 
 SUMS, RECEIPTS = "sums", "receipts"
@@ -248,10 +252,12 @@ def forget_user(model: Path, user: str, url: str | None = None) -> tuple[Changed
     with kept(model, url) as (run, store):
         exact = store is not None and not store.agreed
         if exact and store is not None:
-            hashes["sums before"] = fingerprint(store)
+            hashes["sums before"] = fingerprint(store.arrays, store.journal.items())
             cells = store.forget(user)
-            hashes["sums after"] = fingerprint(store)
-            how = f"{_publish(model, run, store, anew=True)}; {cells:,} cells of the sums changed"
+            with ThreadPoolExecutor(1) as beside:
+                after = beside.submit(fingerprint, store.arrays, store.journal.items())
+                how = f"{_publish(model, run, store, anew=True)}; {cells:,} cells of the sums changed"
+                hashes["sums after"] = after.result()
             left = () if store.journal.overwrites else ("PostgreSQL's own log and backups keep what they kept",)
         else:
             data = _data(run)
@@ -349,14 +355,21 @@ def rebuild_model(model: Path, url: str | None = None) -> Changed:
     return Changed(version(model), f"{number:,} people added up once more", how, time.perf_counter() - begun)
 
 
-def fingerprint(store: Store) -> str:
-    """SHA-256 of the sums by item id, for their only writer: equal for equal sums, whatever places items have."""
-    found, room = hashlib.sha256(), store.arrays.items
-    by_id = sorted((item, where) for where, (item, _) in store.journal.items().items())
+def fingerprint(arrays: Arrays, items: Items) -> str:
+    """SHA-256 of the sums by item id, for their only writer: equal for equal sums, whatever places items have.
+
+    Over the SHA-256 of every so many rows, which are worked out side by side.
+    """
+    found, by_id = hashlib.sha256(), sorted((item, where) for where, (item, _) in items.items())
     places = np.array([where for _, where in by_id], dtype=np.int64)
-    for name in sorted(store.arrays.axes):
-        rows, columns = (axis.of(places, room) for axis in store.arrays.axes[name])
+
+    def of_rows(name: str, rows: IntArray, columns: IntArray) -> bytes:
+        return hashlib.sha256(arrays.values[name].take(rows, 0).take(columns, 1).data).digest()
+
+    for name in sorted(arrays.axes):
+        rows, columns = (axis.of(places, arrays.items) for axis in arrays.axes[name])
         found.update(json.dumps([name, len(rows), len(columns)]).encode())
-        for some in np.split(rows, range(_ROWS, len(rows), _ROWS)):
-            found.update(store.arrays.values[name].take(some, 0).take(columns, 1).data)
+        each = np.split(rows, range(_ROWS, len(rows), _ROWS))
+        for one in in_threads([partial(of_rows, name, some, columns) for some in each]):
+            found.update(one)
     return found.hexdigest()

@@ -40,6 +40,7 @@ from ownview.sums.blocks import (
     block_of,
     block_of_cells,
     change_of,
+    checksums,
     digest,
 )  # fmt: skip
 from ownview.sums.histories import History, as_ids
@@ -104,18 +105,18 @@ class Summing(ABC):
         return {name: axes_of(shape, large[name]) for name, shape in small.items()}
 
     def digest(self, blocks: Blocks) -> str:
-        """SHA-256 of a contribution, whatever room the files have: numbers by item, then by number of an item."""
+        """SHA-256 of the checksums of a contribution's rows, whatever room the files have.
+
+        Rows and columns are named by item, then by number of an item.
+        """
         found = {}
         for name, block in blocks.items():
-            if max(axis.per_item for axis in self.axes[name]) <= 1:
-                found[name] = block
-                continue
-            sides = [
+            rows, columns = (
                 part % self.items * axis.per_item + part // self.items if axis.per_item else part
                 for axis, part in zip(self.axes[name], (block.rows, block.columns), strict=True)
-            ]
-            down, across = (np.argsort(one, kind="stable") for one in sides)
-            found[name] = Block(sides[0][down], sides[1][across], block.steps.take(down, 0).take(across, 1))
+            )
+            down, one = np.argsort(rows, kind="stable"), np.zeros(1, dtype=np.int64)
+            found[name] = Block(rows[down], one, checksums(block.steps, columns)[down, None])
         return digest(found)
 
     def change(self, after: Blocks, before: Blocks) -> Change:

@@ -56,7 +56,7 @@ class SummedPairs(EaseSettings, ReportingMethod):
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """K_u without the pairs that the client has sent before."""
         places, before = by_sending(latest(p, "past", ALL), p["told"])
-        pairs = nearness(places, self.nearness) * (1 - before[:, None] * before)
+        pairs = nearness(places, self.nearness).mul_(1 - before[:, None] * before)
         return {"pairs": Patch(places.rows, places.rows, pairs)}, {"told": sent_by(places, p["told"], context)}
 
     def combine(self, sums: Params, values: Params, arrived: Arrived) -> Params:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ownview.parts.pairs.positive_definite import ease_inverse, residual, strongest, weights_of
 from ownview.seam.server import Solved
@@ -23,7 +24,8 @@ class PairsAgain:
     """P = (G + lambda I)^-1 and B = I - P / diag(P), from the sum G of pairs and from P of the sum before.
 
     Where G' = G + E D E^T, E picking k items, P' = P - P E D (I + E^T P E D)^-1 E^T P (Woodbury). Items that were added
-    behind the others begin with the rows lambda^-1 I of an empty sum.
+    behind the others begin with the rows lambda^-1 I of an empty sum. What was kept of a whole factorisation stays
+    until the next one: a person changes few items, and P of thousands of items is long to write.
 
     Args:
         regularization: lambda.
@@ -34,22 +36,24 @@ class PairsAgain:
     def __call__(self, sums: Params, kept: Params) -> Solved:
         """Weights and the sum; kept: P in float64, the sum that it belongs to, and lambda."""
         gram = sums["pairs"]
-        found = self._updated(gram, kept)
-        inverse, how = found if found is not None else (ease_inverse(gram, self.regularization), "whole factorisation")
+        if (found := self._updated(gram, kept)) is not None:
+            inverse, how = found
+            return Solved({"gram": gram, "weights": strongest(weights_of(inverse))}, {}, how)
+        inverse = ease_inverse(gram, self.regularization)
         keeps = {"inverse": inverse, "gram": gram, "lambda": torch.tensor(self.regularization, dtype=gram.dtype)}
-        return Solved({"gram": gram, "weights": strongest(weights_of(inverse.clone()))}, keeps, how)
+        weights = strongest(weights_of(inverse.clone()))
+        return Solved({"gram": gram, "weights": weights}, keeps, "whole factorisation")
 
     def _updated(self, gram: Tensor, kept: Params) -> tuple[Tensor, str] | None:
         """P' and how; None where all is solved anew."""
         if not kept or float(kept["lambda"]) != self.regularization or len(kept["gram"]) > len(gram):
             return None
-        change, known = gram.clone(), len(kept["gram"])
-        change[:known, :known] -= kept["gram"]
+        known, more = len(kept["gram"]), len(gram) - len(kept["gram"])
+        change = gram - pad(kept["gram"], (0, more, 0, more))
         items = torch.nonzero(change.any(1))[:, 0]
         if _FEW * len(items) > len(gram):
             return None
-        inverse = gram.new_zeros(gram.shape)
-        inverse[:known, :known] = kept["inverse"]
+        inverse = pad(kept["inverse"], (0, more, 0, more))
         inverse.diagonal()[known:] = 1 / self.regularization
         if len(items):
             change, columns = change[items[:, None], items], inverse[:, items]

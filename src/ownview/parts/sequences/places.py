@@ -141,7 +141,7 @@ def nearness(places: Places, tau: float) -> Tensor:
     apart = torch.exp(-torch.arange(length, dtype=places.mask.dtype, device=places.mask.device) / tau)
     # Row i is the window that begins at place l - 1 - i of l - 1, ..., 1, 0, 1, ..., l - 1 places apart.
     every = torch.cat([apart.flip(0), apart[1:]]).unfold(0, length, 1).flip(0)
-    return every * places.mask[:, None] * places.mask
+    return (places.mask[:, None] * places.mask).mul_(every)
 
 
 def column(places: Places, values: Tensor) -> Patch:
