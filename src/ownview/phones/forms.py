@@ -98,7 +98,7 @@ def _ridge(graph: Graph, form: Factors, how: Ridge, latest: str, number: str) ->
     real = graph.op("Less", graph.upto(graph.size(items)), graph.size(latest))
     mine = graph.cast(graph.op("Gather", graph.constant(_floats(form.items)), items, axis=0), DOUBLE)
     mine = graph.op("Mul", mine, graph.column(graph.cast(real, DOUBLE)))
-    squares = graph.op("MatMul", graph.op("Transpose", mine, perm=[1, 0]), mine)
+    squares = graph.across(mine, mine)
     weight = graph.op("Pow", graph.op("Add", number, _double(graph, how.count)), _double(graph, how.exponent))
     diagonal = graph.op("Mul", graph.op("Mul", weight, _double(graph, how.ridge)), _double(graph, np.eye(d)))
     left = graph.op("Add", graph.op("Mul", squares, _double(graph, how.seen)), diagonal)
@@ -117,15 +117,14 @@ def _logistic(graph: Graph, form: Factors, latest: str, number: str, items: str,
     others = graph.op("Max", graph.op("Sub", _double(graph, m), number), one)  # with no others, no item has this weight
     share = graph.op("Div", graph.op("Mul", number, _double(graph, how.negatives)), others)
     weight = graph.op("Where", graph.cast(seen, BOOL), one, share)
-    across = graph.op("Transpose", items, perm=[1, 0])
-    bound = graph.op("MatMul", graph.op("Mul", across, graph.row(weight)), items)
+    bound = graph.across(graph.op("Mul", items, graph.column(weight)), items)
     bound = graph.op("Add", graph.op("Div", bound, _double(graph, 4.0)), _double(graph, how.ridge * np.eye(d)))
     inverse = solved(graph, bound, _double(graph, np.eye(d)), d)
     vector = _double(graph, np.zeros((d, 1)))
     for _ in range(how.steps):
         chance = graph.op("Sigmoid", graph.op("Add", graph.flat(graph.op("MatMul", items, vector)), bias))
         error = graph.op("Mul", weight, graph.op("Sub", chance, seen))
-        slope = graph.op("MatMul", across, graph.column(error))
+        slope = graph.across(items, graph.column(error))
         slope = graph.op("Add", slope, graph.op("Mul", vector, _double(graph, how.ridge)))
         vector = graph.op("Sub", vector, graph.op("MatMul", inverse, slope))
     return vector

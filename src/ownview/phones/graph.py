@@ -31,20 +31,14 @@ class Graph:
         return f"n{self._count}"
 
     def op(self, kind: str, *inputs: str, name: str = "", **attributes: Any) -> str:
-        """The result of an operation."""
+        """The result of an operation, which has its result's name: older runtimes mix up operations without one."""
         made = name or self.name()
-        self.nodes.append(helper.make_node(kind, list(inputs), [made], **attributes))
-        return made
-
-    def ops(self, kind: str, *inputs: str, count: int, **attributes: Any) -> list[str]:
-        """The results of an operation that has several."""
-        made = [self.name() for _ in range(count)]
-        self.nodes.append(helper.make_node(kind, list(inputs), made, **attributes))
+        self.nodes.append(helper.make_node(kind, list(inputs), [made], name=made, **attributes))
         return made
 
     def best(self, scores: str, k: str, name: str) -> None:
         """Give the k [1] places with the highest scores a name, the highest first; of equal ones the first place."""
-        self.nodes.append(helper.make_node("TopK", [scores, k], [self.name(), name], axis=0))
+        self.nodes.append(helper.make_node("TopK", [scores, k], [self.name(), name], name=name, axis=0))
 
     def constant(self, values: npt.ArrayLike, kind: type = np.float32) -> str:
         """An array; the same one is kept once."""
@@ -78,6 +72,10 @@ class Graph:
     def product(self, vector: str, matrix: str) -> str:
         """[b] of [a] and [a, b]."""
         return self.flat(self.op("MatMul", self.row(vector), matrix))
+
+    def across(self, left: str, right: str) -> str:
+        """[a, b] left^T right of [n, a] and [n, b]; a transposed MatMul in double precision fails in older runtimes."""
+        return self.op("Gemm", left, right, transA=1)
 
     def upto(self, count: str) -> str:
         """[n] 0, 1, ..., n - 1."""
