@@ -48,7 +48,7 @@ def test_a_tuning_writes_a_suite_that_bench_runs(tmp_path: Path) -> None:
     assert tuned.settings["negatives"] == 2
     assert repr(tuned).startswith("Tuned(fedmf: validation NDCG@10 0.")
     (table,) = ov.bench(tmp_path / "tuned" / "suite.toml", seeds=1, jobs=1, out=tmp_path / "suite")
-    assert table.methods == ("fedmf, defaults", "fedmf, tuned")
+    assert table.methods == ("fedmf, untuned", "fedmf, tuned")
     page = ov.report([tmp_path / "suite"], tmp_path / "suite.html")
     assert "fedmf" in page.read_text(encoding="utf-8")
 
@@ -71,6 +71,8 @@ def test_an_audit_tells_its_findings() -> None:
         (lambda: ov.compare("fedmf"), "methods is a str; expected several"),
         (lambda: ov.compare(["ease"], ov.load("goodbooks"), jobs=2), "data by name"),
         (lambda: ov.tune(ov.FedMF()), "expected a name or a .py file"),  # type: ignore[arg-type]
+        (lambda: ov.blend([]), "runs is empty; expected a list"),
+        (lambda: ov.blend("runs/a"), "runs is a str; expected a list"),
         (lambda: ov.blend([3]), "expected a run or its folder"),  # type: ignore[list-item]
         (lambda: ov.bench("nosuchsuite"), "nosuchsuite"),
         (lambda: ov.Interactions.from_rows("x", ["a"], [1, 2]), "columns of 1, 2 rows"),

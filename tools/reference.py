@@ -10,6 +10,7 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +64,50 @@ def _entry(name: str, one: Any) -> str:
     about = inspect.getdoc(one) if callable(one) or inspect.isclass(one) else None
     about = about if inspect.isclass(one) or inspect.isfunction(one) else _beside(name)
     shown = f"```python\n{_signature(name, one)}\n```\n\n" if callable(one) and hasattr(one, "__module__") else ""
-    return f"## {name}\n\n{shown}{_as_markdown(about or '')}\n"
+    parts = "".join(_members(one)) if inspect.isclass(one) else ""
+    return f"## {name}\n\n{shown}{_as_markdown(about or '')}\n" + (f"\nHas:\n\n{parts}" if parts else "")
+
+
+def _members(cls: type) -> list[str]:
+    """Public methods and properties of a class and of ours that it derives from, each with its first sentence."""
+    found: dict[str, Any] = {}
+    for one in reversed([one for one in cls.__mro__ if one.__module__.startswith("ownview")]):
+        found |= {name: value for name, value in vars(one).items() if not name.startswith("_")}
+    lines = []
+    for name, value in found.items():
+        plain = getattr(value, "__func__", value)  # of class methods and static ones
+        about = inspect.getdoc(plain)
+        if inspect.isfunction(plain) and about:
+            lines.append(f"- `{_call(name, plain)}`: {_first_sentence(about)}\n")
+        elif isinstance(value, property | cached_property) and about:
+            lines.append(f"- `{name}`: {_first_sentence(about)}\n")
+    return lines
+
+
+def _call(name: str, function: Callable[..., Any]) -> str:
+    """A method as it is called, in names alone; a default of one word with them."""
+    signature = inspect.signature(function)
+    shown = []
+    for one in list(signature.parameters.values()):
+        if one.name in ("self", "cls"):
+            continue
+        default = "" if one.default is inspect.Parameter.empty else repr(one.default)
+        shown.append(
+            f"{one.name}={default}" if default and len(default) < 12 else f"{one.name}=..." if default else one.name
+        )
+    named = [
+        one.kind is inspect.Parameter.KEYWORD_ONLY
+        for one in signature.parameters.values()
+        if one.name not in ("self", "cls")
+    ]
+    if True in named:
+        shown.insert(named.index(True), "*")
+    return f"{name}({', '.join(shown)})"
+
+
+def _first_sentence(doc: str) -> str:
+    """What stands above the first empty line, on one line."""
+    return " ".join(doc.partition("\n\n")[0].split())
 
 
 def _beside(name: str) -> str:
@@ -84,7 +128,11 @@ def _signature(name: str, one: Callable[..., Any]) -> str:
         signature = inspect.signature(one)
     except (TypeError, ValueError):
         return name
-    parts = _marked([_parameter(parameter) for parameter in signature.parameters.values()], signature)
+    if getattr(one, "_is_protocol", False):  # to be derived from: there is nothing to make one of
+        return f"class {name}"
+    given = [parameter for parameter in signature.parameters.values() if not parameter.name.startswith("_")]
+    signature = signature.replace(parameters=given)
+    parts = _marked([_parameter(parameter) for parameter in given], signature)
     returned = signature.return_annotation
     back = "" if inspect.isclass(one) or returned is inspect.Signature.empty else f" -> {_kind(returned)}"
     line = f"{name}({', '.join(parts)}){back}"
@@ -109,6 +157,7 @@ def _parameter(one: inspect.Parameter) -> str:
 
 
 def _kind(annotation: Any) -> str:
+    annotation = getattr(annotation, "__forward_arg__", annotation)
     text = annotation if isinstance(annotation, str) else getattr(annotation, "__name__", str(annotation))
     return re.sub(r"\b(?:ownview|collections|typing|torch|pathlib)\.(?:\w+\.)*", "", text)
 

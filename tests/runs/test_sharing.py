@@ -209,6 +209,8 @@ def test_a_run_travels_with_its_method_and_is_verified(tmp_path: Path, ownview: 
     (here / "mine.py").write_text(METHOD)
     short = ["--rounds", "2", "--set", "local_epochs=1", "--set", "embedding_size=4"]
     assert ownview("run", here / "mine.py", *short, "--out", here / "run").code == 0
+    assert str(tmp_path) not in (here / "run" / "experiment.toml").read_text(), "a path of the machine travels"
+    assert ov.open_run(here / "run").experiment.method == str(here / "mine.py")
     shutil.copytree(here / "run", there)
     shutil.rmtree(here)
     done = ownview("verify", there, "--json")

@@ -19,3 +19,18 @@ def test_every_public_name_is_there() -> None:
     text = "".join(pages().values())
     missing = [name for name in ownview.__all__ if not re.search(rf"^## {name}$|`{name}`", text, re.MULTILINE)]  # type: ignore[attr-defined]
     assert missing == ["__version__"]
+
+
+def test_what_a_class_has_is_listed() -> None:
+    text = "".join(pages().values())
+    for call in (
+        "weights(known)",
+        "choose(seen, wanted)",
+        "params(world)",
+        "recommend(user, k=10",
+        "to_frame()",
+        "fit(",
+    ):
+        assert f"- `{call}" in text, call
+    for leftover in ("ForwardRef", "*args, kwargs", " _kept"):
+        assert leftover not in text

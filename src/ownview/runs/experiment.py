@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -213,6 +213,7 @@ class Experiment:
             elif data.is_absolute() and beside in data.parents and beside != beside.parent:
                 values["data"] = os.path.relpath(data, folder.resolve())
             values |= {"like": os.path.relpath(self.like, folder.resolve())} if self.like else {}
+            _rename_files(values, lambda name: _from(folder.resolve(), name))
         return tomli_w.dumps(values)
 
     @classmethod
@@ -227,7 +228,7 @@ class Experiment:
         if path.name == "experiment.toml" and str(values.get("data", "")).startswith(os.pardir):
             values["data"] = str((path.parent / values["data"]).resolve())  # as `to_toml` wrote it for this folder
         if path.name == "experiment.toml":
-            _with_carried(values, path.parent / SOURCE)
+            _rename_files(values, lambda name: _original_or_copy(path.parent, name))
         return cls.from_dict(values, source)
 
     @classmethod
@@ -247,12 +248,11 @@ def describe_model(model: Model) -> tuple[str, dict[str, Value], tuple[tuple[str
     return model.name, model.values(), tuple(plugins)
 
 
-def _with_carried(values: dict[str, Any], source: Path) -> None:
-    """Python files that are no longer where they were are taken from the run folder, which holds a copy."""
+def _rename_files(values: dict[str, Any], renamed: Callable[[str], str]) -> None:
+    """Give the Python files of method and plug-ins other names; what is no such file stays."""
 
     def found(name: Any) -> Any:
-        gone = isinstance(name, str) and name.endswith(".py") and not is_file(Path(name))
-        return str(source / Path(name).name) if gone and is_file(source / Path(name).name) else name
+        return renamed(name) if isinstance(name, str) and name.endswith(".py") else name
 
     if "method" in values:
         values["method"] = found(values["method"])
@@ -260,6 +260,20 @@ def _with_carried(values: dict[str, Any], source: Path) -> None:
     for one in plugins if isinstance(plugins, list) else ():
         if isinstance(one, dict) and "name" in one:
             one["name"] = found(one["name"])
+
+
+def _from(folder: Path, name: str) -> str:
+    """A full path as seen from a run folder, so that it tells nothing of the machine but where the two lie apart."""
+    if not Path(name).is_absolute() or Path(name).drive != folder.drive:
+        return name
+    return Path(os.path.relpath(name, folder)).as_posix()
+
+
+def _original_or_copy(folder: Path, name: str) -> str:
+    """A Python file where it was, or, where it is no longer there, the copy that the run folder holds."""
+    there = (folder / name).resolve()
+    copy = folder / SOURCE / there.name
+    return next((str(one) for one in (there, copy) if is_file(one)), name)
 
 
 def _located(name: str) -> str:

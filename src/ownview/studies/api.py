@@ -17,6 +17,7 @@ from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.probes import audit as probes_of
 from ownview.evaluation.protocol import Protocol
+from ownview.federation.checks.declared import kind_of
 from ownview.federation.options import FederationOptions
 from ownview.runs.api import name_of, options_of
 from ownview.runs.batch import free_cores
@@ -100,7 +101,7 @@ def tune(  # noqa: PLR0913 - the same words as the command line
         out: folder of the tuning; one that exists goes on. Without it a temporary one that goes with the process.
     """
     if not isinstance(method, str | Path):
-        raise SettingError(f"tune: method is {type(method).__name__}; expected a name or a .py file")
+        raise SettingError(f"tune: method is {kind_of(method)}; expected a name or a .py file")
     named_by_user(str(method))
     fixed = dict(settings or {})
     base = Experiment(
@@ -173,6 +174,10 @@ def blend(
         memory: what it may take.
         out: folder for the run; without it a temporary one that goes with the process.
     """
+    if isinstance(runs, str | Path | Run) or not runs:
+        raise SettingError(
+            f"runs is {'empty' if not runs else kind_of(runs)}; expected a list of runs or of their folders"
+        )
     experiment = blend_of([_folder(one) for one in runs], own, None if like is None else _folder(like))
     return run_experiment(experiment, out=None if out is None else Path(out), memory=memory)
 
