@@ -16,20 +16,10 @@ if TYPE_CHECKING:
 
 _UNDONE = frozenset(
     {
-        *(
-            "removefromcart",
-            "remove",
-            "return",
-            "returned",
-            "refund",
-            "refunded",
-            "cancel",
-            "cancelled",
-            "canceled",
-            "failed",
-        ),
-        *("dislike", "unlike", "unfavorite", "unfollow", "delete", "skip", "retoure", "storno", "storniert"),
-        *("retour", "rembourse", "annule", "devolucion", "devuelto", "cancelado", "reso", "annullato", "devolucao"),
+        *("removefromcart", "remove", "return", "returned", "refund", "refunded", "cancel", "cancelled", "canceled"),
+        *("dislike", "unlike", "unfavorite", "unfollow", "delete", "skip", "failed", "retoure", "storno"),
+        *("storniert", "retour", "rembourse", "annule", "devolucion", "devuelto", "cancelado", "reso"),
+        *("annullato", "devolucao"),
     }
 )
 """Events that take something back."""
