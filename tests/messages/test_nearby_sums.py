@@ -81,7 +81,9 @@ def test_whoever_looks_sees_the_patch() -> None:
     assert torch.equal(alone.values, patch.values[0])
     assert isinstance(parts_of(upload.scaled(torch.full((12,), 2.0)).sums)["x"], Patch)
     assert torch.allclose(upload.norms(), replace(upload, sums={"x": patch}).norms())
-    assert torch.equal(upload.one(3).sums["x"].values[0], patch.values[3])
+    third = upload.one(3).sums["x"]
+    assert isinstance(third, Patch)
+    assert torch.equal(third.values[0], patch.values[3])
 
 
 def test_items_that_do_not_exist_are_refused() -> None:
