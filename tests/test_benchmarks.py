@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from benchmarks import asynchronous, lived, next_rank
+from benchmarks import asynchronous, lived, next_rank, peers
 from benchmarks.floor import bytes_of_a_round
 from benchmarks.measuring import RESEARCH, Case, Measured, measured
 from benchmarks.methods import PAGES, RESULTS, WORLD, about, cases, everything, kept
+from benchmarks.peers_table import rendered as rendered_peers
 from benchmarks.rendering import in_short, rendered
 from benchmarks.shop import orders
 from benchmarks.watched import watched
@@ -184,3 +185,16 @@ def test_a_watched_command_is_silent_as_long_as_it_says_nothing() -> None:
     assert 1.1 <= seen.longest_silence <= seen.wall_seconds
     assert seen.peak_gigabytes >= 0.06
     assert watched([sys.executable, "-c", "raise SystemExit(3)"]).code == 3
+
+
+def test_the_page_has_the_record_of_other_frameworks() -> None:
+    page = (ROOT / "docs" / "speed.md").read_text("utf-8")
+    assert rendered_peers(page) == page
+
+
+def test_a_loss_is_that_of_every_sample() -> None:
+    given = {"offsets": np.array([0, 1, 3]), "items": np.array([0, 1, 0]), "labels": np.array([1.0, 0.0, 1.0])}
+    values = {"users": np.array([[1.0], [2.0]]), "table": np.array([[0.5], [-1.0]])}
+    logits = [(0.5, 1), (-2.0, 0), (1.0, 1)]
+    expected = sum(np.log1p(np.exp(z)) - z * label for z, label in logits) / 3
+    assert peers.loss(given, values) == pytest.approx(expected, abs=1e-12)

@@ -11,6 +11,7 @@ from torch import Tensor
 from ownview import FedNext
 from ownview.base.errors import MessageError
 from ownview.messages.honest_uploads import require_honest
+from ownview.messages.unwritten import Unwritten
 from ownview.messages.upload import Upload
 from ownview.seam.client import Patch, Reporting
 from ownview.seam.training import Batch, Context, World
@@ -32,7 +33,7 @@ def _reported(method: FedNext, length: int, order: str, seed: int) -> tuple[Uplo
     }  # fmt: skip
     nothing = torch.zeros(0)
     sent, _ = work.report(p, Batch(*[nothing] * 6), Context(1))
-    sums = {name: _stacked(one) for name, one in sent.items()}
+    sums = {name: _stacked(one) for name, one in Unwritten.of(sent).items()}
     empty = torch.zeros(1, 0, dtype=torch.long)
     shapes = {name: one.shape for name, one in work.sends.items()}
     return Upload(torch.tensor([3]), torch.zeros(1), empty, empty.bool(), sums=sums, shapes=shapes), work

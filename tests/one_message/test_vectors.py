@@ -17,6 +17,7 @@ pytest.importorskip("cryptography.hazmat.primitives.hpke")
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from ownview.base.errors import DataError, MessageError, SettingError
+from ownview.messages.unwritten import Unwritten
 from ownview.methods.fedease import FedEASE
 from ownview.methods.fednext import FedNext
 from ownview.one_message.budget import ShareBudget
@@ -113,7 +114,8 @@ def test_numbers_are_the_report_of_fedease_in_steps(nearness: float) -> None:
     terms, chance = _with(pair_table(nearness)), np.random.default_rng(3)
     for _ in range(5):
         history = chance.integers(0, 40, 90).tolist()
-        sent = FedEASE(nearness=nearness).report(_client(history), UNUSED, UNUSED)[0]["pairs"]
+        reported = FedEASE(nearness=nearness).report(_client(history), UNUSED, UNUSED)[0]
+        sent = Unwritten.of(reported)["pairs"]
         steps = torch.round(_written_out(sent, (40, 40)) * STEP).to(torch.int64).numpy()
         assert np.array_equal(summand(terms, history), steps[np.triu_indices(40)])
 

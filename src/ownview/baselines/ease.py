@@ -18,6 +18,7 @@ from ownview.config.search import Between
 from ownview.config.settings import setting
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
+from ownview.parts.pairs.counted import pair_counts
 from ownview.parts.pairs.positive_definite import MOST_IN_DOUBLE, ease_weights
 from ownview.seam.portable import Linear, Portable, Term
 from ownview.seam.training import Params
@@ -45,8 +46,7 @@ class EASE(OneShot):
 
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Counts are exact in single precision; what they are solved in, `ease_weights` says."""
-        matrix = training_matrix(split).astype(np.float32)
-        gram = torch.from_numpy((matrix.T @ matrix).toarray())
+        gram = torch.from_numpy(pair_counts(training_matrix(split).astype(np.float32)))
         return {"weights": ease_weights(gram, self.strength)}
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:

@@ -21,8 +21,9 @@ from ownview.engine.blocks import plan
 from ownview.federation.clients import Axes
 from ownview.federation.work import Household
 from ownview.messages.download import Download
+from ownview.messages.unwritten import Unwritten, parts_of
 from ownview.messages.upload import Upload
-from ownview.seam.client import Client, Patch, Product, Reporting
+from ownview.seam.client import Client, Nearby, Patch, Product, Reporting, Sent
 from ownview.seam.roles import RECEIVED, TIMELINE, visible
 from ownview.seam.training import Batch, Context, Params
 
@@ -133,7 +134,7 @@ class ReportingWork:
         sizes = home.train.lengths_of(samples.clients) * (1 + self.work.negatives)
         nothing = samples.clients.new_zeros(len(identities), 0)
         shapes = {name: one.shape for name, one in self.work.sends.items()}
-        upload = Upload(identities, sizes, nothing, nothing.bool(), sums=sent, shapes=shapes)
+        upload = Upload(identities, sizes, nothing, nothing.bool(), sums=Unwritten.of(sent), shapes=shapes)
         return upload if home.everybody_sends else _speaking(upload)
 
     @torch.no_grad()
@@ -227,8 +228,15 @@ def not_finite(method: str, name: str, number: int) -> str:
 def _speaking(upload: Upload) -> Upload:
     """Without the clients whose summands are all 0: who has nothing to send sends no noise either."""
     speaks = torch.zeros(len(upload.clients), dtype=torch.bool, device=upload.clients.device)
-    for one in upload.sums.values():
-        sides = one if isinstance(one, Product) else (one.values if isinstance(one, Patch) else one,)
+    for one in parts_of(upload.sums).values():
+        sides = one if isinstance(one, Product) else (_numbers(one),)
         there = [side.reshape(len(speaks), -1).ne(0).any(1) for side in sides]
         speaks |= torch.stack(there).all(0)
     return upload if bool(speaks.all()) else upload.chosen(speaks)
+
+
+def _numbers(one: Sent | Nearby) -> Tensor:
+    """[B, ...] numbers that are 0 where a client's summand is."""
+    if isinstance(one, Nearby):
+        return one.mask
+    return one.values if isinstance(one, Patch) else torch.as_tensor(one)

@@ -14,8 +14,9 @@ from ownview.base.errors import MessageError
 from ownview.messages import wire
 from ownview.messages.download import Download
 from ownview.messages.expected_tables import Expected
+from ownview.messages.unwritten import parts_of
 from ownview.messages.upload import Upload
-from ownview.seam.client import Client, Patch, Product, Reporting, Sent, Summand, Training
+from ownview.seam.client import Client, Nearby, Patch, Product, Reporting, Sent, Summand, Training
 from ownview.seam.roles import PERSONAL
 
 _TOUCHED = "@touched"
@@ -166,7 +167,7 @@ class Codec:
             sizes[name] = by_row
         for name, value in upload.whole.items():
             sizes[name] = wire.dense_size(tuple(value.shape[1:]), value.element_size())
-        sizes |= {name: self._summand_size(name, one) for name, one in upload.sums.items()}
+        sizes |= {name: self._summand_size(name, one) for name, one in parts_of(upload.sums).items()}
         if self.tells_touched and not upload.rows:
             sizes[_TOUCHED] = wire.rows_size((self.num_items, 0), 4, rows, always=True)
         return torch.as_tensor(wire.message_size(sizes) if sizes else 0).to(rows.device).expand(len(rows))
@@ -219,14 +220,17 @@ class Codec:
             return wire.Rows(rows[here], values[here].reshape(-1, *declared.shape[1:]), declared.shape[0])
         return one[0].reshape(declared.shape)
 
-    def _summand_size(self, name: str, one: Sent) -> Tensor | int:
+    def _summand_size(self, name: str, one: Sent | Nearby) -> Tensor | int:
         declared = self._sends()[name]
+        if isinstance(one, Nearby):  # no row is all 0: an item has itself
+            there = (one.mask != 0).sum(1)
+            width = one.mask.element_size()
+            return wire.matrix_size(declared.shape, width, there, there, symmetric=declared.symmetric)
         if isinstance(one, Patch):
-            width, there = one.values.element_size(), one.values != 0
-            up = there.any(2).sum(1)
+            width, up = one.values.element_size(), _filled(one.values, 2)
             if one.of_rows:
                 return wire.rows_size(declared.shape, width, up)
-            across = there.any(1).sum(1)
+            across = _filled(one.values, 1)
             return wire.matrix_size(declared.shape, width, up, across, symmetric=declared.symmetric)
         if isinstance(one, Product):
             left, right = ((side != 0).any(1) for side in one)
@@ -235,6 +239,13 @@ class Codec:
             return wire.matrix_size(declared.shape, width, rows, right.sum(1), symmetric=declared.symmetric)
         flat = one.reshape(len(one), prod(declared.shape))  # a block may be empty
         return wire.sparse_size(declared.shape, one.element_size(), torch.count_nonzero(flat, dim=1))
+
+
+def _filled(values: Tensor, along: int) -> Tensor:
+    """[B] how many rows of [B, k, l], along axis 2, or columns, along 1, are not all 0; no copy of them is made."""
+    if not values.shape[along]:
+        return values.new_zeros(len(values), dtype=torch.long)
+    return ((values.amax(along) != 0) | (values.amin(along) != 0)).sum(1)
 
 
 def _nonzero(rows: Tensor, touched: Tensor) -> Tensor:

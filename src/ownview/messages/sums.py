@@ -15,13 +15,19 @@ from torch import Tensor
 
 from ownview.base.errors import SettingError
 from ownview.base.zeros import unwritten_zeros
+from ownview.messages.nearby_sums import add_nearby
+from ownview.messages.unwritten import parts_of
 from ownview.messages.upload import MODULUS, Upload, add_cells, wide
-from ownview.seam.client import Patch, Product, Summand
+from ownview.seam.client import Nearby, Patch, Product, Summand
 from ownview.seam.server import RowWeights
 from ownview.seam.training import Params
 
 _BAND = 256
 """Rows of a symmetric sum that are multiplied at once: enough for a fast product, few beside 1,536 of them."""
+
+
+_CELLS = 2**27
+"""Cells of histories that wait to be added up together: some 100 MB of factors."""
 
 
 class Rounding(Protocol):
@@ -190,23 +196,40 @@ class SumPartial(Partial):
     def __init__(self, declared: Mapping[str, Summand], like: Tensor, steps: Rounding | None = None) -> None:
         self.declared, self.steps, self.value_type = declared, steps, like.dtype
         self.clients = torch.zeros((), dtype=torch.long, device=like.device)
-        self.sums: Params = {
+        self._sums: Params = {
             name: unwritten_zeros(one.shape, _summed_in(steps, like), like.device) for name, one in declared.items()
         }
+        self._waiting: dict[str, list[Nearby]] = {}
+
+    @property
+    def sums(self) -> Params:  # type: ignore[override]
+        """By name, of all that has arrived."""
+        for name in list(self._waiting):
+            add_nearby(self._sums[name], self._waiting.pop(name))
+        return self._sums
+
+    def _wait(self, name: str, one: Nearby) -> None:
+        """Histories are added up many at a time, which is the faster the more they are."""
+        waiting = self._waiting.setdefault(name, [])
+        waiting.append(one)
+        if sum(part.mask.shape[1] * part.mask.numel() for part in waiting) > max(_CELLS, self._sums[name].numel()):
+            add_nearby(self._sums[name], self._waiting.pop(name))
 
     def _add(self, upload: Upload) -> None:
         """Take the summands of some clients."""
         self.clients += len(upload.clients)
         if upload.words is not None:
             self.add_words(upload.words)
-        for name, one in upload.sums.items():
-            if isinstance(one, Product):
-                total = self.sums[name].view(one.left.shape[-1], one.right.shape[-1])
+        for name, one in parts_of(upload.sums).items():
+            if isinstance(one, Nearby):
+                self._wait(name, one)
+            elif isinstance(one, Product):
+                total = self._sums[name].view(one.left.shape[-1], one.right.shape[-1])
                 add_product(total, one, symmetric=self.declared[name].symmetric)
             elif isinstance(one, Patch):
-                add_cells(self.sums[name].view(len(self.sums[name]), -1), one)
+                add_cells(self._sums[name].view(len(self._sums[name]), -1), one)
             else:
-                self.sums[name] += one.sum(0).reshape(self.sums[name].shape)
+                self._sums[name] += one.sum(0).reshape(self._sums[name].shape)
 
     def pack(self) -> dict[str, Tensor]:
         """Sums by name, and how many clients they are of."""
@@ -225,9 +248,13 @@ def require_declared(upload: Upload, declared: Mapping[str, Summand]) -> None:
         raise SettingError(
             f"a client sends {sorted(upload.sums)}; declared as leaving the device is {sorted(declared)}"
         )
-    for name, one in upload.sums.items():
+    for name, one in parts_of(upload.sums).items():
         shape = declared[name].shape
-        found = _outside(one, shape) if isinstance(one, Patch) else _other_size(one, shape)
+        if isinstance(one, Nearby):
+            square = one.mask[:, :, None].expand(-1, -1, one.mask.shape[1])
+            found = _outside(Patch(one.rows, one.rows, square), shape)
+        else:
+            found = _outside(one, shape) if isinstance(one, Patch) else _other_size(one, shape)
         if found:
             raise SettingError(f"summand {name!r} came with {found}; declared is the shape {shape}")
 

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._pytree import tree_map
 
+from ownview.messages.unwritten import Unwritten
 from ownview.seam.client import Patch, Product, Sent
 from ownview.seam.training import Params
 
@@ -94,7 +95,9 @@ class Upload:
         """Some clients of the stack: at these places, or where a mask [B] says so."""
         named = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "shapes"}
         of_clients = {name: value for name, value in named.items() if value is not None}
-        return replace(self, **tree_map(lambda value: value[here], of_clients))
+        unwritten = of_clients.pop("sums") if isinstance(self.sums, Unwritten) else None
+        chosen = tree_map(lambda value: value[here], of_clients)
+        return replace(self, **chosen, **({} if unwritten is None else {"sums": unwritten.chosen(here)}))
 
     def without(self, clients: Collection[int]) -> Upload:
         """The stack without some clients."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ownview.seam.client import Patch, Product, Report
+from ownview.seam.client import Nearby, Patch, Product, Report
 from ownview.seam.honest_summands import Cells
 from ownview.seam.training import Batch, Context, Params
 
@@ -40,7 +40,7 @@ class ReportAgain:
         nothing = Batch(*[torch.zeros(0)] * len(Batch._fields))
         summands, _ = self.report({**opened, "seen": seen}, nothing, Context(1))
         for name, one in summands.items():
-            if isinstance(one, Patch):
+            if isinstance(one, Patch | Nearby):
                 raise TypeError(f"{name}: a patch is not compared")
             whole = one.left.mT @ one.right if isinstance(one, Product) else one[:, None]
             rows, columns, found = cells[name]

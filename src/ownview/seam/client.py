@@ -63,10 +63,27 @@ class Patch(NamedTuple):
         return self.columns.shape[-1] != self.values.shape[-1]
 
 
+class Nearby(NamedTuple):
+    """A symmetric summand of pairs of items, each the less the further apart: a patch that is not written out.
+
+    It stands for exp(-|a - b| / tau) in the row of the item at place a and the column of the item at place b, items by
+    items. Sums over clients are made without any client's cells; a single client's are a `Patch` as soon as they are
+    looked at, sent or changed.
+
+    rows: [k] items in order, padding in front of them
+    mask: [k] 1 for an item, 0 for padding
+    tau:  [] places after which a pair counts 1/e; infinite where all pairs count 1
+    """
+
+    rows: Tensor
+    mask: Tensor
+    tau: Tensor
+
+
 Sent = Tensor | Product | Patch
 """A summand in one of its three forms: written out, a product, or a patch."""
 
-Summands = Mapping[str, Sent]
+Summands = Mapping[str, Sent | Nearby]
 """What one client sends in a round of sums, by name."""
 
 Working = Callable[[int], int]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from ownview.methods.fedease.settings import EaseSettings
@@ -17,7 +18,7 @@ from ownview.parts.pairs.history_kernel import HistoryKernel
 from ownview.parts.pairs.positive_definite import ease_weights, symmetrised
 from ownview.parts.sequences.places import ALL, faded, latest, nearness, reach, weighed_rows
 from ownview.parts.sequences.sent_before import by_sending, sent_by
-from ownview.seam.client import Patch, Summand, Summands
+from ownview.seam.client import Nearby, Patch, Summand, Summands
 from ownview.seam.honest_summands import Honest
 from ownview.seam.initial import Constant
 from ownview.seam.method import ReportingMethod
@@ -55,6 +56,12 @@ class SummedPairs(EaseSettings, ReportingMethod):
 
     def report(self, p: Params, batch: Batch, context: Context) -> tuple[Summands, Params]:
         """K_u without the pairs that the client has sent before."""
+        if not p["told"].dim():  # its history does not grow: all or nothing
+            places = latest(p, "past", ALL)
+            new = places.mask * (1 - p["told"])
+            return {"pairs": Nearby(places.rows, new, new.new_full((), self.nearness))}, {
+                "told": torch.ones_like(p["told"])
+            }
         places, before = by_sending(latest(p, "past", ALL), p["told"])
         pairs = nearness(places, self.nearness).mul_(1 - before[:, None] * before)
         return {"pairs": Patch(places.rows, places.rows, pairs)}, {"told": sent_by(places, p["told"], context)}

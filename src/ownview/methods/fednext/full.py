@@ -12,10 +12,10 @@ from ownview.methods.fednext.form import NextForm
 from ownview.methods.fednext.honest_summands import NextHistory
 from ownview.methods.fednext.memory import full_memory
 from ownview.methods.fednext.portable import by_scale
-from ownview.parts.pairs.positive_definite import ease_weights, solution
-from ownview.parts.sequences.places import Places, column, faded, latest, nearness, reach, weighed_rows
+from ownview.parts.pairs.positive_definite import ease_weights, solution, symmetrised
+from ownview.parts.sequences.places import Places, column, faded, latest, reach, weighed_rows
 from ownview.parts.sequences.transitions import across, future, past, standardised
-from ownview.seam.client import Patch, Summand, Summands
+from ownview.seam.client import Nearby, Patch, Summand, Summands
 from ownview.seam.honest_summands import Together
 from ownview.seam.initial import Constant
 from ownview.seam.memory import Memory
@@ -71,7 +71,7 @@ class FullForm(NextForm):
         rows = torch.cat([places.rows + k * self.world.num_items for k in range(len(given.scales))])
         here = mask.repeat(len(given.scales))
         weight = self.weight(places) * new
-        sent: dict[str, Patch] = {
+        sent: dict[str, Patch | Nearby] = {
             "pasts": Patch(rows, rows, (scaled.T @ scaled) * here[:, None] * (here * weight)),
             "follows": Patch(
                 rows, places.rows, (scaled.T @ future(size, given.horizon, mask)) * here[:, None] * (mask * weight)
@@ -82,7 +82,7 @@ class FullForm(NextForm):
             sent |= {
                 "before": Patch(places.rows, places.rows, parted.before.T @ parted.before * new),
                 "after": Patch(places.rows, places.rows, parted.before.T @ parted.after * new),
-                "pairs": Patch(places.rows, places.rows, nearness(places, torch.inf) * new),
+                "pairs": Nearby(places.rows, places.mask * new, mask.new_full((), torch.inf)),
                 "recent": column(places, self.recently(p, places) * new),
             }
         return sent, {"told": torch.ones_like(p["told"])}
@@ -129,7 +129,7 @@ class FullForm(NextForm):
 
 def _ridge(before: Tensor, after: Tensor, scales: int, regularization: float) -> Tensor:
     """(A + lambda D)^-1 C; D is 1 where no client has sent anything. Halves are averaged: noise is not symmetric."""
-    ridged = (before + before.T) / 2
+    ridged = symmetrised(before.clone())
     means = ridged.diagonal().reshape(scales, -1).mean(1)
     ridge = torch.where(means > 0, means, 1.0) * regularization
     ridged.diagonal().add_(ridge.repeat_interleave(len(before) // scales))

@@ -1,0 +1,61 @@
+"""Summands that are not written out until a single client's are looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map
+
+from ownview.seam.client import Nearby, Patch, Sent
+
+
+class Unwritten(Mapping[str, Sent]):
+    """Summands by name, of which a `Nearby` one reads as the patch that it stands for, made when it is asked for.
+
+    Args:
+        parts: as clients made them.
+    """
+
+    def __init__(self, parts: Mapping[str, Sent | Nearby]) -> None:
+        self.parts = parts
+
+    def __getitem__(self, name: str) -> Sent:
+        """A tensor, a product, or a patch."""
+        one = self.parts[name]
+        return written(one) if isinstance(one, Nearby) else one
+
+    @staticmethod
+    def of(parts: Mapping[str, Sent | Nearby]) -> Mapping[str, Sent]:
+        """The same where one of them is `Nearby`, else what was given."""
+        plain = {name: one for name, one in parts.items() if not isinstance(one, Nearby)}
+        return plain if len(plain) == len(parts) else Unwritten(parts)
+
+    def __iter__(self) -> Iterator[str]:
+        """Names."""
+        return iter(self.parts)
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.parts)
+
+    def chosen(self, here: slice | Tensor) -> Unwritten:
+        """Those of some clients."""
+        return Unwritten({name: tree_map(lambda part: part[here], one) for name, one in self.parts.items()})
+
+
+def parts_of(sums: Mapping[str, Sent]) -> Mapping[str, Sent | Nearby]:
+    """Summands as clients made them."""
+    return sums.parts if isinstance(sums, Unwritten) else sums
+
+
+def written(one: Nearby) -> Patch:
+    """The patch that a summand stands for, of one client or of B."""
+    length, mask = one.mask.shape[-1], one.mask
+    both = mask[..., :, None] * mask[..., None, :]
+    if length:
+        apart = torch.exp(-torch.arange(length, dtype=mask.dtype, device=mask.device) / one.tau[..., None])
+        # Row i is the window that begins at place l - 1 - i of l - 1, ..., 1, 0, 1, ..., l - 1 places apart.
+        both = both * torch.cat([apart.flip(-1), apart[..., 1:]], dim=-1).unfold(-1, length, 1).flip(-2)
+    return Patch(one.rows, one.rows, both)
