@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from ownview.attacks.dishonest.audit import LOSS, DishonestSettings, allowed_exposure, finding, honest_tens
-from ownview.attacks.dishonest.crew import DEGRADE, GOALS, MEANS, PLAUSIBLE, PROMOTE, Crew
+from ownview.attacks.dishonest.crew import DEGRADE, GOALS, MEANS, PLAUSIBLE, PROMOTE, PUBLISHED, Crew
 from ownview.attacks.dishonest.infiltration import lists_of
 from ownview.attacks.view import Scene
 from ownview.base.display.amounts import counted
@@ -163,7 +163,7 @@ def _reached(cost: float, now: list[tuple[float | None, int]], users: int) -> st
 
 def _worst(kept: Kept, method: str, server: str, count: int) -> float | None:
     """The highest exposure of all means to promote; infinite where no list is left, None where nothing was measured."""
-    found = [kept.get((method, server, f"{PROMOTE}, {means}", count)) for means in MEANS]
+    found = [kept.get((method, server, f"{PROMOTE}, {means}", count)) for means in (*MEANS, *PUBLISHED)]
     shown = [math.inf if one["exposure"] is None else one["exposure"] for one in found if one is not None]
     return max(shown, default=None)
 
@@ -172,7 +172,9 @@ def _all(kept: Kept, methods: list[str]) -> list[str]:
     lines = ["| method | who | target in top tens | now | HR@10 | now |", "| --- | --- | --- | --- | --- | --- |"]
     for method in methods:
         attacks = {(one["attack"], one["clients"]): one["users"] for one in kept.values() if one["method"] == method}
-        order = {f"{goal}, {means}": k for k, (goal, means) in enumerate((g, w) for g in GOALS for w in MEANS)}
+        order = {
+            f"{goal}, {means}": k for k, (goal, means) in enumerate((g, w) for g in GOALS for w in (*MEANS, *PUBLISHED))
+        }
         for (attack, count), users in sorted(attacks.items(), key=lambda one: (order.get(one[0][0], -1), one[0][1])):
             pair = [kept.get((method, server, attack, count)) for server in SERVERS]
             who = attack if attack == "honest" else f"{attack}, {count} of {users}"
@@ -211,7 +213,7 @@ def main() -> None:
     parser.add_argument("what", choices=("measure", "page"))
     parser.add_argument("methods", nargs="*")
     parser.add_argument("--goals", nargs="*", default=[PROMOTE], choices=GOALS)
-    parser.add_argument("--means", nargs="*", default=list(MEANS), choices=MEANS)
+    parser.add_argument("--means", nargs="*", default=list(MEANS), choices=(*MEANS, *PUBLISHED))
     parser.add_argument("--shares", nargs="*", type=float, default=[0.01, 0.05])
     parser.add_argument("--servers", nargs="*", default=list(SERVERS), choices=SERVERS)
     parser.add_argument("--rows", type=int, default=10**6)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, DEGRADE, DEMOTE, GOALS, MEANS, PROMOTE, Crew
+from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, DEGRADE, DEMOTE, GOALS, MEANS, PROMOTE, PUBLISHED, Crew
 from ownview.attacks.dishonest.infiltration import Infiltrated, Lists, infiltrated, lists_of, top_tens
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.view import Scene
@@ -19,6 +19,8 @@ from ownview.round.federation import Federation
 SHARES = (0.001, 0.01, 0.05)
 FACTORS = (1e1, 1e3)
 """By which a boosted upload is enlarged; the worst counts."""
+LONGER = (1.0, 10.0)
+"""How much longer than the median honest upload those of attacks of the literature are; the worst counts."""
 LOSS = 0.02
 """Share of HR@10 that may be lost before an attack has succeeded."""
 _MOVED = ((1, 0.01), (0.01, 0.05), (math.inf, 0.10))
@@ -86,7 +88,7 @@ def finding(crew: Crew, honest_lists: Tensor | None, scene: Scene, settings: Dis
         settings: of the audit.
     """
     honest = lists_of(honest_lists, crew)
-    factors = settings.factors if crew.means == BOOSTED else (1.0,)
+    factors = {BOOSTED: settings.factors, **dict.fromkeys(PUBLISHED, LONGER)}.get(crew.means, (1.0,))
     tried = [_lists(scene, crew, factor, settings) for factor in factors]
     lists, where = max(tried, key=lambda one: _harm(crew.goal, one[0], honest))
     who = counted(crew.count, "client")

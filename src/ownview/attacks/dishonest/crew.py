@@ -21,6 +21,9 @@ PROMOTE, DEMOTE, DEGRADE, BACKDOOR = "promote", "demote", "degrade", "backdoor"
 GOALS = (PROMOTE, DEMOTE, DEGRADE, BACKDOOR)
 BOOSTED, BOUNDED, PLAUSIBLE = "boosted", "norm-bounded", "plausible"
 MEANS = (BOOSTED, BOUNDED, PLAUSIBLE)
+PIECK_IPE, PIECK_UEA, FEDRECATTACK = "pieck-ipe", "pieck-uea", "fedrecattack"
+PUBLISHED = (PIECK_IPE, PIECK_UEA, FEDRECATTACK)
+"""Attacks of the literature; see `attacks.dishonest.published`."""
 _POPULAR = 300
 """Items that fake histories are made of."""
 _TRIGGER = 0.1
@@ -37,7 +40,8 @@ class Crew:
         split: of everybody, before some turn dishonest.
         goal: promote an item that few have, demote the most popular one, degrade all lists, or promote among those
             alone who have another item (backdoor).
-        means: boosted uploads; uploads of honest length in the worst direction; or honest work on a fake history.
+        means: boosted uploads; uploads of honest length in the worst direction; honest work on a fake history; or an
+            attack of the literature.
         count: of liars.
         seed: of who they are and what they claim.
     """

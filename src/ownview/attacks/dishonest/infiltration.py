@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, PLAUSIBLE, Crew
+from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, PLAUSIBLE, PUBLISHED, Crew
 from ownview.attacks.dishonest.lies import enlarged, to_norm, worst_direction
+from ownview.attacks.dishonest.published import Published
 from ownview.attacks.view import Scene
 from ownview.data.splitting.splits import Split
 from ownview.federation.server import AggregationServer
@@ -36,7 +37,7 @@ class Infiltrated(LocalFleet):
         terms: that the others keep.
         work: of the clients.
         crew: of liars.
-        factor: by which boosted uploads are enlarged.
+        factor: by which boosted uploads, and those of attacks of the literature, are longer.
         checked: whether the server refuses what no honest client can have made.
         cohort: [C] who takes part in every round; the federation's own choice where None.
     """
@@ -46,6 +47,7 @@ class Infiltrated(LocalFleet):
     ) -> None:
         super().__init__(terms, work)
         self.crew, self.factor, self.checked, self.cohort = crew, factor, checked, cohort
+        self.published = Published(crew) if crew.means in PUBLISHED else None
         self.sent, self.refused, self.why = 0, 0, ""
         """Uploads of liars; those that were left out, and the first reason."""
 
@@ -66,6 +68,8 @@ class Infiltrated(LocalFleet):
                     norms += with_tables_moved(honest, going.personal, -1).norms().tolist()
                     yield honest
         usual = sorted(norms)[len(norms) // 2]
+        if self.published is not None:
+            self.published.begin(going.first.values)
         for one in held:
             lie = self._lie(one, going, usual)
             why = self._refusal(lie, going)
@@ -79,6 +83,8 @@ class Infiltrated(LocalFleet):
         """What a liar sends in the place of the upload of its fake history."""
         if self.crew.means == PLAUSIBLE:
             return upload
+        if self.published is not None:
+            return enlarged(to_norm(self.published.lie(upload), usual), self.factor)
         work = self.terms.client.work
         sends = work.sends if isinstance(work, Reporting) else {}
         change = with_tables_moved(upload, going.personal, -1)
