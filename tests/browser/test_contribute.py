@@ -14,6 +14,7 @@ import torch
 pytest.importorskip("cryptography.hazmat.primitives.hpke")
 pytest.importorskip("starlette")
 
+from ownview.base.items.item_table import ItemTable
 from ownview.one_message.solving import solve
 from ownview.one_message.store import ShareStore
 from ownview.pages.encoding import encode
@@ -145,6 +146,32 @@ def test_with_leave_only_the_two_servers_are_reached(browser: Chromium, page: Pa
     assert browser.run(asked) == "refused"
 
 
+def newer_with_text(
+    browser: Chromium, servers: Federation, opened_sum: tuple[Any, int], asked: list[list[int]], there: list[list[int]]
+) -> torch.Tensor:
+    """Publish weights with text beside the sums; the page's scores become Python's, which are returned [H, m].
+
+    Args:
+        browser: at the page.
+        servers: that the page contributes to.
+        opened_sum: what they opened, and how many contributed.
+        asked: histories by the agreement's items.
+        there: the same by the items of the weights.
+    """
+    kinds = tuple(("poems", "novels", "plays")[place % 3] for place in range(len(servers.terms.items)))
+    about, chosen = ItemTable({"category": kinds}), {"regularization": 5.0, "text": 3.0}
+    store = ShareStore(servers.folder / "b", servers.terms, "b")
+    publish(store, chosen, 1, 4_000_000, about)
+    store.close()
+    form = encode(solve(servers.terms, opened_sum[0], 1, opened_sum[1], chosen, 1, about).form, 4_000_000).form
+    wanted = torch.stack([form.scores(torch.tensor(one)) for one in there])
+    pressed(browser, "newer", "3 contributions")
+    scores = f"Promise.all({json.dumps(asked)}.map((one) => scoresOf(one)))"
+    browser.until(lambda: torch.allclose(torch.tensor(browser.run(scores)).double(), wanted, rtol=1e-6, atol=1e-9))
+    browser.until(lambda: browser.run("!document.querySelector('#contribute .buttons button.back').disabled"))
+    return wanted
+
+
 def test_a_person_sends_once_changes_takes_back_and_gets_newer_lists(
     browser: Chromium, page: Path, servers: Federation, tmp_path: Path
 ) -> None:
@@ -182,6 +209,8 @@ def test_a_person_sends_once_changes_takes_back_and_gets_newer_lists(
     fetched = [url for url in to_servers(browser, servers) if "/v1/weights/" in url]
     pressed(browser, "newer", "3 contributions")
     assert len(fetched) == 1
+    by_text = newer_with_text(browser, servers, (expected, count), asked, there)
+    assert not torch.allclose(by_text, wanted)
     pressed(browser, "back", "Taken back")
     assert receipts(browser)[0]["out"]
     more = [{"history": ["Title 8"], "fate": "plain", "later": []}] * 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import csv
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,6 +14,7 @@ import typer
 from ownview.base.display.cells import from_cell
 from ownview.base.errors import DataError
 from ownview.base.files import require_new, write_bytes
+from ownview.base.items.item_table import ItemTable
 from ownview.cli.devices.share_server import AgreementFile, extra, read_terms
 from ownview.cli.options import MinPeople
 from ownview.one_message.budget import ShareBudget
@@ -84,6 +86,9 @@ def weights(
     sets: Annotated[
         list[str] | None, typer.Option("--set", help="NAME=VALUE of the method: what its server decides.")
     ] = None,
+    items: Annotated[
+        Path | None, typer.Option("--items", help="What is public of the items (item, title, any columns): text.")
+    ] = None,
     min_people: MinPeople = 5,
     megabytes: Annotated[float, typer.Option("--megabytes", help="The file has at most.")] = 5.0,
 ) -> None:
@@ -92,10 +97,18 @@ def weights(
         from ownview.one_message.store import ShareStore  # noqa: PLC0415 - an extra
         from ownview.pages.weights_file import publish  # noqa: PLC0415 - slow to import
     terms = read_terms(agreement)
-    done = publish(
-        ShareStore(folder, terms, "b"), _settings(terms.method, sets or []), min_people, round(megabytes * 1e6)
-    )
-    typer.echo(json.dumps(done))
+    about = None if items is None else _about(items, terms.items)
+    store, settings = ShareStore(folder, terms, "b"), _settings(terms.method, sets or [])
+    typer.echo(json.dumps(publish(store, settings, min_people, round(megabytes * 1e6), about)))
+
+
+def _about(path: Path, ids: Sequence[str]) -> ItemTable:
+    """What a file says of the items of an agreement."""
+    import numpy as np  # noqa: PLC0415 - slow to import
+
+    from ownview.data.reading.titles import read_items  # noqa: PLC0415
+
+    return ItemTable.aligned(read_items(path, np.array(ids, dtype=object)).columns, ids)
 
 
 def _settings(method: str, sets: list[str]) -> dict[str, Any]:
