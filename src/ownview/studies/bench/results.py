@@ -44,18 +44,8 @@ from ownview.studies.grid import Planned
 FORMAT = 2
 """Of the document; a reader refuses others."""
 
-LEDGER, UPLOADS, ANCHORS, DISHONEST = "ledger.json", "uploads.json", "anchors.json", "dishonest.json"
-_OTHERS = (
-    LEDGER,
-    UPLOADS,
-    ANCHORS,
-    DISHONEST,
-    "asynchronous.json",
-    "hostile_tabs.json",
-    "one_message.json",
-    "soak.json",
-)
-"""The files of a folder of results that no suite has written; see `reproduction/` and `bench.anchors`."""
+LEDGER, UPLOADS, ANCHORS = "ledger.json", "uploads.json", "anchors.json"
+"""Records beside those of suites; see `reproduction/` and `bench.anchors`."""
 
 _CELL: dict[str, Any] = {"data": str, "protocol": str, "method": str}
 _DOCUMENT = {
@@ -326,8 +316,17 @@ def _findings(runs: Sequence[Entry], protocol: str) -> tuple[Finding, ...]:
 
 
 def suites_in(folder: Path) -> list[Path]:
-    """Files of a folder that suites have written."""
-    return [path for path in sorted(folder.glob("*.json")) if path.name not in _OTHERS]
+    """Files of a folder that suites have written: they name their suite, other records beside them name none."""
+    return [path for path in sorted(folder.glob("*.json")) if _names_a_suite(path)]
+
+
+def _names_a_suite(path: Path) -> bool:
+    """Whether a record is a suite's, or cannot be read, which its reader then says."""
+    try:
+        values = parse_json(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return True
+    return isinstance(values, dict) and "suite" in values
 
 
 def read_all(folder: Path) -> dict[str, Document]:
