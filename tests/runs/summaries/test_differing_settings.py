@@ -37,4 +37,4 @@ def test_two_settings_of_one_method_are_two_rows(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "fedease-1-honest-seed0", "fedease-2-honest-seed0", "popularity-honest-seed0",
     ]  # fmt: skip
-    assert runs.methods == ("fedease (nearness=4.0)", "fedease (nearness=8.0)", "popularity")
+    assert runs.methods == ("fedease (nearness=4)", "fedease (nearness=8)", "popularity")
