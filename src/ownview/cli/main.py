@@ -96,7 +96,8 @@ COMMANDS = {
     ),
     "client": Command(
         "devices.client",
-        "What a device does by itself: recommend (offline), sent (what has left), signer (its key for signed masks). `ownview deploy client` trains.",
+        "What a device does by itself: recommend (offline), sent (what has left), signer (its key for signed masks). "
+        "`ownview deploy client` trains.",
     ),
     "new": Command("new", "Begin a package of your own: a method that installs, conforms and has tests."),
     "ls": Command("listing", "List methods, plug-ins, presets, datasets or runs."),
