@@ -141,7 +141,7 @@ def _problem_in(values: list[Any], schema: Schema) -> str:
     most, inner = schema.get("maxItems", math.inf), schema["items"]
     if len(values) > most:
         return f"{len(values):,} items; expected {most:,} at most"
-    if all(type(one) is str for one in values) and len(max(values, key=len, default="")) <= LONGEST_TEXT:
+    if set(map(type, values)) <= {str} and max(map(len, values), default=0) <= LONGEST_TEXT:
         return ""  # the usual case, without a call an item
     return next((f"item {place}: {why}" for place, one in enumerate(values) if (why := _problem(one, inner))), "")
 

@@ -110,7 +110,7 @@ def _history(model: ServedModel, asked: Mapping[str, Any]) -> tuple[list[int], l
         both = "both history and user" if "user" in asked else "neither history nor user"
         raise RefusedError(f"found {both}; expected one of them")
     if "history" in asked:
-        return model.found([str(one) for one in asked["history"]])
+        return model.found(list(map(str, asked["history"])))
     history = model.history_of(str(asked["user"]))
     if history is None:
         why = "no such user" if model.users else "this model knows no users; expected a history"

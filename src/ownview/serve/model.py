@@ -89,7 +89,9 @@ class ServedModel(Model):
 
     def found(self, ids: Sequence[str]) -> tuple[list[int], list[str]]:
         """Positions of the ids that are known, in their order, and the ids that are not."""
-        places = [self.place.get(one) for one in ids]
+        places = list(map(self.place.get, ids))
+        if None not in places:
+            return places, []  # type: ignore[return-value]  # the usual case
         unknown = [one for one, place in zip(ids, places, strict=True) if place is None]
         return [place for place in places if place is not None], unknown
 
