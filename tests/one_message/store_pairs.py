@@ -45,7 +45,11 @@ class StorePair:
         """To a, then to b."""
         made = self.messages(numbers, receipt, how)
         for share in to:
-            self.stores[share].put(made[share])
+            self.put(share, made[share])
+
+    def put(self, share: Share, message: Message) -> None:
+        """One of them."""
+        self.stores[share].put(message)
 
     def confirm(self) -> None:
         """Until nothing waits that both have."""

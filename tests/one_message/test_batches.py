@@ -106,7 +106,7 @@ def test_what_b_had_no_room_for_is_taken_out_by_another_message(
     assert np.array_equal(pair.stores["b"].total(), 2 * signed(numbers))
     for share in ("a", "b"):
         with pytest.raises(MessageError, match="taken out already"):
-            pair.send(numbers, receipt, Operation.CHANGE, to=[share])  # type: ignore[list-item]
+            pair.send(numbers, receipt, Operation.CHANGE, to=[share])
 
 
 def test_messages_of_which_a_has_no_half_do_not_stay_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import json
 import shutil
@@ -20,6 +19,7 @@ from ownview.serve.client import ServeClient
 from ownview.serve.counters import Counters, make
 from ownview.serve.model import ServedModel
 from ownview.serve.stock import Stock
+from tests.asgi import posted
 from tests.serve.servers import serving
 
 FULL = Path("/dev/full")
@@ -32,21 +32,8 @@ def metrics(tmp_path: Path) -> Counters:
 
 
 def _posted(service: Service, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-    content, said = json.dumps(body).encode(), list[Any]()
-    scope: Any = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
-        "path": path, "raw_path": path.encode(), "query_string": b"", "root_path": "", "client": ("127.0.0.1", 5),
-        "server": ("127.0.0.1", 80), "headers": [(b"content-length", str(len(content)).encode())],
-    }  # fmt: skip
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": content, "more_body": False}
-
-    async def send(message: Any) -> None:
-        said.append(message)
-
-    asyncio.run(service.app()(scope, receive, send))
-    return said[0]["status"], json.loads(b"".join(one.get("body", b"") for one in said[1:]))
+    status, answer = posted(service.app(), path, json.dumps(body).encode())
+    return status, json.loads(answer)
 
 
 def test_an_error_that_was_not_foreseen_is_counted(
@@ -82,7 +69,8 @@ def _damaged(about: dict[str, Any]) -> list[dict[str, Any]]:
     """A description without each of its parts, and with others in their place."""
     found = []
     for name in about:
-        for value in (None, [], {}, "x", 7):
+        others: tuple[Any, ...] = (None, [], {}, "x", 7)
+        for value in others:
             one = copy.deepcopy(about)
             one[name] = value
             found.append(one)

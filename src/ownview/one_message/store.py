@@ -84,6 +84,7 @@ class ShareStore(OpenedSums):
                 self.journal.execute("INSERT INTO facts VALUES (0, 0, '', ?)", (terms.name + share.encode(),))
         self._require_own()
         self.unconfirmed: dict[bytes, float] = {}
+        self.room = self._room()
         self._recover()
 
     def put(self, message: Message) -> bool:
@@ -345,7 +346,6 @@ class ShareStore(OpenedSums):
 
     def _recover(self) -> None:
         """Remove what a killed process left behind."""
-        self.room = self._room()
         here, batch = self._generation(), self._rows("SELECT batch FROM facts")[0][0]
         for kind, kept in (
             ("share", f"share.{here}.u4"),

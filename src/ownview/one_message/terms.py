@@ -118,7 +118,8 @@ class Terms:
             DataError: it is no agreement of this version; says what is wrong.
         """
         try:
-            told = parse_json(content.decode("utf-8")) if len(content) <= _LONGEST else None
+            _expect(len(content) <= _LONGEST, f"{len(content):,} bytes")
+            told = parse_json(content.decode("utf-8"))
             _expect(isinstance(told, dict) and told["format"] == FORMAT, "format")
             servers = {share: told["servers"][share] for share in SHARES}
             keys = {share: base64.b64decode(one["key"], validate=True) for share, one in servers.items()}
