@@ -20,7 +20,7 @@ def _line_of(error: Exception) -> str:
 
 
 def test_an_error_is_told_without_what_it_was_about() -> None:
-    line = _line_of(KeyError("an item of somebody's history"))
+    line = _line_of(KeyError("an item of a history"))
     assert line.startswith("Exception in ASGI application (KeyError at test_log_lines.py:")
     assert "history" not in line
 
