@@ -20,6 +20,7 @@ import hmac
 import http.client
 import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -35,7 +36,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ownview.base.errors import MessageError, OwnviewError
 from ownview.deploy.https.bounded_log import BoundedLog
 from ownview.one_message.envelope import NAME, length, opened
-from ownview.one_message.opened_sums import LATEST
+from ownview.one_message.opened_sums import LATEST, OpenedSums
 from ownview.one_message.senders import WORK, Senders, TooManyError, require_work
 from ownview.one_message.store import ASKED_TOGETHER, NoRoomError, ShareStore
 from ownview.one_message.terms import MOST_NAMES, Share, Terms
@@ -76,6 +77,8 @@ class ShareServer:
         self.terms, self.share, self.store, self.key, self.peer_key = terms, share, store, key, peer_key
         self.senders, self.say, self.refused = senders, say, BoundedLog(say, 10)
         self.held = 0
+        self.figures, self.looking = OpenedSums(store.folder, terms, share), ThreadPoolExecutor(1)
+        """What pages ask for waits neither for messages nor for a batch that is being opened."""
 
     def app(self, origins: Sequence[str]) -> Starlette:
         """The application; pages of these origins may send, any where one is *."""
@@ -139,7 +142,7 @@ class ShareServer:
         return Response(self.terms.content, media_type="application/json", headers={"cache-control": "max-age=300"})
 
     async def _status(self, _: Request) -> Response:
-        told = (await asyncio.to_thread(self.store.status))._asdict()
+        told = (await asyncio.get_running_loop().run_in_executor(self.looking, self.figures.status))._asdict()
         return JSONResponse(
             {"share": self.share, "agreement": self.terms.name.hex(), "fewest": self.terms.fewest, **told}
         )

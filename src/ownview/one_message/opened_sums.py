@@ -79,16 +79,14 @@ class OpenedSums:
         self.journal.close()
 
     def status(self) -> Status:
-        """What a page may show."""
-        with self.guard:
-            count = "SELECT COUNT(*) FROM messages WHERE "
-            added, out = (
-                self._rows(f"{count} state = ? AND operation = ?", OPENED, int(which))[0][0]
-                for which in (Operation.ADD, Operation.TAKE_OUT)
-            )
-            waiting = self._rows(f"{count} state < ?", OPENED)[0][0]
-            out += self._rows("SELECT COUNT(*) FROM contributions WHERE out = ?", LEFT_OUT)[0][0]
-            return Status(added - out, waiting, self._rows("SELECT batches FROM facts")[0][0])
+        """What a page may show, of one moment."""
+        count = "(SELECT COUNT(*) FROM messages WHERE state"
+        added, out, left_out, waiting, batches = self._rows(
+            f"SELECT {count} = ?1 AND operation = ?2), {count} = ?1 AND operation = ?3), "
+            f"(SELECT COUNT(*) FROM contributions WHERE out = ?4), {count} < ?1), (SELECT batches FROM facts)",
+            *(OPENED, int(Operation.ADD), int(Operation.TAKE_OUT), LEFT_OUT),
+        )[0]
+        return Status(added - out - left_out, waiting, batches)
 
     def known(self, names: Sequence[bytes]) -> list[bytes]:
         """Which of some messages are here and not opened (share a)."""
