@@ -118,7 +118,7 @@ def main() -> None:
         )
         words += [f"--{share}", url, made.stdout.strip()]
     agreement = folder / "agreement.json"
-    least = ["--fewest", str(READERS - 5), "-o", str(agreement)]
+    least = ["--fewest", str(READERS - 8), "-o", str(agreement)]
     subprocess.run(ownview("sums", "agree", "--items", folder / "items.csv", *words, *least), check=True)
     running = []
     for share, url in servers.items():
@@ -129,8 +129,8 @@ def main() -> None:
         for url in servers.values():
             wait(lambda url=url: answers(url), f"an answer of {url}")
         terms = Terms.read(agreement.read_bytes())
-        send(terms, readers[:-1])
-        send(terms, readers[-1:])  # the batch is full now
+        send(terms, readers[:-4])  # those who take back do not count in the end
+        send(terms, readers[-4:])  # the batch is full now
         wait(lambda: told(servers["b"])["contributions"], "the opening of the batch")
         status = told(servers["b"])
     finally:

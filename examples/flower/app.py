@@ -11,7 +11,7 @@ their state between messages, so that any process may answer for it.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from flwr.app import ConfigRecord, Context, Message, MessageType, RecordDict
@@ -23,6 +23,7 @@ from ownview.deploy.agreement import Agreement
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.place import Place
 from ownview.deploy.settings import CoordinatorSettings
+from ownview.deploy.transport import Transport
 
 RECORD, BYTES, NAME = "ownview", "bytes", "name"
 POLL = 0.02
@@ -61,11 +62,22 @@ def conduct(grid: Grid, context: Context) -> None:
     agreement = Agreement.unpack((folder / "agreement").read_bytes())
     require_no_masks(agreement)
     carrier = GridTransport(grid, int(settings["places"]))
-    coordinator = Coordinator(
-        agreement, carrier, folder / "coordinator", CoordinatorSettings(least=agreement.clients), print
-    )
+    waiting = float(settings.get("waiting", LIFE))
+    coordinator = coordinator_of(agreement, carrier, carrier.nodes, folder / "coordinator", waiting)
     coordinator.run(int(settings["rounds"]))
     carrier.close()
+
+
+def coordinator_of(
+    agreement: Agreement, carrier: Transport, places: Collection[str], folder: Path, waiting: float
+) -> Coordinator:
+    """A coordinator that waits for all users of an agreement.
+
+    Flower's places start with the run and no other comes later. So where one keeps refusing, the run ends and says why:
+    after `waiting` seconds, or before where the others can never be enough.
+    """
+    settings = CoordinatorSettings(least=agreement.clients, waiting=waiting)
+    return Coordinator(agreement, carrier, folder, settings, print, expected=lambda: places)
 
 
 def require_no_masks(agreement: Agreement) -> None:

@@ -102,7 +102,7 @@ def test_python_places_node_and_a_tab_in_one_federation(browser: Chromium, tmp_p
     """One agreement with FedNext's numbers and a proof of work: simulated here, and sent by all three kinds."""
     places = [["item 1", "item 2", "item 3"], ["item 40", "item 2"], ["item 5", "item 6", "item 7", "item 1"]]
     nodes = [{"history": [f"item {k}", "item 9", "item 4"], "fate": "plain", "later": []} for k in range(10, 14)]
-    with Federation(tmp_path, ITEMS, "fednext", fewest=8, work=8) as servers:
+    with Federation(tmp_path, ITEMS, "fednext", fewest=7, work=8) as servers:
         contributor = Contributor(servers.terms)
         receipts = [contributor.add(one) for one in places]
         contributor.change(receipts[1], places[1], ["item 8", "item 40"])

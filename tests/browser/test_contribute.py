@@ -15,8 +15,8 @@ pytest.importorskip("cryptography.hazmat.primitives.hpke")
 pytest.importorskip("starlette")
 
 from ownview.base.items.item_table import ItemTable
+from ownview.one_message.opened_sums import OpenedSums
 from ownview.one_message.solving import solve
-from ownview.one_message.store import ShareStore
 from ownview.pages.encoding import encode
 from ownview.pages.page import page as make_page
 from ownview.pages.run_model import RunModel
@@ -160,7 +160,7 @@ def newer_with_text(
     """
     kinds = tuple(("poems", "novels", "plays")[place % 3] for place in range(len(servers.terms.items)))
     about, chosen = ItemTable({"category": kinds}), {"regularization": 5.0, "text": 3.0}
-    store = ShareStore(servers.folder / "b", servers.terms, "b")
+    store = OpenedSums(servers.folder / "b", servers.terms, "b")
     publish(store, chosen, 1, 4_000_000, about)
     store.close()
     form = encode(solve(servers.terms, opened_sum[0], 1, opened_sum[1], chosen, 1, about).form, 4_000_000).form
@@ -190,7 +190,7 @@ def test_a_person_sends_once_changes_takes_back_and_gets_newer_lists(
     servers.until_counted(3)
     mine = {"history": later, "fate": "plain", "later": []}
     expected, count = simulated(servers.terms, [mine, *others])
-    store = ShareStore(servers.folder / "b", servers.terms, "b")
+    store = OpenedSums(servers.folder / "b", servers.terms, "b")
     assert np.array_equal(store.total(), expected)
     publish(store, {"regularization": 5.0}, 1, 4_000_000)
     store.close()
@@ -216,7 +216,7 @@ def test_a_person_sends_once_changes_takes_back_and_gets_newer_lists(
     more = [{"history": ["Title 8"], "fate": "plain", "later": []}] * 3
     assert '"failed":[]' in servers.contributors(more).communicate(timeout=120)[0]
     servers.until_counted(5)
-    store = ShareStore(servers.folder / "b", servers.terms, "b")
+    store = OpenedSums(servers.folder / "b", servers.terms, "b")
     assert np.array_equal(store.total(), simulated(servers.terms, [*others, *more])[0])
     store.close()
     assert browser.complaints == []

@@ -12,8 +12,10 @@ import torch
 
 from ownview.base.errors import SettingError
 from ownview.deploy.agreement import Agreement
+from ownview.deploy.coordination.refusals import NoQuorumError
 from ownview.deploy.coordinator import Coordinator
 from ownview.deploy.place import Place
+from ownview.deploy.places.floor import Floor
 from ownview.deploy.transport import InProcess
 from ownview.federation.options import FederationOptions
 from tests.deploy.world import QUICK, agreement, assert_equal, replayed, write_homes
@@ -62,6 +64,18 @@ def test_masks_are_refused_in_words() -> None:
 
     with pytest.raises(SettingError, match="masks need places that stay in memory"):
         require_no_masks(agreement("fedease", options=FederationOptions(privacy="masked:clip=1000")))
+
+
+def test_where_a_place_refuses_the_run_ends_and_says_why(tmp_path: Path) -> None:
+    """All users are expected, so no round can be without those of a place that refuses: it waited for ever."""
+    from examples.flower.app import coordinator_of
+
+    homes = write_homes(tmp_path, NAMES, users=4)
+    places = {"place0": Place(homes["place0"]), "place1": Place(homes["place1"], floor=Floor("local:epsilon=1"))}
+    agreed = agreement("fedmf", room=8)
+    coordinator = coordinator_of(agreed, InProcess(places), set(NAMES), tmp_path / "coordinator", 1.0)
+    with pytest.raises(NoQuorumError, match=r"4 users are there .* place1 refused: privacy='none' is below"):
+        coordinator.run(1)
 
 
 def _simulate(settings: dict[str, Any]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,47 +10,20 @@ import pytest
 pytest.importorskip("cryptography.hazmat.primitives.hpke")
 pytest.importorskip("starlette")
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from ownview.base.errors import DataError, MessageError
-from ownview.one_message.envelope import Operation, Receipt, opened, sealed
+from ownview.one_message.envelope import Operation, Receipt
 from ownview.one_message.groups import alike
 from ownview.one_message.numbers import signed, summand
 from ownview.one_message.store import ShareStore
-from ownview.one_message.terms import Share, agreed
+from ownview.one_message.terms import agreed
+from tests.one_message.store_pairs import StorePair
 
 ITEMS, PEOPLE, GROUPS, FEWEST = 40, 120, 6, 10
-GROUPING = bytes(range(32))
-
-
-class Two:
-    """Both servers in this process."""
-
-    def __init__(self, folder: Path) -> None:
-        self.keys = {share: X25519PrivateKey.generate() for share in ("a", "b")}
-        public: Any = {share: key.public_key().public_bytes_raw() for share, key in self.keys.items()}
-        urls: dict[Share, str] = {"a": "http://a", "b": "http://b"}
-        items = [str(item) for item in range(ITEMS)]
-        self.terms = agreed("fedease", items, urls, public, fewest=FEWEST, groups=GROUPS)
-        self.stores: dict[Share, ShareStore] = {
-            share: ShareStore(folder / share, self.terms, share, GROUPING) for share in ("a", "b")
-        }
-
-    def send(self, numbers: Any, receipt: Receipt, how: Operation = Operation.ADD) -> None:
-        sent, _ = sealed(self.terms, numbers, receipt, how)
-        for share, store in self.stores.items():
-            store.put(opened(self.terms, share, self.keys[share], sent[share]))
-
-    def open(self) -> int:
-        a, b = self.stores["a"], self.stores["b"]
-        while b.confirm(a.known):
-            pass
-        return b.open(lambda names: a.batch(names).read_bytes())
 
 
 @pytest.fixture
-def two(tmp_path: Path) -> Two:
-    return Two(tmp_path)
+def two(tmp_path: Path) -> StorePair:
+    return StorePair(tmp_path, ITEMS, fewest=FEWEST, groups=GROUPS)
 
 
 def _histories(count: int) -> list[list[int]]:
@@ -59,7 +31,7 @@ def _histories(count: int) -> list[list[int]]:
     return [chance.integers(0, ITEMS, 20).tolist() for _ in range(count)]
 
 
-def test_without_hostile_tabs_the_sum_is_exact(two: Two) -> None:
+def test_without_hostile_tabs_the_sum_is_exact(two: StorePair) -> None:
     numbers = [summand(two.terms, one) for one in _histories(PEOPLE)]
     receipts = [Receipt.new() for _ in numbers]
     for one, receipt in zip(numbers[:20], receipts, strict=False):
@@ -75,7 +47,7 @@ def test_without_hostile_tabs_the_sum_is_exact(two: Two) -> None:
     assert two.stores["b"].status().contributions == PEOPLE - 1
 
 
-def test_large_numbers_of_one_tab_cost_its_group_alone(two: Two) -> None:
+def test_large_numbers_of_one_tab_cost_its_group_alone(two: StorePair) -> None:
     numbers = [summand(two.terms, one) for one in _histories(PEOPLE)]
     receipts = [Receipt.new() for _ in numbers]
     for one, receipt in zip(numbers, receipts, strict=True):
@@ -101,7 +73,7 @@ def test_large_numbers_of_one_tab_cost_its_group_alone(two: Two) -> None:
     assert store.status() == (len(rest), waiting, 1)
 
 
-def test_what_is_taken_back_is_gone_also_where_its_group_is_left_out(two: Two) -> None:
+def test_what_is_taken_back_is_gone_also_where_its_group_is_left_out(two: StorePair) -> None:
     """A hostile tab in the group of a person who takes back: the group goes, with what it counted before."""
     numbers = [summand(two.terms, one) for one in _histories(2 * PEOPLE)]
     receipts = [Receipt.new() for _ in numbers]
@@ -135,7 +107,7 @@ def test_what_is_taken_back_is_gone_also_where_its_group_is_left_out(two: Two) -
     assert store.status().contributions == len(rest) + PEOPLE
 
 
-def test_what_is_added_and_taken_out_in_a_group_that_is_left_out_counts_for_nothing(two: Two) -> None:
+def test_what_is_added_and_taken_out_in_a_group_that_is_left_out_counts_for_nothing(two: StorePair) -> None:
     numbers = [summand(two.terms, one) for one in _histories(PEOPLE)]
     receipts = [Receipt.new() for _ in numbers]
     for one, receipt in zip(numbers, receipts, strict=True):
@@ -151,7 +123,7 @@ def test_what_is_added_and_taken_out_in_a_group_that_is_left_out_counts_for_noth
     assert store.status().contributions == len(rest)
 
 
-def test_groups_are_many_alike_and_not_chosen_by_tabs(two: Two, tmp_path: Path) -> None:
+def test_groups_are_many_alike_and_not_chosen_by_tabs(two: StorePair, tmp_path: Path) -> None:
     names = [Receipt.new().contribution for _ in range(600)]
     here = [two.stores["b"]._group(one) for one in names]
     assert np.bincount(here, minlength=GROUPS).min() > 50

@@ -12,16 +12,14 @@ pytest.importorskip("cryptography.hazmat.primitives.hpke")
 pytest.importorskip("dp_accounting")
 pytest.importorskip("starlette")
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from ownview.base.errors import MessageError, SettingError
 from ownview.one_message.budget import ShareBudget
-from ownview.one_message.envelope import Operation, Receipt, opened, sealed, stream
+from ownview.one_message.envelope import Message, Operation, Receipt, stream
 from ownview.one_message.numbers import signed, summand
 from ownview.one_message.solving import solve
-from ownview.one_message.store import ShareStore
-from ownview.one_message.terms import Share, Terms, agreed
+from ownview.one_message.terms import Share
 from ownview.privacy.accountant import Sampling, epsilon_of
+from tests.one_message.store_pairs import StorePair
 
 ITEMS, PEOPLE = 60, 8
 NOISE = 2.0**16
@@ -29,33 +27,22 @@ _ROOM = 0.2
 """The variance of 1,830 numbers is within a fifth of the true one but for six standard deviations."""
 
 
-class Two:
-    """Both servers in this process."""
+class Two(StorePair):
+    """Both servers, with the streams of all that server a has."""
 
     def __init__(self, folder: Path, budget: ShareBudget | None) -> None:
-        self.keys = {share: X25519PrivateKey.generate() for share in ("a", "b")}
-        public: dict[Share, bytes] = {share: self.keys[share].public_key().public_bytes_raw() for share in ("a", "b")}
-        urls: dict[Share, str] = {"a": "http://a", "b": "http://b"}
-        items = [str(item) for item in range(ITEMS)]
-        self.terms: Terms = agreed("fedease", items, urls, public, fewest=PEOPLE, budget=budget)
-        self.stores: dict[Share, ShareStore] = {
-            share: ShareStore(folder / share, self.terms, share) for share in ("a", "b")
-        }
+        super().__init__(folder, ITEMS, fewest=PEOPLE, budget=budget)
         self.streams = np.zeros(self.terms.size, dtype=np.uint32)
 
-    def send(self, numbers: np.ndarray, receipt: Receipt, how: Operation) -> None:
-        sent, _ = sealed(self.terms, numbers, receipt, how)
-        for share, store in self.stores.items():
-            message = opened(self.terms, share, self.keys[share], sent[share])
-            store.put(message)
-            if share == "a":
-                self.streams = self.streams + stream(message.share, self.terms.size)
+    def put(self, share: Share, message: Message) -> None:
+        super().put(share, message)
+        if share == "a":
+            self.streams = self.streams + stream(message.share, self.terms.size)
 
-    def open(self) -> np.ndarray:
+    def opened_by_a(self) -> np.ndarray:
         """Both confirm and open; server a's answer without the streams that it should be of."""
+        self.confirm()
         a, b = self.stores["a"], self.stores["b"]
-        while b.confirm(a.known):
-            pass
         answers = []
 
         def ask(names: list[bytes]) -> bytes:
@@ -78,7 +65,7 @@ def test_each_server_adds_the_noise_of_the_whole_budget(tmp_path: Path) -> None:
     for one, receipt in zip(numbers, receipts, strict=True):
         assert np.sqrt((signed(one).astype(float) ** 2).sum()) <= budget.clip
         two.send(one, receipt, Operation.ADD)
-    of_a = two.open().astype(float)
+    of_a = two.opened_by_a().astype(float)
     assert abs(of_a.std() ** 2 / NOISE**2 - 1) < _ROOM
     true = sum(signed(one) for one in numbers)
     both = (two.stores["b"].total() - true).astype(float)
@@ -91,7 +78,7 @@ def test_each_server_adds_the_noise_of_the_whole_budget(tmp_path: Path) -> None:
         two.send((-signed(one)).astype(np.uint32), receipt, Operation.TAKE_OUT)
         two.send(np.zeros(two.terms.size, dtype=np.uint32), Receipt.new(), Operation.ADD)
     two.streams = np.zeros_like(two.streams)
-    two.open()
+    two.opened_by_a()
     left = two.stores["b"].total().astype(float)
     assert abs(left.std() ** 2 / (4 * NOISE**2) - 1) < _ROOM
     solved = solve(two.terms, two.stores["b"].total(), 2, PEOPLE, {}, 5)
@@ -105,7 +92,7 @@ def test_without_a_budget_nothing_is_added(tmp_path: Path) -> None:
     numbers = summand(two.terms, [1, 2, 3])
     for _ in range(PEOPLE):
         two.send(numbers, Receipt.new(), Operation.ADD)
-    assert not two.open().any()
+    assert not two.opened_by_a().any()
     assert np.array_equal(two.stores["b"].total(), PEOPLE * signed(numbers))
 
 

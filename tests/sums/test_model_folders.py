@@ -15,7 +15,9 @@ from ownview.base.errors import OutputError, OwnviewError, SettingError, Unwritt
 from ownview.data import Interactions
 from ownview.registry import build
 from ownview.runs.run import Run
+from ownview.sums import living
 from ownview.sums.additions import update
+from ownview.sums.histories import as_ids
 from ownview.sums.living import fingerprint, forget_user, kept, merge_model, solve_model, update_model
 from ownview.sums.solving import keep, solved
 from tests.outcome import Outcome
@@ -330,3 +332,32 @@ def test_sums_over_agreed_vectors_are_updated_and_made_anew_to_forget(
     rest = data.select(data.users[data.user] != "person-3")
     assert lists(ov.open_run(model)) == lists(ov.fit(build(method, settings), rest, **rounds))  # type: ignore[arg-type]
     assert not (model / "sums").exists()
+
+
+def test_a_kill_while_a_model_is_made_anew_brings_no_forgotten_person_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The store of sums has the person: whoever is forgotten before it goes would be solved from it again."""
+    data, first, late = halves()
+    model = tmp_path / "model"
+    ov.fit(build("fednext", {"rank": 4, "iterations": 2, "scales": (1.0, 4.0)}), first, out=model)
+    update_model(model, late, "late.csv")
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(living, "_drop", killed)
+    with pytest.raises(KeyboardInterrupt):
+        forget_user(model, "person-3")
+    monkeypatch.undo()
+    known = set(lists(ov.open_run(model)))
+    assert update_model(model, late, "late.csv").how == "nothing is new"
+    assert set(lists(ov.open_run(model))) == known
+    forget_user(model, "person-3")
+    assert set(lists(ov.open_run(model))) == {str(one) for one in data.users} - {"person-3"}
+
+
+def test_names_that_look_like_numbers_and_are_none_stay_text() -> None:
+    for names in (["--5"], ["-"], ["-0"], ["007"], ["5", "--5"], ["9" * 30], ["9" * 5000]):
+        assert as_ids(names).tolist() == names
+    assert as_ids(["0", "-7", "12"]).tolist() == [0, -7, 12]

@@ -105,13 +105,19 @@ def require_new(path: Path) -> None:
 
 
 def append_line(path: Path, line: str, *, private: bool = False) -> None:
-    """Add a line at the end of a text file; it has reached the disk when this returns."""
+    """Add a line at the end of a text file; it has reached the disk when this returns.
+
+    A line that a full disk or a power cut has left without its end is ended first: else both would be lost.
+    """
     with writing(path):
         new = not path.exists()
         if new and private:
             path.touch(OWN_FILE)
-        with path.open("a", encoding="utf-8") as lines:
-            lines.write(line + "\n")
+        with path.open("ab+") as lines:
+            if lines.tell():
+                lines.seek(-1, os.SEEK_END)
+                line = line if lines.read(1) == b"\n" else f"\n{line}"
+            lines.write(f"{line}\n".encode())
             lines.flush()
             os.fsync(lines.fileno())
         if new:

@@ -18,7 +18,9 @@ import asyncio
 import hashlib
 import hmac
 import http.client
+import sqlite3
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
@@ -34,13 +36,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ownview.base.errors import MessageError, OwnviewError
 from ownview.deploy.https.bounded_log import BoundedLog
 from ownview.one_message.envelope import NAME, length, opened
+from ownview.one_message.opened_sums import LATEST, OpenedSums
 from ownview.one_message.senders import WORK, Senders, TooManyError, require_work
-from ownview.one_message.store import LATEST, ShareStore
-from ownview.one_message.terms import Share, Terms
+from ownview.one_message.store import ASKED_TOGETHER, NoRoomError, ShareStore
+from ownview.one_message.terms import MOST_NAMES, Share, Terms
 
 PEER = "ownview-peer"
 _BODY_SECONDS = 120.0
-_MOST_NAMES = 1 << 20
+_MOST_HELD = 512 << 20
+"""Bytes of bodies that are in memory at once."""
 _PATIENCE = 120.0
 _FOR_EVER = "public, max-age=31536000, immutable"
 _HEADERS = {
@@ -72,6 +76,9 @@ class ShareServer:
     ) -> None:  # fmt: skip
         self.terms, self.share, self.store, self.key, self.peer_key = terms, share, store, key, peer_key
         self.senders, self.say, self.refused = senders, say, BoundedLog(say, 10)
+        self.held = 0
+        self.figures, self.looking = OpenedSums(store.folder, terms, share), ThreadPoolExecutor(1)
+        """What pages ask for waits neither for messages nor for a batch that is being opened."""
 
     def app(self, origins: Sequence[str]) -> Starlette:
         """The application; pages of these origins may send, any where one is *."""
@@ -107,9 +114,9 @@ class ShareServer:
                 if count:
                     self.say(f"a batch of {count:,} messages was opened; {self.store.status().contributions:,} count")
                 down = False
-            except (OwnviewError, OSError, http.client.HTTPException) as error:
+            except (OwnviewError, OSError, sqlite3.Error) as error:
                 if not down:
-                    self.say(f"the other server does not answer: {error}; messages wait")
+                    self.say(f"{error}; messages wait")
                 down = True
             await asyncio.sleep(0.5)
 
@@ -121,9 +128,13 @@ class ShareServer:
                 return Response(status_code=HTTPStatus.BAD_REQUEST)
             except TooManyError as error:
                 return JSONResponse({"error": str(error)}, HTTPStatus.TOO_MANY_REQUESTS, {"retry-after": "60"})
+            except NoRoomError as error:  # no refusal: a client that has sent its other half sends this one again
+                return JSONResponse({"error": str(error)}, HTTPStatus.SERVICE_UNAVAILABLE, {"retry-after": "60"})
             except OwnviewError as error:
                 self.refused(f"refused: {error}")
                 return JSONResponse({"error": str(error)}, HTTPStatus.BAD_REQUEST)
+            finally:
+                self.held -= getattr(request.state, "held", 0)
 
         return answer
 
@@ -131,7 +142,7 @@ class ShareServer:
         return Response(self.terms.content, media_type="application/json", headers={"cache-control": "max-age=300"})
 
     async def _status(self, _: Request) -> Response:
-        told = self.store.status()._asdict()
+        told = (await asyncio.get_running_loop().run_in_executor(self.looking, self.figures.status))._asdict()
         return JSONResponse(
             {"share": self.share, "agreement": self.terms.name.hex(), "fewest": self.terms.fewest, **told}
         )
@@ -151,7 +162,7 @@ class ShareServer:
 
     async def _message(self, request: Request) -> Response:
         self.senders.count(request)
-        body = await _body(request, length(self.terms, self.share))
+        body = await self._body(request, length(self.terms, self.share))
         require_work(body, request.headers.get(WORK, ""), self.terms.work)
         return JSONResponse({"new": await asyncio.to_thread(self._take, body)})
 
@@ -159,15 +170,35 @@ class ShareServer:
         return self.store.put(opened(self.terms, self.share, self.key, body))
 
     async def _known(self, request: Request) -> Response:
-        names = _names(await self._of_peer(request))
+        names = _names(await self._of_peer(request, ASKED_TOGETHER))
         return Response(b"".join(await asyncio.to_thread(self.store.known, names)))
 
     async def _batch(self, request: Request) -> Response:
-        names = _names(await self._of_peer(request))
+        names = _names(await self._of_peer(request, min(MOST_NAMES, self.terms.most * self.terms.groups)))
         return FileResponse(await asyncio.to_thread(self.store.batch, names))
 
-    async def _of_peer(self, request: Request) -> bytes:
-        body = await _body(request, NAME * _MOST_NAMES)
+    async def _body(self, request: Request, most: int) -> bytes:
+        """A body of a length that is not too great, in time; it counts as held until the request is answered."""
+        said = request.headers.get("content-length", "")
+        if not said.isdecimal() or len(said) > 12 or int(said) > most:
+            raise MessageError(f"a body of {said[:12] or 'unknown'} bytes; expected {most:,} at most")
+        body, request.state.held = bytearray(), 0
+        try:
+            async with asyncio.timeout(_BODY_SECONDS):
+                async for piece in request.stream():
+                    body += piece
+                    self.held += len(piece)
+                    request.state.held += len(piece)
+                    if len(body) > most:
+                        raise MessageError(f"a body of more than {most:,} bytes")
+                    if self.held > _MOST_HELD:
+                        raise NoRoomError("too many messages come at once; try again later")
+        except TimeoutError:
+            raise NoRoomError(f"a body took more than {_BODY_SECONDS:g} s; try again later") from None
+        return bytes(body)
+
+    async def _of_peer(self, request: Request, most: int) -> bytes:
+        body = await self._body(request, NAME * most)
         said = request.headers.get(PEER, "")
         if not hmac.compare_digest(said.encode("latin-1"), self._mark(request.url.path, body).encode()):
             raise MessageError("is not from the other server")
@@ -189,7 +220,9 @@ class ShareServer:
         try:
             connection.request("POST", parts.path + path, body, {PEER: self._mark(path, body)})
             response = connection.getresponse()
-            content = response.read(4 * self.terms.size * self.terms.groups + NAME * _MOST_NAMES)
+            content = response.read(4 * self.terms.size * self.terms.groups + NAME * MOST_NAMES)
+        except (OSError, http.client.HTTPException) as error:
+            raise MessageError(f"the other server does not answer: {error}") from error
         finally:
             connection.close()
         if response.status != HTTPStatus.OK:
@@ -219,20 +252,3 @@ def _names(content: bytes) -> list[bytes]:
     if len(content) % NAME:
         raise MessageError("are no names")
     return [content[begin : begin + NAME] for begin in range(0, len(content), NAME)]
-
-
-async def _body(request: Request, most: int) -> bytes:
-    """A body of a length that is not too great, in time."""
-    said = request.headers.get("content-length", "")
-    if not said.isdecimal() or len(said) > 12 or int(said) > most:
-        raise MessageError(f"a body of {said[:12] or 'unknown'} bytes; expected {most:,} at most")
-    body = bytearray()
-    try:
-        async with asyncio.timeout(_BODY_SECONDS):
-            async for piece in request.stream():
-                body += piece
-                if len(body) > most:
-                    raise MessageError(f"a body of more than {most:,} bytes")
-    except TimeoutError:
-        raise MessageError(f"a body took more than {_BODY_SECONDS:g} s") from None
-    return bytes(body)

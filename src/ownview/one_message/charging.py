@@ -16,7 +16,7 @@ from ownview.releases.entries import Mechanism
 from ownview.releases.people import OWN
 from ownview.releases.release_ledger import Asked, Ledger
 
-ANYBODY = "who contributes from a browser"
+ALL_CONTRIBUTORS = "who contributes from a browser"
 
 
 def charge_agreement(terms: Terms, file: Path, folder: Path, total: float | None = None) -> None:
@@ -42,4 +42,4 @@ def charge_agreement(terms: Terms, file: Path, folder: Path, total: float | None
     asked = Asked(
         terms.name.hex(), name, OWN, f"{terms.method} of browsers", place, mechanism, terms.items, is_file=False
     )
-    Ledger().charge(asked, [ANYBODY], total)
+    Ledger().charge(asked, [ALL_CONTRIBUTORS], total)

@@ -7,6 +7,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
+from http import HTTPStatus
 from itertools import count
 
 import numpy as np
@@ -18,6 +19,7 @@ from ownview.one_message.numbers import Numbers, signed, summand
 from ownview.one_message.terms import SHARES, Terms
 
 _PATIENCE, _ATTEMPTS = 120.0, 12
+_LATER = (HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_MANY_REQUESTS)
 
 
 class Contributor:
@@ -71,6 +73,8 @@ class Contributor:
             with urllib.request.urlopen(urllib.request.Request(url, body, headers), timeout=_PATIENCE) as answer:
                 answer.read()
         except urllib.error.HTTPError as error:
+            if error.code in _LATER or error.code >= HTTPStatus.INTERNAL_SERVER_ERROR:
+                raise
             said = error.read(2000).decode("utf-8", "replace")
             raise MessageError(f"{url}: answered {error.code}: {said}") from None
 

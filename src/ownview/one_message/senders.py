@@ -49,11 +49,14 @@ class Senders:
     def _address(self, request: Request) -> str:
         said = request.client.host if request.client else ""
         if self.behind_proxy:
-            said = request.headers.get("x-forwarded-for", said).rpartition(",")[2].strip()
+            lines = request.headers.getlist("x-forwarded-for")  # some proxies add a line of their own, as the last
+            said = (lines[-1] if lines else said).rpartition(",")[2].strip()
         try:
             found = ipaddress.ip_address(said)
         except ValueError:
             return ""
+        if found.version == 6 and found.ipv4_mapped is not None:  # as a socket for both has addresses of version 4
+            found = found.ipv4_mapped
         return str(found if found.version == 4 else ipaddress.ip_network((found, 64), strict=False))
 
 

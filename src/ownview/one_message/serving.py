@@ -6,6 +6,7 @@ import asyncio
 import logging
 import socket
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import uvicorn
@@ -53,8 +54,12 @@ def run_server(server: ShareServer, host: str, port: int, origins: Sequence[str]
 
 async def _both(server: ShareServer, http: uvicorn.Server, bound: socket.socket, say: Say) -> None:
     working = asyncio.create_task(server.work()) if server.share == "b" else None
+    if working is not None:  # a server that takes messages and never opens one would look well
+        working.add_done_callback(lambda _: setattr(http, "should_exit", True))
     host, port = bound.getsockname()[:2]
     say(f"share {server.share} is ready at http://{host}:{port}")
     await http.serve([bound])
     if working is not None:
         working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working

@@ -98,7 +98,8 @@ def _pairs(
     model: Any = find_model("fedease")(**{**_settings(terms), **settings})
     if terms.budget is not None:
         budget = terms.budget
-        edge = _MARGIN * 2 * math.sqrt(2 * batches) * budget.noise * math.sqrt(m)
+        drawn = 2 * batches * terms.groups  # by each server, for each group of a batch
+        edge = _MARGIN * 2 * math.sqrt(drawn) * budget.noise * math.sqrt(m)
         weights = weights_above(torch.from_numpy(gram / budget.clip), model.regularization, edge)
         form = Linear((Term(weights.float(), model.recency),))
         world = World(people, m, order="rows", items=about)

@@ -9,6 +9,9 @@ batch.HEX.u4      share a: its sum of the batch opened last, for a server b that
 
 A change of files makes the next generation beside the old one; one transaction of the journal puts it in its place.
 Server a keeps the keys of messages until their batch is opened, and overwrites them then.
+
+One process at a time writes (`ownview sums serve` holds the folder); what else reads it takes `OpenedSums`, which
+removes nothing.
 """
 
 from __future__ import annotations
@@ -17,49 +20,45 @@ import hmac
 import math
 import os
 import shutil
-import sqlite3
-import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ownview.base.errors import DataError, MessageError
+from ownview.base.errors import MessageError
 from ownview.base.files import make_folder, sync_folder, writing
 from ownview.base.rights import OWN_FILE
+from ownview.one_message.batch_room import BatchRoom
 from ownview.one_message.envelope import NAME, Message, Operation, stream
 from ownview.one_message.groups import alike
 from ownview.one_message.numbers import Numbers, signed
+from ownview.one_message.opened_sums import JOURNAL, LEFT_OUT, OPENED, OUT, SUMMED, TABLES, WAITING, OpenedSums
 from ownview.one_message.terms import Share, Terms
 
-_WAITING, _SUMMED, _OPENED = range(3)
-_OUT, _LEFT_OUT = 1, 2
-_TABLES = """
-CREATE TABLE messages (name BLOB PRIMARY KEY, contribution BLOB NOT NULL, operation INTEGER NOT NULL,
-                       state INTEGER NOT NULL, key BLOB);
-CREATE INDEX by_state ON messages (state);
-CREATE TABLE contributions (name BLOB PRIMARY KEY, proof BLOB NOT NULL, out INTEGER NOT NULL);
-CREATE TABLE facts (generation INTEGER NOT NULL, batches INTEGER NOT NULL, batch TEXT NOT NULL, terms BLOB NOT NULL);
-"""
-LATEST = "weights.json"
+_ASKED = "asked"
+"""As the batch of share b: server a has been asked for it, and may have opened it."""
 AT_ONCE = 64
 """Messages that are confirmed and added together."""
+ASKED_TOGETHER = 4096
+"""Names that server a is asked about at once."""
 MOST_WAITING_BYTES = 8 << 30
 
 
-class Status(NamedTuple):
-    """contributions: that are opened and not taken out; waiting: messages that are not opened; batches: opened."""
-
-    contributions: int
-    waiting: int
-    batches: int
+UNCONFIRMED_SECONDS = 600.0
+"""That a message waits at b which a does not know. A client sends to a first, so no honest one is without its other
+half; kept for ever they would fill the disk, and everybody would be refused."""
 
 
-class ShareStore:
+class NoRoomError(MessageError):
+    """A sound message, for which there is no room at the moment."""
+
+
+class ShareStore(OpenedSums):
     """The store of one server.
 
     Args:
@@ -70,29 +69,23 @@ class ShareStore:
     """
 
     def __init__(self, folder: Path, terms: Terms, share: Share, grouping: bytes = b"") -> None:
-        self.folder, self.terms, self.share, self.grouping = folder, terms, share, grouping
+        self.grouping = grouping
         make_folder(folder / "waiting", private=True)
-        self.guard = threading.RLock()
-        new = not (folder / "journal.sqlite").exists()
-        self.journal = sqlite3.connect(folder / "journal.sqlite", isolation_level=None, check_same_thread=False)
+        new = not (folder / JOURNAL).exists()
+        self._connect(folder, terms, share)
         self.journal.executescript(
             "PRAGMA synchronous = FULL; PRAGMA secure_delete = ON; PRAGMA journal_mode = DELETE;"
         )
         if new or not self._rows("SELECT name FROM sqlite_master WHERE name = 'facts'"):
-            (folder / "journal.sqlite").chmod(OWN_FILE)
+            (folder / JOURNAL).chmod(OWN_FILE)
             with self._transaction():
-                for line in _TABLES.split(";"):
+                for line in TABLES.split(";"):
                     self.journal.execute(line)
                 self.journal.execute("INSERT INTO facts VALUES (0, 0, '', ?)", (terms.name + share.encode(),))
-        if self._rows("SELECT terms FROM facts")[0][0] != terms.name + share.encode():
-            raise DataError(
-                f"{folder}: holds shares of another agreement, or of the other server; choose another folder"
-            )
+        self._require_own()
+        self.unconfirmed: dict[bytes, float] = {}
+        self.room = self._room()
         self._recover()
-
-    def close(self) -> None:
-        """Let go of the journal."""
-        self.journal.close()
 
     def put(self, message: Message) -> bool:
         """Keep a message; whether it is new: the same one again changes nothing.
@@ -107,8 +100,8 @@ class ShareStore:
             found = self._rows("SELECT proof, out FROM contributions WHERE name = ?", message.contribution)
             if not adds and (not found or found[0][0] != message.proof):
                 raise MessageError("no such contribution, or another secret")
-            never_counted = not adds and found[0][1] == _LEFT_OUT
-            if not adds and found[0][1] == _OUT:
+            never_counted = not adds and found[0][1] == LEFT_OUT
+            if not adds and found[0][1] == OUT:
                 raise MessageError("the contribution is taken out already")
             if never_counted and message.operation is not Operation.TAKE_OUT:
                 raise MessageError("the contribution is in a group that stood out, and was left out: take it out")
@@ -120,67 +113,104 @@ class ShareStore:
             with self._transaction():
                 if adds:
                     self.journal.execute("INSERT INTO contributions VALUES (?, ?, 0)", (message.name, message.proof))
-                elif message.operation is Operation.TAKE_OUT:
+                elif message.operation is Operation.TAKE_OUT and self.share == "b":
+                    # Server a notes it when the batch is opened: b may refuse what a has, and then it is sent anew.
                     self.journal.execute("UPDATE contributions SET out = 1 WHERE name = ?", (message.contribution,))
                 key = message.share if self.share == "a" else None
-                # What never counted is out at once: there is nothing to subtract.
-                state = _OPENED if never_counted else _WAITING
+                state = OPENED if never_counted else WAITING  # what never counted is out at once
                 row = (message.name, message.contribution, int(message.operation), state, key)
                 self.journal.execute("INSERT INTO messages VALUES (?, ?, ?, ?, ?)", row)
             return True
 
-    def status(self) -> Status:
-        """What a page may show."""
-        with self.guard:
-            count = "SELECT COUNT(*) FROM messages WHERE "
-            added, out = (
-                self._rows(f"{count} state = ? AND operation = ?", _OPENED, int(which))[0][0]
-                for which in (Operation.ADD, Operation.TAKE_OUT)
-            )
-            waiting = self._rows(f"{count} state < ?", _OPENED)[0][0]
-            out += self._rows("SELECT COUNT(*) FROM contributions WHERE out = ?", _LEFT_OUT)[0][0]
-            return Status(added - out, waiting, self._rows("SELECT batches FROM facts")[0][0])
-
-    def known(self, names: Sequence[bytes]) -> list[bytes]:
-        """Which of some messages are here and not opened (share a)."""
-        with self.guard:
-            find = "SELECT 1 FROM messages WHERE name = ? AND state = ?"
-            return [name for name in names if self._rows(find, name, _WAITING)]
-
     def confirm(self, ask: Callable[[Sequence[bytes]], Sequence[bytes]]) -> int:
         """Add waiting shares that the other server has too to the sum; how many (share b)."""
         with self.guard:
-            waiting = [row[0] for row in self._rows("SELECT name FROM messages WHERE state = ?", _WAITING)]
-        confirmed: list[bytes] = []
-        for begin in range(0, len(waiting), 4096):
-            confirmed += ask(waiting[begin : begin + 4096])
-            if len(confirmed) >= AT_ONCE:
+            if self._rows("SELECT batch FROM facts")[0][0] == _ASKED:
+                return 0
+            waiting = [row[0] for row in self._rows("SELECT name FROM messages WHERE state = ?", WAITING)]
+        self.unconfirmed = {name: self.unconfirmed[name] for name in waiting if name in self.unconfirmed}
+        confirmed, room = list[bytes](), self.room
+        for begin in range(0, len(waiting), ASKED_TOGETHER):
+            asked = waiting[begin : begin + ASKED_TOGETHER]
+            known = {*ask(asked)} & {*asked}
+            self._forget_unconfirmed([name for name in asked if name not in known])
+            confirmed, room = self._with_room([*confirmed, *sorted(known)])
+            if len(confirmed) == AT_ONCE:
                 break
-        with self.guard:
-            room = self.terms.most - self._rows("SELECT COUNT(*) FROM messages WHERE state = ?", _SUMMED)[0][0]
-        confirmed = sorted({*confirmed} & {*waiting})[: min(AT_ONCE, room)]
         if not confirmed:
             return 0
         with self.guard:
             total = self._share()
             for name in confirmed:
-                contribution = self._rows("SELECT contribution FROM messages WHERE name = ?", name)[0][0]
-                total[self._group(contribution)] += np.fromfile(self._waiting(name), dtype="<u4")
+                total[self._group(self._about(name)[1])] += self._numbers(self._waiting(name), "<u4", 1)[0]
             with self._next_generation(total, None):
-                self._mark(confirmed, _SUMMED)
+                self._mark(confirmed, SUMMED)
+            self.room = room
             for name in confirmed:
                 self._waiting(name).unlink(missing_ok=True)
             return len(confirmed)
 
-    def open(self, ask: Callable[[Sequence[bytes]], bytes]) -> int:
-        """Open all confirmed messages where they add enough contributions; how many were opened (share b)."""
+    def _with_room(self, names: Sequence[bytes]) -> tuple[list[bytes], BatchRoom]:
+        """Of some messages those that the next batch takes, `AT_ONCE` at most; and its room with them.
+
+        What changes a contribution comes after what adds it.
+        """
         with self.guard:
+            room, found = self.room.copied(), list[bytes]()
+            for name in names:
+                operation, contribution = self._about(name)
+                added = operation == Operation.ADD or not self._rows(
+                    "SELECT 1 FROM messages WHERE name = ? AND state = ?", contribution, WAITING
+                )
+                if added and room.takes(operation, self._group(contribution)):
+                    found.append(name)
+                if len(found) == AT_ONCE:
+                    break
+            return found, room
+
+    def _room(self) -> BatchRoom:
+        """With the messages that are in the sum of shares."""
+        room = BatchRoom(self.terms.groups, self.terms.most)
+        find = "SELECT operation, contribution FROM messages WHERE state = ?"
+        for operation, contribution in self._rows(find, SUMMED):
+            room.count(operation, self._group(contribution))
+        return room
+
+    def _forget_unconfirmed(self, unknown: Sequence[bytes]) -> None:
+        """Drop messages that server a has not known for `UNCONFIRMED_SECONDS`, as if they had never come."""
+        now = time.monotonic()
+        late = [name for name in unknown if now - self.unconfirmed.setdefault(name, now) >= UNCONFIRMED_SECONDS]
+        if not late:
+            return
+        with self.guard, self._transaction():
+            for name in late:
+                operation, contribution = self._about(name)
+                if operation == Operation.ADD:
+                    self.journal.execute("DELETE FROM contributions WHERE name = ?", (contribution,))
+                elif operation == Operation.TAKE_OUT:
+                    back = "UPDATE contributions SET out = 0 WHERE name = ? AND out = ?"
+                    self.journal.execute(back, (contribution, OUT))
+                self.journal.execute("DELETE FROM messages WHERE name = ?", (name,))
+        for name in late:
+            del self.unconfirmed[name]
+            self._waiting(name).unlink(missing_ok=True)
+
+    def open(self, ask: Callable[[Sequence[bytes]], bytes]) -> int:
+        """Open all confirmed messages where they add enough contributions; how many were opened (share b).
+
+        Server a opens a message once. So what was asked for is asked for again, with nothing beside it, until its
+        answer is here: with one message more it would be another batch.
+        """
+        with self.guard:
+            if self.room.adding.min() < self.terms.fewest:
+                return 0
             find = "SELECT name, operation, contribution FROM messages WHERE state = ? ORDER BY name"
-            rows = self._rows(find, _SUMMED)
+            rows = self._rows(find, SUMMED)
             names = [row[0] for row in rows]
             adds = self._adds((row[1], row[2]) for row in rows)
             if adds.min() < self.terms.fewest:
                 return 0
+            self.journal.execute("UPDATE facts SET batch = ?", (_ASKED,))
         answer, expected = ask(names), 4 * self.terms.size * self.terms.groups
         if len(answer) != expected:
             raise MessageError(f"the other server's sum has {len(answer):,} bytes; expected {expected:,}")
@@ -192,10 +222,11 @@ class ShareStore:
             dropped = self._changed_later(rows, kept)
             total[sorted(dropped)] = 0
             with self._next_generation(np.zeros(shape, dtype=np.uint32), total):
-                self._mark(names, _OPENED)
-                self.journal.execute("UPDATE facts SET batches = batches + 1")
+                self._mark(names, OPENED)
+                self.journal.execute("UPDATE facts SET batches = batches + 1, batch = ''")
                 gone = {row[2] for row in rows if not kept[self._group(row[2])]}
                 cancelled = self._leave_out(gone | self._counted_in(dropped))
+            self.room = self._room()
             for name in cancelled:
                 self._waiting(name).unlink(missing_ok=True)
             return len(names)
@@ -214,16 +245,16 @@ class ShareStore:
         if not groups:
             return set()
         find = "SELECT contribution FROM messages WHERE state = ? AND operation = ?"
-        return {row[0] for row in self._rows(find, _OPENED, int(Operation.ADD)) if self._group(row[0]) in groups}
+        return {row[0] for row in self._rows(find, OPENED, int(Operation.ADD)) if self._group(row[0]) in groups}
 
     def _leave_out(self, gone: set[bytes]) -> list[bytes]:
         """Mark contributions as never counted; the names of waiting messages that would change them, which end here."""
         self.journal.executemany(
-            f"UPDATE contributions SET out = {_LEFT_OUT} WHERE name = ? AND out = 0", [(one,) for one in gone]
+            f"UPDATE contributions SET out = {LEFT_OUT} WHERE name = ? AND out = 0", [(one,) for one in gone]
         )
         find = "SELECT name, contribution FROM messages WHERE state = ? AND operation != ?"
-        waiting = [row[0] for row in self._rows(find, _WAITING, int(Operation.ADD)) if row[1] in gone] if gone else []
-        self._mark(waiting, _OPENED)
+        waiting = [row[0] for row in self._rows(find, WAITING, int(Operation.ADD)) if row[1] in gone] if gone else []
+        self._mark(waiting, OPENED)
         return waiting
 
     def batch(self, names: Sequence[bytes]) -> Path:
@@ -237,14 +268,17 @@ class ShareStore:
         with self.guard:
             if self._rows("SELECT batch FROM facts")[0][0] == name and path.is_file():
                 return path
-            if len(names) > self.terms.most or sorted({*names}) != list(names):
-                raise MessageError("is no batch: names are not different and ascending, or too many")
+            if sorted({*names}) != list(names):
+                raise MessageError("is no batch: names are not different and ascending")
             rows, find = [], "SELECT operation, contribution, key FROM messages WHERE name = ? AND state = ?"
             for one in names:
-                found = self._rows(find, one, _WAITING)
+                found = self._rows(find, one, WAITING)
                 if not found:
                     raise MessageError("is no batch: one of its messages is not here, or was opened before")
                 rows.append(found[0])
+            groups = np.bincount([self._group(row[1]) for row in rows], minlength=self.terms.groups)
+            if groups.max() > self.terms.most:
+                raise MessageError(f"is no batch: {groups.max():,} messages of a group; expected {self.terms.most:,}")
             adds = self._adds(row[:2] for row in rows).min()
             if adds < self.terms.fewest:
                 raise MessageError(f"adds {adds:,} contributions; expected {self.terms.fewest:,} at least")
@@ -254,23 +288,12 @@ class ShareStore:
             total += self._noise()
             _write(path, total.astype("<u4").tobytes())
             with self._transaction():
-                self._mark(names, _OPENED)
+                self._mark(names, OPENED)
+                out = [(contribution,) for operation, contribution, _ in rows if operation == Operation.TAKE_OUT]
+                self.journal.executemany(f"UPDATE contributions SET out = {OUT} WHERE name = ?", out)
                 self.journal.execute("UPDATE facts SET batches = batches + 1, batch = ?", (name,))
             self._drop("batch", path.name)
             return path
-
-    def total(self) -> Any:
-        """[n] int64: the sum of everything that was opened and counts (share b)."""
-        return self._by_group().sum(0)
-
-    def _by_group(self) -> npt.NDArray[np.int64]:
-        path, shape = self.folder / f"total.{self._generation()}.i64", (self.terms.groups, self.terms.size)
-        if not path.is_file():
-            return np.zeros(shape, dtype=np.int64)
-        read = np.fromfile(path, dtype="<i8").astype(np.int64, copy=False)
-        if read.size != math.prod(shape):
-            raise DataError(f"{path}: {read.size:,} numbers; expected {math.prod(shape):,}, group by group")
-        return read.reshape(shape)
 
     def _group(self, contribution: bytes) -> int:
         """By a keyed hash of its name: no tab can choose it, and what changes a contribution is in the same one."""
@@ -278,9 +301,12 @@ class ShareStore:
         return int.from_bytes(hashed[:8], "little") % self.terms.groups
 
     def _adds(self, rows: Iterable[tuple[int, bytes]]) -> npt.NDArray[np.int64]:
-        """[groups] how many contributions messages add, by operation and contribution."""
-        groups = [self._group(contribution) for operation, contribution in rows if operation == Operation.ADD]
-        return np.bincount(groups, minlength=self.terms.groups)
+        """[groups] how many contributions messages add and do not take out again, by operation and contribution."""
+        sets: dict[int, set[bytes]] = {int(one): set() for one in Operation}
+        for operation, contribution in rows:
+            sets[operation].add(contribution)
+        counted = [self._group(one) for one in sets[Operation.ADD] - sets[Operation.TAKE_OUT]]
+        return np.bincount(counted, minlength=self.terms.groups)
 
     def _noise(self) -> Numbers:
         """[groups, n] for the whole budget: the other server's noise is not relied on; a person is in one group."""
@@ -288,10 +314,12 @@ class ShareStore:
         return np.zeros(shape, dtype=np.uint32) if budget is None else budget.drawn(math.prod(shape)).reshape(shape)
 
     def _share(self) -> Numbers:
-        path, shape = self.folder / f"share.{self._generation()}.u4", (self.terms.groups, self.terms.size)
-        if not path.is_file():
-            return np.zeros(shape, dtype=np.uint32)
-        return np.fromfile(path, dtype="<u4").astype(np.uint32, copy=False).reshape(shape)
+        if not (here := self._generation()):
+            return np.zeros((self.terms.groups, self.terms.size), dtype=np.uint32)
+        found: Numbers = self._numbers(self.folder / f"share.{here}.u4", "<u4", self.terms.groups).astype(
+            np.uint32, copy=False
+        )
+        return found
 
     @contextmanager
     def _next_generation(self, share: Numbers, total: Any) -> Iterator[None]:
@@ -325,7 +353,7 @@ class ShareStore:
             ("batch", f"batch.{batch}.u4"),
         ):
             self._drop(kind, kept)
-        waiting = {row[0].hex() for row in self._rows("SELECT name FROM messages WHERE state = ?", _WAITING)}
+        waiting = {row[0].hex() for row in self._rows("SELECT name FROM messages WHERE state = ?", WAITING)}
         for path in (self.folder / "waiting").iterdir():
             if path.name not in waiting:
                 path.unlink()
@@ -336,21 +364,16 @@ class ShareStore:
                 path.unlink()
 
     def _require_room(self) -> None:
-        waiting = self._rows("SELECT COUNT(*) FROM messages WHERE state = ?", _WAITING)[0][0]
-        size = 4 * self.terms.size * self.terms.groups
-        if (waiting + 1) * size > MOST_WAITING_BYTES or shutil.disk_usage(self.folder).free < 4 * size:
-            raise MessageError("there is no room at the moment; try again later")
+        waiting = self._rows("SELECT COUNT(*) FROM messages WHERE state = ?", WAITING)[0][0]
+        size = 4 * self.terms.size
+        if (waiting + 1) * size > MOST_WAITING_BYTES or (
+            shutil.disk_usage(self.folder).free < 4 * size * self.terms.groups
+        ):
+            raise NoRoomError("there is no room at the moment; try again later")
 
     def _waiting(self, name: bytes) -> Path:
         assert len(name) == NAME
         return self.folder / "waiting" / name.hex()
-
-    def _generation(self) -> int:
-        return int(self._rows("SELECT generation FROM facts")[0][0])
-
-    def _rows(self, line: str, *values: Any) -> list[Any]:
-        with self.guard:
-            return self.journal.execute(line, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -31,6 +31,10 @@ FEWEST = 100
 MOST_WORK = 30
 FEWEST_GROUPS, MOST_GROUPS = 5, 64
 """With fewer groups no outlier can be found."""
+MOST_NAMES = 1 << 20
+"""Messages of a batch: the servers send each other 16 bytes for each."""
+_LEAST_ROOM = 8
+"""Messages of a group, a quarter of which may change what was added before."""
 _LONGEST = 16 << 20
 _KEY_BYTES = 32
 _SETTINGS: dict[str, dict[str, Any]] = {
@@ -90,7 +94,11 @@ class Terms:
 
     @cached_property
     def most(self) -> int:
-        """Messages that may be opened together: the sum of more may not fit into 32 bits, with a sign."""
+        """Messages of a group that may be opened together: the sum of more may not fit into 32 bits, with a sign."""
+        return min(self._most_added, MOST_NAMES // self.groups)
+
+    @property
+    def _most_added(self) -> int:
         if self.budget is not None:
             return int((2**31 - 1 - 2 ** (self.budget.exponent + 5)) // self.budget.clip)
         if self.next is not None:
@@ -110,9 +118,9 @@ class Terms:
             DataError: it is no agreement of this version; says what is wrong.
         """
         try:
-            told = parse_json(content.decode("utf-8")) if len(content) <= _LONGEST else None
-            assert isinstance(told, dict)
-            assert told["format"] == FORMAT
+            _expect(len(content) <= _LONGEST, f"{len(content):,} bytes")
+            told = parse_json(content.decode("utf-8"))
+            _expect(isinstance(told, dict) and told["format"] == FORMAT, "format")
             servers = {share: told["servers"][share] for share in SHARES}
             keys = {share: base64.b64decode(one["key"], validate=True) for share, one in servers.items()}
             urls = {share: str(one["url"]).rstrip("/") for share, one in servers.items()}
@@ -123,35 +131,42 @@ class Terms:
                 told.get("groups", 1), told["fewest"], urls, keys,
             )  # fmt: skip
             made._require()
-        except (AssertionError, KeyError, TypeError, ValueError) as error:
+        except (ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
             raise DataError(f"{source}: is no agreement of format {FORMAT} ({type(error).__name__}: {error})") from None
         return made
 
     def _require(self) -> None:
-        assert self.method in METHODS, "method"
-        assert 0 < len(self.items) <= MOST_ITEMS, "items"
-        assert all(isinstance(item, str) for item in self.items), "items"
-        assert len({*self.items}) == len(self.items), "items"
-        assert _whole([*self.table, self.beyond], 2**24), "table"
-        assert bool(self.table) == (self.method == "fedease"), "table"
-        assert (self.next is not None) == (self.method == "fednext"), "next"
+        _expect(self.method in METHODS, "method")
+        _expect(0 < len(self.items) <= MOST_ITEMS, "items")
+        _expect(all(isinstance(item, str) for item in self.items), "items")
+        _expect(len({*self.items}) == len(self.items), "items")
+        _expect(_whole([*self.table, self.beyond], 2**24), "table")
+        _expect(bool(self.table) == (self.method == "fedease"), "table")
+        _expect((self.next is not None) == (self.method == "fednext"), "next")
         if self.next is not None:
             _require_next(self.next, len(self.items))
-        assert self.size <= MOST_NUMBERS, f"{self.size} numbers; expected {MOST_NUMBERS} at most"
-        assert _whole([self.fewest, self.work, self.groups], 2**30), "fewest, work, groups"
-        assert self.groups == 1 or FEWEST_GROUPS <= self.groups <= MOST_GROUPS, "groups"
-        assert self.fewest >= 1, "fewest"
-        assert self.work <= MOST_WORK, "work"
+        _expect(self.size <= MOST_NUMBERS, f"{self.size} numbers; expected {MOST_NUMBERS} at most")
+        _expect(_whole([self.fewest, self.work, self.groups], 2**30), "fewest, work, groups")
+        _expect(self.groups == 1 or FEWEST_GROUPS <= self.groups <= MOST_GROUPS, "groups")
+        _expect(self.fewest >= 1, "fewest")
+        _expect(self.work <= MOST_WORK, "work")
         if self.budget is not None:
             one = self.budget
-            assert _whole([one.clip, one.exponent, one.releases], 2**24), "budget"
-            assert one.clip >= 1, "budget"
-            assert 2 <= one.exponent <= 22, "budget"
-            assert one.releases >= 2, "budget"
-            assert one.epsilon > 0, "budget"
-            assert 0 < one.delta < 1, "budget"
-        assert self.fewest <= self.most, f"fewest: sums of more than {self.most} messages do not fit into 32 bits"
-        assert all(len(key) == _KEY_BYTES for key in self.keys.values()), "keys"
+            _expect(_whole([one.clip, one.exponent, one.releases], 2**24), "budget")
+            _expect(one.clip >= 1, "budget")
+            _expect(2 <= one.exponent <= 22, "budget")
+            _expect(one.releases >= 2, "budget")
+            _expect(one.epsilon > 0, "budget")
+            _expect(0 < one.delta < 1, "budget")
+        room = f"fewest: {self.fewest}; expected half of {self.most} at most: no more messages of a group fit together"
+        _expect(max(2 * self.fewest, _LEAST_ROOM) <= self.most, room)
+        _expect(all(len(key) == _KEY_BYTES for key in self.keys.values()), "keys")
+
+
+def _expect(condition: bool, what: str) -> None:
+    """An assertion that no option of Python leaves out."""
+    if not condition:
+        raise ValueError(what)
 
 
 def _whole(values: Sequence[Any], below: int) -> bool:
@@ -160,21 +175,21 @@ def _whole(values: Sequence[Any], below: int) -> bool:
 
 def _require_next(tables: dict[str, Any], m: int) -> None:
     length, one = tables["length"], 1 << BITS
-    assert type(length) is int, "length"
-    assert 2 <= length <= LONGEST, "length"
-    assert 1 <= len(tables["past"]) <= 8, "past"
+    _expect(type(length) is int, "length")
+    _expect(2 <= length <= LONGEST, "length")
+    _expect(1 <= len(tables["past"]) <= 8, "past")
     for table in (*tables["past"], tables["future"], tables["weights"]):
-        assert _whole(table, one + 1), "tables"
-        assert 1 <= len(table) <= length + 1, "tables"
-    assert len(tables["weights"]) == length + 1, "weights"
+        _expect(_whole(table, one + 1), "tables")
+        _expect(1 <= len(table) <= length + 1, "tables")
+    _expect(len(tables["weights"]) == length + 1, "weights")
     if rank := tables.get("rank", 0):
-        assert _whole([rank], 4097), "rank"
-        assert _whole([tables["down"]], 40), "down"
+        _expect(_whole([rank], 4097), "rank")
+        _expect(_whole([tables["down"]], 40), "down")
         vectors = vectors_of(tables)
-        assert len(vectors) == m, "vectors"
+        _expect(len(vectors) == m, "vectors")
         reach = max(sum(table) for table in tables["past"]) / one
         longest = int(abs(vectors).max(initial=0)) * reach + 1
-        assert longest**2 * length * one < 2**53, "vectors: sums would not be below 2^53"
+        _expect(longest**2 * length * one < 2**53, "vectors: sums would not be below 2^53")
 
 
 def agreed(

@@ -10,13 +10,13 @@ from typing import Any
 from ownview.base.errors import SettingError
 from ownview.base.files import write_bytes, write_json
 from ownview.base.items.item_table import ItemTable
+from ownview.one_message.opened_sums import LATEST, OpenedSums
 from ownview.one_message.solving import solve
-from ownview.one_message.store import LATEST, ShareStore
 from ownview.pages.encoding import encode
 
 
 def publish(
-    store: ShareStore, settings: Mapping[str, Any], min_people: int, room: int, about: ItemTable | None = None
+    store: OpenedSums, settings: Mapping[str, Any], min_people: int, room: int, about: ItemTable | None = None
 ) -> dict[str, Any]:
     """Solve what was opened, and put it where server b serves it; what `weights.json` then says.
 
@@ -27,10 +27,10 @@ def publish(
         room: bytes of text.
         about: what is public of the agreement's items; None for no text beside the sums.
     """
-    status = store.status()
+    total, status = store.opened()
     if not status.batches:
         raise SettingError(f"{store.folder}: no batch has been opened yet; expected contributions first")
-    solved = solve(store.terms, store.total(), status.batches, status.contributions, settings, min_people, about)
+    solved = solve(store.terms, total, status.batches, status.contributions, settings, min_people, about)
     encoded = encode(solved.form, room)
     published = {
         "format": 1, "agreement": store.terms.name.hex(), "contributions": status.contributions, "ids": solved.ids,

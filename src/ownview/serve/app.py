@@ -105,6 +105,9 @@ class Service:
                 response = _json({"error": str(error)}, error.status)
                 if error.status in (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.REQUEST_TIMEOUT):
                     response.headers["connection"] = "close"  # the rest of the body is not read
+            except Exception:
+                self.metrics.answered(name, HTTPStatus.INTERNAL_SERVER_ERROR, time.perf_counter() - begun)
+                raise
             self.metrics.answered(name, response.status_code, time.perf_counter() - begun)
             return response
 
@@ -122,8 +125,11 @@ class Service:
         if self.split is not None and "unit" in asked:
             answer["arm"] = arm
             if self.log is not None:
-                answer["impression"] = self.log.shown(arm, self.split.bucket(asked["unit"]), model.version)
-                self.metrics.add(f"shown_{arm}")
+                try:
+                    answer["impression"] = self.log.shown(arm, self.split.bucket(asked["unit"]), model.version)
+                    self.metrics.add(f"shown_{arm}")
+                except OSError:  # a full disk, say: a person gets the list, and the test goes without it
+                    self.metrics.add("unlogged")
         return answer
 
     async def _similar(self, request: Request) -> Mapping[str, Any]:
@@ -141,7 +147,11 @@ class Service:
             raise RefusedError("impression: this server keeps no log; expected one with --log", HTTPStatus.NOT_FOUND)
         if not (asked["impression"].isalnum() and asked["impression"].isascii()):
             raise RefusedError("impression: expected the name that a list came with")
-        self.log.chosen(asked["impression"])
+        try:
+            self.log.chosen(asked["impression"])
+        except OSError:
+            self.metrics.add("unlogged")
+            raise RefusedError("impression: the log cannot be written", HTTPStatus.SERVICE_UNAVAILABLE) from None
         self.metrics.add("chosen")
         return {"logged": True}
 

@@ -20,7 +20,7 @@ EDGES = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 _COUNTED = len(ROUTES) * len(_OUTCOMES)
 _TIMED = len(EDGES) + 2
-_PLAIN = ("swaps", "failed_swaps", "unknown_ids", "shown_a", "shown_b", "chosen", "starts")
+_PLAIN = ("swaps", "failed_swaps", "unknown_ids", "shown_a", "shown_b", "chosen", "starts", "unlogged")
 _CONNECTED = _COUNTED + len(ROUTES) * _TIMED + len(_PLAIN)
 WIDTH = _CONNECTED + 1
 

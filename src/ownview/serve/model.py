@@ -43,11 +43,14 @@ class ServedModel(Model):
     def __init__(self, folder: Path) -> None:
         try:
             super().__init__(folder)
-            extra = folder / "serving.json"
-            about = json.loads(extra.read_text(encoding="utf-8")) if extra.is_file() else {"columns": {}, "users": []}
-            arrays = tensors((folder / "serving.safetensors").read_bytes()) if extra.is_file() else {}
-        except (OSError, ValueError, KeyError, TypeError) as error:
+            self._complete(folder)
+        except (ArithmeticError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
             raise DataError(f"{folder}: cannot be served: {type(error).__name__}: {error}") from error
+
+    def _complete(self, folder: Path) -> None:
+        extra = folder / "serving.json"
+        about = json.loads(extra.read_text(encoding="utf-8")) if extra.is_file() else {"columns": {}, "users": []}
+        arrays = tensors((folder / "serving.safetensors").read_bytes()) if extra.is_file() else {}
         if self.about.get("format") != FORMAT:
             raise DataError(f"{folder}: has format {self.about.get('format')!r}; expected {FORMAT}")
         self.form: dict[str, Any] = self.about["form"]
@@ -70,6 +73,8 @@ class ServedModel(Model):
             for number, part in enumerate(self.parts)
             if "offsets" in part
         }
+        if self.size and self.scores([0]).shape != (self.size,):
+            raise ValueError("its arrays are not of so many items as items.csv has")
 
     @property
     def users(self) -> int:

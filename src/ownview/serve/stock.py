@@ -40,7 +40,7 @@ class Stock:
             self._stamp = stamp
             if about.st_size > LARGEST:
                 raise DataError(f"{self.path}: {about.st_size:,} bytes; expected ids of items, {LARGEST:,} at most")
-            lines = self.path.read_text(encoding="utf-8").splitlines()
+            lines = self.path.read_text(encoding="utf-8-sig").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(f"{self.path}: cannot be read: {error}; expected ids of items, one a line") from error
         self.ids = frozenset(line.strip() for line in lines) - {""}

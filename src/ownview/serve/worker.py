@@ -118,9 +118,10 @@ def _obey(server: uvicorn.Server, service: Service, loop: asyncio.AbstractEventL
             return
         try:
             model = ServedModel(folder)
-        except OwnviewError as error:
+        except Exception as error:  # whatever it is, the model after this one must be heard of
+            why = str(error) if isinstance(error, OwnviewError) else f"{folder}: cannot be served: {error!r}"
             loop.call_soon_threadsafe(service.metrics.add, "failed_swaps")
-            _tell(control, (FAILED, arm, str(error)))
+            _tell(control, (FAILED, arm, why))
             continue
         loop.call_soon_threadsafe(service.swap, arm, model)
         _tell(control, (SWAPPED, arm, model.version))

@@ -143,7 +143,8 @@ def merge(store: Store, other: Snapshot, theirs: Store) -> Additions:
     def add(arrays: Arrays) -> None:
         to = np.array([moved[where] for where in other.places.tolist()], dtype=np.int64)
         for name, (rows, columns) in summing.axes.items():
-            arrays.values[name][np.ix_(rows.of(to, room), columns.of(to, room))] += other.sums[name]
+            place = np.ix_(rows.of(to, room), columns.of(to, room))
+            arrays.values[name][place] = arrays.bounded(name, arrays.values[name][place] + other.sums[name])
 
     def record() -> None:
         store.journal.note_items(new)

@@ -84,7 +84,7 @@ class Arrays:
         """
         found = {}
         for name, (places, steps) in change.items():
-            found[name] = Steps(places, self._bounded(name, self.values[name].reshape(-1)[places] + steps))
+            found[name] = Steps(places, self.bounded(name, self.values[name].reshape(-1)[places] + steps))
         return found
 
     def put(self, cells: Change) -> None:
@@ -96,9 +96,10 @@ class Arrays:
         """Add a whole contribution to files that are being made."""
         for name, block in blocks.items():
             place = np.ix_(block.rows, block.columns)
-            self.values[name][place] = self._bounded(name, self.values[name][place] + block.steps)
+            self.values[name][place] = self.bounded(name, self.values[name][place] + block.steps)
 
-    def _bounded(self, name: str, steps: IntArray) -> IntArray:
+    def bounded(self, name: str, steps: IntArray) -> IntArray:
+        """New values of cells; refused where one would be beyond `LARGEST`."""
         if steps.size and max(int(steps.max()), -int(steps.min())) > LARGEST:
             raise OutputError(f"{self.folder / name}: a sum would go beyond 2^62 steps; nothing was added")
         return steps

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -12,6 +13,8 @@ from ownview.base.errors import DataError, OutputError
 from ownview.base.items.item_table import ItemTable
 from ownview.data.interactions import IdArray, IntArray, Interactions
 
+_WHOLE = re.compile(r"0|-?[1-9][0-9]{0,18}")
+"""Whole numbers as they are written: no sign, zero or digit too much."""
 _HEAD = 9
 """Bytes before the numbers: how many rows, and whether they have times."""
 
@@ -73,8 +76,7 @@ class History(NamedTuple):
 
 def as_ids(names: Sequence[str]) -> IdArray:
     """Whole numbers where all names are such, as readers of files have it; else text."""
-    whole = all(name.isascii() and name.lstrip("-").isdigit() and str(int(name)) == name for name in names)
-    fits = whole and all(abs(int(name)) < 2**63 for name in names)
+    fits = all(_WHOLE.fullmatch(name) and abs(int(name)) < 2**63 for name in names)
     return np.array([int(name) for name in names] if fits else list(names), dtype=np.int64 if fits else object)
 
 

@@ -260,15 +260,9 @@ def forget_user(model: Path, user: str, url: str | None = None) -> tuple[Changed
                 hashes["sums after"] = after.result()
             left = () if store.journal.overwrites else ("PostgreSQL's own log and backups keep what they kept",)
         else:
-            data = _data(run)
-            data.position_of_user(user)  # unknown is said before anything changes
-            rest = without(data, user)
-            found: list[str] = []
-            publish(model, lambda place: found.append(write_trained(place, run, rest, None)))
-            how, left = found[0], ()
-    if not exact and (model / SUMS).is_dir():
-        with sole_worker(model):
-            _drop(model / SUMS, url)
+            _data(run).position_of_user(user)  # unknown is said before anything changes
+    if not exact:
+        how, left = _trained_without(model, user, url), ()
     receipt = model / RECEIPTS / f"forgotten-{secrets.token_hex(8)}.json"
     make_folder(receipt.parent)
     hashes["model after"] = (read_manifest(in_use(model)) or {})["model.safetensors"]
@@ -283,6 +277,27 @@ def forget_user(model: Path, user: str, url: str | None = None) -> tuple[Changed
     }
     write_json(receipt, told)
     return Changed(version(model), "one person was taken out", how, time.perf_counter() - begun), receipt
+
+
+def _trained_without(model: Path, user: str, url: str | None) -> str:
+    """Train a model anew without a person; how, in words.
+
+    Its sums go before the new version is there: after a kill between the two the next update would solve a model from
+    sums that the person is still in.
+    """
+    with sole_worker(model):
+        run = at_hand(model)
+        data, found = _data(run), list[str]()
+        rest = without(data, user)
+        if (model / SUMS).is_dir():
+            _drop(model / SUMS, url)
+        publish(model, lambda place: found.append(write_trained(place, replace(run, data=data), rest, None)))
+    return found[0]
+
+
+def require_member(model: Path, user: str) -> None:
+    """Refuse to forget a person whom a model does not know, or of whom it cannot take anything out."""
+    _data(at_hand(model)).position_of_user(user)
 
 
 def _drop(store: Path, url: str | None) -> None:

@@ -86,7 +86,8 @@ def test_a_place_that_may_still_join_is_waited_for_and_a_limit_ends_that(tmp_pat
         hasty,
         expected=lambda: {"north", "south"},
     )
-    with pytest.raises(NoQuorumError, match=r"round 1: 0 users are there after waiting=1.5 seconds, expected 1"):
+    why = r"round 1: 0 users are there after waiting=1.5 seconds, expected 1; north refused: privacy='none' is below"
+    with pytest.raises(NoQuorumError, match=why):
         coordinator.round(1)
 
 

@@ -16,6 +16,8 @@ import typer
 from ownview.base.display.shown import one_line
 from ownview.base.errors import DataError, SettingError
 from ownview.base.extras import how_to_install
+from ownview.base.files import make_folder
+from ownview.base.lock import sole_worker
 from ownview.one_message.terms import SHARES, Share, Terms
 
 AgreementFile = Annotated[Path, typer.Argument(help="The agreement (ownview sums agree).")]
@@ -60,11 +62,13 @@ def command(
     if terms.budget is not None:
         terms.budget.require_covered(terms.size)
     shared = read_secret(peer_key)
-    store = ShareStore(folder, terms, side, shared)
-    charge_agreement(terms, agreement, folder, total)
-    senders = Senders(per_minute, behind_proxy=behind_proxy)
-    server = ShareServer(terms, side, store, mine, shared, senders, _say)
-    run_server(server, host, port, tuple(origin or ()), _say)
+    make_folder(folder, private=True)
+    with sole_worker(folder):
+        store = ShareStore(folder, terms, side, shared)
+        charge_agreement(terms, agreement, folder, total)
+        senders = Senders(per_minute, behind_proxy=behind_proxy)
+        server = ShareServer(terms, side, store, mine, shared, senders, _say)
+        run_server(server, host, port, tuple(origin or ()), _say)
 
 
 @contextmanager

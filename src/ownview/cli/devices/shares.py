@@ -74,10 +74,11 @@ def total(
 ) -> None:
     """Write what was opened so far; prints how many contributions it is of."""
     with extra():
-        from ownview.one_message.store import ShareStore  # noqa: PLC0415 - an extra
-    store = ShareStore(folder, read_terms(agreement), "b")
-    write_bytes(out, store.total().astype("<i8").tobytes())
-    typer.echo(json.dumps(store.status()._asdict()))
+        from ownview.one_message.opened_sums import OpenedSums  # noqa: PLC0415 - an extra
+    store = OpenedSums(folder, read_terms(agreement), "b")
+    opened, status = store.opened()
+    write_bytes(out, opened.astype("<i8").tobytes())
+    typer.echo(json.dumps(status._asdict()))
 
 
 def weights(
@@ -94,11 +95,11 @@ def weights(
 ) -> None:
     """Solve what was opened, for the pages of people: a static file with a name of its own for every version."""
     with extra():
-        from ownview.one_message.store import ShareStore  # noqa: PLC0415 - an extra
+        from ownview.one_message.opened_sums import OpenedSums  # noqa: PLC0415 - an extra
         from ownview.pages.weights_file import publish  # noqa: PLC0415 - slow to import
     terms = read_terms(agreement)
     about = None if items is None else _about(items, terms.items)
-    store, settings = ShareStore(folder, terms, "b"), _settings(terms.method, sets or [])
+    store, settings = OpenedSums(folder, terms, "b"), _settings(terms.method, sets or [])
     typer.echo(json.dumps(publish(store, settings, min_people, round(megabytes * 1e6), about)))
 
 

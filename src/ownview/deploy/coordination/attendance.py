@@ -78,6 +78,7 @@ class Attendance:
             if waiting and time.monotonic() - self._waits[1] >= waiting:
                 raise NoQuorumError(
                     f"round {number}: {len(users)} users are there after waiting={waiting:g} seconds, expected {least}"
+                    f"{self.refusals.reasons()}"
                 )
             self.transport.receive(self.settings.resend)
             self.greeted &= set(self.transport.places())

@@ -40,6 +40,11 @@ class Refusals:
         """The place has accepted."""
         self._counts.pop((place, greeting), None)
 
+    def reasons(self) -> str:
+        """Which places refused last, and why; empty where none did."""
+        refusing = sorted({place for place, _ in self._counts})
+        return "".join(f"; {place} refused: {self._reasons[place]}" for place in refusing)
+
     def require_hope(self, number: int, least: int, register: Register) -> None:
         """Raise `NoQuorumError` where places that do not keep refusing can bring fewer than `least` users."""
         if self.expected is None:

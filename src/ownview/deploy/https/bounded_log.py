@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+import traceback
 from collections.abc import Callable
+from pathlib import Path
 
 Say = Callable[[str], None]
 
@@ -50,7 +52,18 @@ class LogHandler(logging.Handler):
         self.say = say
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One line, with the kind of the error and without its traceback."""
+        """One line, with the kind of the error and where it was raised.
+
+        Its text is left out where the system did not write it: it may hold what a stranger sent, an item of a history.
+        """
         error = record.exc_info[1] if record.exc_info else None
-        about = "" if error is None else f" ({type(error).__name__}: {error})"
+        about = "" if error is None else f" ({_described(error)})"
         self.say(f"{record.getMessage().strip()}{about}"[:500])
+
+
+def _described(error: BaseException) -> str:
+    if isinstance(error, OSError):
+        return f"{type(error).__name__}: {error.strerror or error}"
+    frames = traceback.extract_tb(error.__traceback__)
+    where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    return f"{type(error).__name__}{where}"

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base.errors import DataError
-from ownview.base.files import append_bounded, append_line, drop_unfinished, make_folder, write_bytes, write_json
+from ownview.base.files import append_bounded, drop_unfinished, make_folder, write_bytes, write_json
 from ownview.base.rights import inside, narrow
 from ownview.deploy.agreement import Agreement, read_agreement
 from ownview.deploy.places.floor import Floor, read_floor, write_floor
@@ -87,11 +87,9 @@ class Home:
         return narrow([self.folder, *(self.folder / name for name in own), *inside(self.state), *inside(self.keys)])
 
     def clear_up(self) -> None:
-        """Make good what a kill has left: temporary files, and lines that were cut short. For the resident alone."""
+        """Remove the temporary files that a kill has left. For the resident alone."""
         for name in ("agreement", "members.json", "newest", "frozen.csv", SHOWN):
             drop_unfinished(self.state / name)
-        for name in (SENT, RELEASES):
-            end_last_line(self.state / name)
 
     @property
     def ratings(self) -> Path:
@@ -194,12 +192,6 @@ def _read_lines(lines: Sequence[str]) -> list[dict[str, Any]]:
         except ValueError:
             continue
     return found
-
-
-def end_last_line(file: Path) -> None:
-    """End a line that a kill has cut short, so that the next one is not lost with it."""
-    if file.is_file() and not file.read_bytes().endswith(b"\n") and file.stat().st_size:
-        append_line(file, "", private=True)
 
 
 def own_key(file: Path) -> NoiseKey:

@@ -62,7 +62,8 @@ function picture(terms, history) {
     return sum;
   };
   const cells = items.map((i) => items.map((j) => Math.abs(strength(i, j))));
-  const most = Math.max(1, ...cells.flat()), numbers = made.reduce((count, value) => count + (value !== 0), 0);
+  // Number by number: a call has no room for the cells of a few hundred items as arguments.
+  const most = cells.flat().reduce((high, value) => Math.max(high, value), 1), numbers = made.reduce((count, value) => count + (value !== 0), 0);
   return { items, cells: cells.map((row) => row.map((value) => value / most)), numbers, size: made.length };
 }
 

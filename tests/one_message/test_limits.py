@@ -1,0 +1,139 @@
+"""Limits of a server of shares before it believes anything: memory, addresses, agreements; and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cryptography.hazmat.primitives.hpke")
+pytest.importorskip("starlette")
+
+import uvicorn
+from starlette.requests import Request
+
+from ownview.base.errors import DataError
+from ownview.base.http.listening import listening
+from ownview.one_message import app as apps
+from ownview.one_message import solving
+from ownview.one_message.app import ShareServer
+from ownview.one_message.budget import ShareBudget
+from ownview.one_message.envelope import NAME, Operation, Receipt, sealed
+from ownview.one_message.numbers import summand
+from ownview.one_message.senders import Senders, TooManyError
+from ownview.one_message.serving import _both
+from ownview.one_message.store import ASKED_TOGETHER
+from ownview.one_message.terms import Share, Terms
+from tests.asgi import posted
+from tests.one_message.store_pairs import GROUPING, StorePair
+
+ITEMS = 6
+
+
+def _server(pair: StorePair, share: Share) -> ShareServer:
+    return ShareServer(
+        pair.terms, share, pair.stores[share], pair.keys[share], GROUPING, Senders(1_000_000), lambda line: None
+    )
+
+
+def test_bodies_that_come_at_once_have_a_limit_and_are_asked_to_come_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pair = StorePair(tmp_path, ITEMS, fewest=2)
+    server = _server(pair, "b")
+    sent, _ = sealed(pair.terms, summand(pair.terms, [1]), Receipt.new(), Operation.ADD)
+    monkeypatch.setattr(apps, "_MOST_HELD", len(sent["b"]) - 1)
+    status, answer = posted(server.app(()), "/v1/messages", sent["b"])
+    assert (status, b"try again later" in answer, server.held) == (503, True, 0)
+    monkeypatch.undo()
+    assert posted(server.app(()), "/v1/messages", sent["b"]) == (200, b'{"new":true}')
+    assert server.held == 0
+
+
+def test_a_stranger_cannot_send_the_other_servers_path_more_than_it_would(tmp_path: Path) -> None:
+    pair = StorePair(tmp_path, ITEMS, fewest=2)
+    server = _server(pair, "a")
+    for path, most in (("known", ASKED_TOGETHER), ("batch", pair.terms.most)):
+        status, answer = posted(server.app(()), f"/v1/peer/{path}", b"", {"content-length": str(NAME * most + 1)})
+        assert (status, f"expected {NAME * most:,} at most".encode() in answer) == (400, True)
+
+
+def _from(host: str, *forwarded: str) -> Request:
+    headers = [(b"x-forwarded-for", one.encode()) for one in forwarded]
+    return Request({"type": "http", "headers": headers, "client": (host, 5)})
+
+
+def test_the_address_is_the_proxys_word_also_where_it_adds_a_line_of_its_own() -> None:
+    senders = Senders(2, behind_proxy=True)
+    for told in ("1.1.1.1", "2.2.2.2"):
+        senders.count(_from("127.0.0.1", told, "203.0.113.9"))
+    with pytest.raises(TooManyError):
+        senders.count(_from("127.0.0.1", "3.3.3.3", "203.0.113.9"))
+    senders.count(_from("127.0.0.1", "203.0.113.9", "3.3.3.3"))
+
+
+def test_addresses_of_version_4_at_a_socket_of_version_6_are_not_one_network() -> None:
+    senders = Senders(1)
+    senders.count(_from("::ffff:198.51.100.1"))
+    senders.count(_from("::ffff:198.51.100.2"))
+    with pytest.raises(TooManyError):
+        senders.count(_from("::ffff:198.51.100.1"))
+
+
+def test_an_agreement_whose_numbers_are_all_zero_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no agreement of format 1"):
+        StorePair(tmp_path, ITEMS, {"table": [0]}, fewest=2)
+
+
+def test_agreements_are_checked_without_assertions_too(tmp_path: Path) -> None:
+    content = json.loads(StorePair(tmp_path, ITEMS, fewest=2).terms.content)
+    (tmp_path / "agreement.json").write_text(json.dumps({**content, "fewest": 0}))
+    code = (
+        "import pathlib, sys\nfrom ownview.base.errors import DataError\nfrom ownview.one_message.terms import Terms\n"
+        "try: Terms.read(pathlib.Path(sys.argv[1]).read_bytes())\nexcept DataError as error: print(error)\n"
+    )
+    line = [sys.executable, "-O", "-c", code, str(tmp_path / "agreement.json")]
+    assert "ValueError: fewest" in subprocess.run(line, capture_output=True, text=True, check=True).stdout
+
+
+def test_noise_of_all_groups_is_below_the_edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum over g groups has the noise of g draws: eigenvalues that are nothing but noise must not count."""
+    pytest.importorskip("dp_accounting")
+    edges = []
+
+    def noted(gram: Any, _: float, edge: float) -> Any:
+        edges.append(edge)
+        return gram
+
+    monkeypatch.setattr(solving, "weights_above", noted)
+
+    def edge_of(groups: int) -> float:
+        budget = ShareBudget.planned(1.0, 1e-5)
+        terms: Terms = StorePair(tmp_path / str(groups), ITEMS, fewest=2, budget=budget, groups=groups).terms
+        solving.solve(terms, np.zeros(terms.size, dtype=np.int64), 3, 20, {}, 1)
+        return float(edges.pop())
+
+    assert edge_of(9) == pytest.approx(3 * edge_of(1))
+    assert math.isfinite(edge_of(6))
+
+
+def test_a_server_that_cannot_open_any_more_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would go on taking messages, and look well."""
+    pair = StorePair(tmp_path, ITEMS, fewest=2)
+    server = _server(pair, "b")
+
+    def broken(_: object) -> int:
+        raise RuntimeError("out of order")
+
+    monkeypatch.setattr(pair.stores["b"], "confirm", broken)
+    bound = listening("127.0.0.1", 0)
+    http = uvicorn.Server(uvicorn.Config(server.app(()), ws="none", lifespan="off", log_config=None))
+    with pytest.raises(RuntimeError, match="out of order"):
+        asyncio.run(_both(server, http, bound, lambda line: None))
