@@ -68,7 +68,14 @@ def test_an_audit_tells_its_findings() -> None:
         (lambda: ov.run("fedmf", settings={"learning_rat": 1}), "did you mean 'learning_rate'"),
         (lambda: ov.run(ov.FedMF(), settings={}), r"expected FedMF\(...\) with them inside"),
         (lambda: ov.run("fedmf", federation=3), "federation is an int"),  # type: ignore[arg-type]
+        (lambda: ov.run("ease", protocol=3), "protocol is an int; expected a name"),  # type: ignore[arg-type]
+        (lambda: ov.audit(protocol=ov.Protocol), "protocol is a type; expected a name"),  # type: ignore[arg-type]
+        (lambda: ov.run("ease", rounds=1.5), "rounds=1.5: expected a whole number"),  # type: ignore[arg-type]
+        (lambda: ov.fit(like="runs/a", settings={"strength": 1.0}), "those of the run with like=RUN"),
         (lambda: ov.compare("fedmf"), "methods is a str; expected several"),
+        (lambda: ov.compare(["ease"], protocols="honest"), "protocols is a str; expected several"),
+        (lambda: ov.compare([]), "methods is empty"),
+        (lambda: ov.compare(["ease"], seeds="2"), "seeds='2': expected a whole number"),  # type: ignore[arg-type]
         (lambda: ov.compare(["ease"], ov.load("goodbooks"), jobs=2), "data by name"),
         (lambda: ov.tune(ov.FedMF()), "expected a name or a .py file"),  # type: ignore[arg-type]
         (lambda: ov.blend([]), "runs is empty; expected a list"),

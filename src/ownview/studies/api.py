@@ -14,12 +14,11 @@ from ownview.data.datasets.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.named_protocols import HONEST
-from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.probes import audit as probes_of
 from ownview.evaluation.protocol import Protocol
 from ownview.federation.checks.declared import kind_of
 from ownview.federation.options import FederationOptions
-from ownview.runs.api import name_of, options_of
+from ownview.runs.api import name_of, options_of, protocol_of
 from ownview.runs.batch import free_cores
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment
@@ -105,7 +104,7 @@ def tune(  # noqa: PLR0913 - the same words as the command line
     named_by_user(str(method))
     fixed = dict(settings or {})
     base = Experiment(
-        method=str(method), data=name_of(data), settings=fixed, protocol=_protocol(protocol), rounds=rounds,
+        method=str(method), data=name_of(data), settings=fixed, protocol=protocol_of(protocol), rounds=rounds,
         measure_every=measure_every, seed=seed, device=device, federation=options_of(federation),
     )  # fmt: skip
     asked = [name if space is None else f"{name}={space}" for name, space in (search or {}).items()]
@@ -192,13 +191,9 @@ def audit(
         protocol: how results would be measured.
         rounds: of negatives that the leak probe counts.
     """
-    asked = _protocol(protocol)
+    asked = protocol_of(protocol)
     source = data if isinstance(data, Interactions) else load(name_of(data))
     return probes_of(asked.prepare(source, min_interactions(name_of(data))), asked, rounds=rounds)
-
-
-def _protocol(given: Protocol | str) -> Protocol:
-    return protocol_by_name(given) if isinstance(given, str) else given
 
 
 def _folder(one: Any) -> Path:

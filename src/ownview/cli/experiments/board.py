@@ -13,7 +13,8 @@ from ownview.base.files import write_text
 from ownview.cli.options import DataDir, Memory
 from ownview.cli.trusting import Trust
 from ownview.runs.verifying import DIFFERS, UNKNOWN
-from ownview.studies.board import again, page, read_signed, sign
+from ownview.studies.board import again, page, read_signed, require_known, sign
+from ownview.studies.signing_keys import known_keys
 
 
 class DiffersError(OwnviewError):
@@ -34,6 +35,10 @@ def command(
         Path | None, typer.Option("--key", help="sign: an Ed25519 private key (PEM); made where it is not there.")
     ] = None,
     name: Annotated[str, typer.Option("--name", help="sign: who signs, as the board shows it.")] = "",
+    keys: Annotated[
+        Path | None,
+        typer.Option("--keys", help="verify, page: known public keys, KEY NAME a line; refuse files by others."),
+    ] = None,
     title: Annotated[str, typer.Option("--title", help="Of the page.")] = "Board",
     run_again: Annotated[bool, typer.Option("--again", help="verify: carry it out once more and compare.")] = False,
     memory: Memory = "auto",
@@ -52,6 +57,10 @@ def command(
     if not files:
         raise OutputError(f"{paths[0]}: holds no result files")
     signed = [read_signed(one) for one in files]
+    if keys is not None:
+        known = known_keys(keys)
+        for one in signed:
+            require_known(one, known)
     if what == "page":
         target = out or Path("board.html")
         if target.exists():
