@@ -30,7 +30,9 @@ def command(
     key: Annotated[
         Path | None, typer.Option("--key", help="An Ed25519 private key (PEM); without, one for this set alone.")
     ] = None,
-    board: Annotated[Path, typer.Option("--board", help="Folder of the signed files; those in it are replaced.")] = BOARD,
+    board: Annotated[
+        Path, typer.Option("--board", help="Folder of the signed files; those in it are replaced.")
+    ] = BOARD,
     html: Annotated[Path, typer.Option("--page", help="The page; written anew.")] = PAGE,
 ) -> None:
     """Carry out the results that the board begins with, sign them, and make its page."""
@@ -43,6 +45,8 @@ def command(
         for one in made:
             sign(one.folder.path, private, NAME, board / f"{one.experiment.method}-{DATA}.json")
     public = public_text(private)
-    write_text(board / KEYS, f"# Who may sign as whom: ownview board verify {BOARD} --keys {BOARD / KEYS}\n{public} {NAME}\n")
+    write_text(
+        board / KEYS, f"# Who may sign as whom: ownview board verify {BOARD} --keys {BOARD / KEYS}\n{public} {NAME}\n"
+    )
     write_text(html, page([read_signed(one) for one in sorted(board.glob("*.json"))], TITLE))
     typer.echo(f"{board}: {len(METHODS)} results, signed by key {fingerprint(public)}; {html}")

@@ -51,6 +51,7 @@ def _one(model_name: str, name: str, split: Path, target: Path, place: str) -> d
     model = get_model(model_name)(config, train.dataset)
     trainer: Trainer = get_trainer(config["MODEL_TYPE"], model_name)(config, model)
     trainer.fit(train, valid, saved=False, show_progress=False)
+    model.double()  # so that one user's scores and a batch's are in the same order
     result = trainer.evaluate(test, load_best_model=False, show_progress=False)
     users = dataset.token2id("user_id", _tokens(split / f"{name}.test.inter"))
     rows = ["user_id:token\titem_id:token\tscore:float"]

@@ -33,6 +33,6 @@ def test_recbole_measures_its_lists_as_we_do(tmp_path: Path) -> None:
     pairs = {f"{mine}@{k}": f"{its}@{k}" for mine, its in (("HR", "hit"), ("NDCG", "ndcg")) for k in (5, 10, 20)}
     for name in ("BPR", "EASE"):
         assert theirs[name]["recall@20"] == theirs[name]["hit@20"] > 0
-        ours = ov.score(tmp_path / f"{name}.inter", "goodbooks").metrics
+        ours = ov.score(tmp_path / f"{name}.inter", "goodbooks", name=f"recbole-{name.lower()}").metrics
         for mine, its in pairs.items():
             assert ours[mine] == pytest.approx(theirs[name][its], abs=1e-9), (name, mine)

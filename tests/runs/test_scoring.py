@@ -11,7 +11,6 @@ import pytest
 
 import ownview as ov
 from ownview.base.errors import OwnviewError
-from ownview.data.lists import write_split
 from tests.outcome import Outcome
 
 

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from reproduction.commands.sign_board import KEYS, METHODS, TITLE
 
 import ownview as ov
 from ownview.base.errors import DataError
 from ownview.runs.files.manifest import write_manifest
 from ownview.studies.board import page, read_signed, sign
 from reproduction.commands import sign_board
-from reproduction.commands.sign_board import KEYS, METHODS, TITLE
 from tests.outcome import Outcome
 
 ROOT = Path(__file__).parents[2]
@@ -156,6 +156,8 @@ def test_a_set_is_carried_out_signed_and_shown_by_one_command(
     assert not list(tmp_path.rglob("*.pem")), "the key of a set is kept nowhere"
     assert ownview("board", "verify", tmp_path / "board", "--keys", tmp_path / "board" / KEYS).code == 0
     for name in ("popularity", "ease"):
-        ours, anew = (read_signed(one / f"{name}-goodbooks.json") for one in (ROOT / "results/board", tmp_path / "board"))
+        ours, anew = (
+            read_signed(one / f"{name}-goodbooks.json") for one in (ROOT / "results/board", tmp_path / "board")
+        )
         assert anew.key != ours.key
         assert anew.result["test"] == pytest.approx(ours.result["test"], abs=5e-5)

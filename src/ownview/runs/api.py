@@ -93,7 +93,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
     )
 
 
-def fit(
+def fit(  # noqa: PLR0913 - the same words as the command line
     method: Model | str | None = None,
     data: Interactions | str | None = None,
     *,

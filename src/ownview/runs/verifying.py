@@ -93,7 +93,9 @@ def _method(folder: Path, experiment: Experiment, written: dict[str, Any]) -> Ch
     try:
         if is_of_lists(experiment):
             found = lists_of(folder)
-            return _alike("method", f"lists in {found.file.name}", "SHA-256", found.sha256, experiment.settings["sha256"])
+            return _alike(
+                "method", f"lists in {found.file.name}", "SHA-256", found.sha256, experiment.settings["sha256"]
+            )
         now = method_fingerprint(experiment)
     except OwnviewError as error:
         return Check("method", DIFFERS, str(error))
@@ -186,8 +188,11 @@ def came_out_again(
 
 def _elsewhere(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """In what two provenances differ that rounding hangs on, in words; empty where it is nothing."""
-    told = [f"Ownview's {name} {then.get(name)} then, {now.get(name)} now" for name in ("ownview", "revision")
-            if then.get(name) != now.get(name)]
+    told = [
+        f"Ownview's {name} {then.get(name)} then, {now.get(name)} now"
+        for name in ("ownview", "revision")
+        if then.get(name) != now.get(name)
+    ]
     for part in ("packages", "machine"):
         was, has = (noted if isinstance(noted := one.get(part), dict) else {} for one in (then, now))
         told += [f"{name} {was.get(name)} then, {has.get(name)} now" for name in has if was.get(name) != has.get(name)]

@@ -21,7 +21,7 @@ _MOST = 2**20
 
 
 def new_key() -> Any:
-    """A private key, in memory alone: what it has signed can be verified, and nothing more be signed once it is gone."""
+    """A private key, in memory alone: what it signed can be verified, and nothing more is signed once it is gone."""
     return _ed25519()[0].generate()
 
 

@@ -43,10 +43,12 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--out", "--resume",
+            "-o",
+            "--out",
+            "--resume",
             help="Folder of runs and results; one that exists goes on. runs/bench/SUITE if not given.",
         ),
-    ] = None,  # fmt: skip
+    ] = None,
     record: Annotated[
         Path | None, typer.Option("--record", help="Folder whose SUITE.json takes the results up, to be committed.")
     ] = None,

@@ -13,7 +13,7 @@ from ownview.base.files import write_text
 from ownview.cli.options import DataDir, Memory
 from ownview.cli.trusting import Trust
 from ownview.runs.verifying import DIFFERS, UNKNOWN
-from ownview.studies.board import again, page, read_signed, require_known, sign
+from ownview.studies.board import Signed, again, page, read_signed, require_known, sign
 from ownview.studies.signing_keys import known_keys
 
 
@@ -50,9 +50,21 @@ def command(
         if key is None or not name or len(paths) != 1:
             raise SettingError("board sign RUN: expected one run, --key FILE and --name NAME")
         typer.echo(str(sign(paths[0], key, name, out or Path(f"{paths[0].resolve().name}.result.json"))))
-        return
-    if what not in ("verify", "page"):
+    elif what == "page":
+        target = out or Path("board.html")
+        if target.exists():
+            raise OutputError(f"{target}: already exists; choose another --out")
+        signed = _read(paths, keys)
+        write_text(target, page(signed, title))
+        typer.echo(f"{target}: {len(signed)} results")
+    elif what == "verify":
+        _verify(_read(paths, keys), data_dir, memory, run_again=run_again)
+    else:
         raise SettingError(f"board {what}: expected sign, verify or page")
+
+
+def _read(paths: list[Path], keys: Path | None) -> list[Signed]:
+    """Signed files, those in folders included, all of keys that are known where a file says which are."""
     files = [one for path in paths for one in (sorted(path.glob("*.json")) if path.is_dir() else [path])]
     if not files:
         raise OutputError(f"{paths[0]}: holds no result files")
@@ -61,13 +73,10 @@ def command(
         known = known_keys(keys)
         for one in signed:
             require_known(one, known)
-    if what == "page":
-        target = out or Path("board.html")
-        if target.exists():
-            raise OutputError(f"{target}: already exists; choose another --out")
-        write_text(target, page(signed, title))
-        typer.echo(f"{target}: {len(signed)} results")
-        return
+    return signed
+
+
+def _verify(signed: list[Signed], data_dir: Path | None, memory: str, *, run_again: bool) -> None:
     wrong = []
     for one in signed:
         # A name with line ends could pass for what is said here about the file.

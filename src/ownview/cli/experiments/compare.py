@@ -60,7 +60,9 @@ def command(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for all runs.")] = None,
     resume: Annotated[
         Path | None,
-        typer.Option("--resume", help="Go on with the comparison in this folder, by the same command; a new one begins."),
+        typer.Option(
+            "--resume", help="Go on with the comparison in this folder, by the same command; a new one begins."
+        ),
     ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
     engine: options.EngineName = "vector",

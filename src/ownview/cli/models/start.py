@@ -64,7 +64,9 @@ def command(
     out: Annotated[
         Path | None,
         typer.Option(
-            "-o", "--out", "--resume",
+            "-o",
+            "--out",
+            "--resume",
             help="Folder for everything; one that exists goes on. runs/start-FILE if not given.",
         ),
     ] = None,
