@@ -12,7 +12,7 @@ from typing import Any
 
 import lenskit
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 from lenskit.basic import PopScorer
 from lenskit.batch import recommend
 from lenskit.data import ItemList, ItemListCollection, from_interactions_df

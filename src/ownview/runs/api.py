@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from ownview.base.arguments import kind_of, kinds_checked
 from ownview.base.errors import SettingError
 from ownview.base.trust import named_by_user
 from ownview.baselines.parts.central import Central
@@ -16,7 +17,6 @@ from ownview.data.interactions import Interactions
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.protocol import Protocol
-from ownview.federation.checks.declared import kind_of
 from ownview.federation.options import FederationOptions
 from ownview.registry import MODELS, Model, build
 from ownview.runs.batch import Task, run_all
@@ -29,6 +29,7 @@ from ownview.runs.table import Comparison
 from ownview.seam.method import Federated
 
 
+@kinds_checked("method", "data", "protocol", "federation", "rounds", "measure_every", "seed")
 def run(  # noqa: PLR0913 - the same words as the command line
     method: Model | str,
     data: Interactions | str | Path = "goodbooks",
@@ -93,6 +94,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
     )
 
 
+@kinds_checked("method", "data", "federation", "seed")
 def fit(  # noqa: PLR0913 - the same words as the command line
     method: Model | str | None = None,
     data: Interactions | str | None = None,
@@ -200,6 +202,7 @@ def protocol_of(protocol: Protocol | str) -> Protocol:
     return protocol_by_name(protocol) if isinstance(protocol, str) else protocol
 
 
+@kinds_checked("methods", "data", "protocols", "rounds", "measure_every", "seeds", "federation", "jobs")
 def compare(
     methods: Sequence[Model | str],
     data: Interactions | str | Path = "goodbooks",

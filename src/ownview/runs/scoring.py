@@ -15,6 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.errors import DataError, SettingError
 from ownview.base.files import sha256_of, write_whole
 from ownview.baselines.parts.central import Asked, OneShot
@@ -84,6 +85,7 @@ class Lists(OneShot):
         return found
 
 
+@kinds_checked("data", "protocol")
 def score(
     lists: str | Path,
     data: Interactions | str | Path,

@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.display.shown import one_line
 from ownview.base.errors import OwnviewError
 from ownview.base.trust import UntrustedError
@@ -50,6 +51,7 @@ class Check:
         return asdict(self)
 
 
+@kinds_checked()
 def verify(path: str | Path, *, again: bool = False, data_dir: Path | None = None, memory: str = "auto") -> list[Check]:
     """Look at a finished run.
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ownview.base.arguments import kind_of, kinds_checked
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.trust import named_by_user
 from ownview.config.settings import Value
@@ -16,7 +17,6 @@ from ownview.evaluation.findings import Finding
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.probes import audit as probes_of
 from ownview.evaluation.protocol import Protocol
-from ownview.federation.checks.declared import kind_of
 from ownview.federation.options import FederationOptions
 from ownview.runs.api import name_of, options_of, protocol_of
 from ownview.runs.batch import free_cores
@@ -62,6 +62,7 @@ class Tuned:
         return f"Tuned({self.experiment.label()}: validation {self.metric} {reached} with {found}; {self.folder})"
 
 
+@kinds_checked("method", "data", "protocol", "federation")
 def tune(  # noqa: PLR0913 - the same words as the command line
     method: str | Path,
     data: str | Path = "goodbooks",
@@ -115,6 +116,7 @@ def tune(  # noqa: PLR0913 - the same words as the command line
     return Tuned(best, best_of(ended), tuple(ended), metric, folder.path)
 
 
+@kinds_checked()
 def bench(
     suite: str | Path,
     *,
@@ -156,6 +158,7 @@ def bench(
     return found
 
 
+@kinds_checked("runs", "like")
 def blend(
     runs: Sequence[Run | str | Path],
     *,
@@ -173,14 +176,14 @@ def blend(
         memory: what it may take.
         out: folder for the run; without it a temporary one that goes with the process.
     """
-    if isinstance(runs, str | Path | Run) or not runs:
-        raise SettingError(
-            f"runs is {'empty' if not runs else kind_of(runs)}; expected a list of runs or of their folders"
-        )
+    if isinstance(runs, str) or not isinstance(runs, Sequence) or not runs:
+        found = "empty" if isinstance(runs, Sequence) and not runs else kind_of(runs)
+        raise SettingError(f"runs is {found}; expected a list of runs or of their folders")
     experiment = blend_of([_folder(one) for one in runs], own, None if like is None else _folder(like))
     return run_experiment(experiment, out=None if out is None else Path(out), memory=memory)
 
 
+@kinds_checked("data", "protocol")
 def audit(
     data: Interactions | str | Path = "goodbooks", protocol: Protocol | str = HONEST, *, rounds: int = 100
 ) -> list[Finding]:
