@@ -8,12 +8,12 @@ ROUNDING_OF := $(if $(filter x86_64 amd64,$(shell uname -m)),Nehalem Haswell,NEO
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 LOCKED := $(PIP) --require-hashes --no-deps --only-binary :all: -r
 
-.PHONY: demo deploy-demo browser-demo test rounding browser docs picture lint types check bench lock audit clean
+.PHONY: demo deploy-demo browser-demo test rounding others browser docs picture lint types check bench lock audit clean
 
 demo: .venv/.core  ## the main job: the flaw of published figures, what wins honestly, five books for one reader, a page for people
 	$(BIN)/ownview compare popularity local-only fedmf pfedrec --protocol honest --protocol paper --rounds 16 --measure-every 4 \
-		--set local_epochs=1 --set learning_rate=0.1 --jobs 2 --out runs/demo --resume
-	$(BIN)/ownview compare popularity markov ease fedease fednext --out runs/demo-honest --resume
+		--set local_epochs=1 --set learning_rate=0.1 --jobs 2 --resume runs/demo
+	$(BIN)/ownview compare popularity markov ease fedease fednext --resume runs/demo-honest
 	$(BIN)/ownview recommend runs/demo-honest/fedease-honest-seed0 --user 58 -k 5
 	$(BIN)/ownview page runs/demo-honest/fedease-honest-seed0 -o runs/books.html --title "Books you may like" --force
 
@@ -32,6 +32,9 @@ rounding: .venv/.test  ## what compares engines or asks for learning, with the r
 		ATEN_CPU_CAPABILITY=default MKL_ENABLE_INSTRUCTIONS=SSE4_2 OPENBLAS_CORETYPE=$$processor \
 			$(BIN)/python -m pytest -q -n 2 tests/testing/test_conformance.py -k "learns or equals"; \
 	done
+
+others: .venv/.test .venv/.others-lenskit .venv/.others-recbole  ## tests that score lists which LensKit and RecBole make themselves, each in an environment of its own
+	$(BIN)/python -m pytest -n 0 tests/others
 
 browser: .venv/.test  ## the report and the page for people in headless Chromium; skipped with the reason where there is none
 	$(BIN)/python -m pytest -n 0 -m browser tests/browser
@@ -79,6 +82,14 @@ clean:
 	$(LOCKED) lock/core.txt
 	$(PIP) --only-binary :all: -c constraints.txt torch
 	$(PIP) --no-deps --no-build-isolation -e .
+	touch $@
+
+# What these packages need and what our tests need exclude each other; only torch, which is large, is the one that is there.
+.venv/.others-%: tests/others/%.txt .venv/.core
+	$(PYTHON) -m venv --clear .venv/others/$*
+	.venv/others/$*/bin/python -m pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps -r $<
+	$(BIN)/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))' > \
+		$$(.venv/others/$*/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/torch.pth
 	touch $@
 
 .venv/.%: lock/%.txt .venv/.core

@@ -68,7 +68,36 @@ def test_an_audit_tells_its_findings() -> None:
         (lambda: ov.run("fedmf", settings={"learning_rat": 1}), "did you mean 'learning_rate'"),
         (lambda: ov.run(ov.FedMF(), settings={}), r"expected FedMF\(...\) with them inside"),
         (lambda: ov.run("fedmf", federation=3), "federation is an int"),  # type: ignore[arg-type]
+        (lambda: ov.run("ease", protocol=3), "protocol is an int; expected a name"),  # type: ignore[arg-type]
+        (lambda: ov.audit(protocol=ov.Protocol), "protocol is the class Protocol; expected a name"),  # type: ignore[arg-type]
+        (lambda: ov.run("ease", rounds=1.5), "rounds=1.5: expected a whole number"),  # type: ignore[arg-type]
+        (lambda: ov.fit(like="runs/a", settings={"strength": 1.0}), "those of the run with like=RUN"),
+        (lambda: ov.run("fedmf", settings=[1]), "run: settings is a list; expected names with values"),  # type: ignore[arg-type]
+        (lambda: ov.run("ease", engine=3), "run: engine is an int; expected text"),  # type: ignore[arg-type]
+        (lambda: ov.run("ease", watch=58), "run: watch is an int; expected several"),  # type: ignore[arg-type]
+        (lambda: ov.run("ease", watch="58"), "run: watch is a str; expected several"),
+        (lambda: ov.run("ease", out=3), "run: out is an int; expected text or a path or nothing"),  # type: ignore[arg-type]
+        (lambda: ov.run("ease", on_round=3), "run: on_round is an int; expected a function"),  # type: ignore[arg-type]
+        (lambda: ov.run("ease", loggers=ov.TensorBoard), "the class TensorBoard; expected several"),  # type: ignore[arg-type]
+        (lambda: ov.tune("fedmf", trials="x"), "tune: trials is a str; expected a whole number"),  # type: ignore[arg-type]
+        (lambda: ov.tune("fedmf", search=["learning_rate"]), "search is a list; expected names"),  # type: ignore[arg-type]
+        (lambda: ov.bench(3), "bench: suite is an int; expected text or a path"),  # type: ignore[arg-type]
+        (lambda: ov.blend(3), "runs is an int; expected a list"),  # type: ignore[arg-type]
+        (lambda: ov.report("runs/a"), "runs is a str; expected a list"),
+        (lambda: ov.score(3, "goodbooks"), "score: lists is an int; expected text or a path"),  # type: ignore[arg-type]
+        (lambda: ov.verify(3), "verify: path is an int; expected text or a path"),  # type: ignore[arg-type]
+        (lambda: ov.open_run(3), "open_run: path is an int"),  # type: ignore[arg-type]
+        (lambda: ov.resume(3), "resume: path is an int"),  # type: ignore[arg-type]
+        (lambda: ov.attack(3), "attack: target is an int; expected"),  # type: ignore[arg-type]
+        (lambda: ov.load(3), "load: name_or_path is an int; expected text or a path"),  # type: ignore[arg-type]
+        (lambda: ov.read(3), "read: path is an int; expected text or a path"),  # type: ignore[arg-type]
+        (lambda: ov.run("popularity").recommend("58", k=0), "k=0: expected a number of items"),
+        (lambda: ov.run("popularity").recommend("58", k="x"), "recommend: k is a str"),  # type: ignore[arg-type]
+        (lambda: ov.run("popularity").recommend_many(3), "recommend_many: users is an int"),  # type: ignore[arg-type]
         (lambda: ov.compare("fedmf"), "methods is a str; expected several"),
+        (lambda: ov.compare(["ease"], protocols="honest"), "protocols is a str; expected several"),
+        (lambda: ov.compare([]), "methods is empty"),
+        (lambda: ov.compare(["ease"], seeds="2"), "seeds='2': expected a whole number"),  # type: ignore[arg-type]
         (lambda: ov.compare(["ease"], ov.load("goodbooks"), jobs=2), "data by name"),
         (lambda: ov.tune(ov.FedMF()), "expected a name or a .py file"),  # type: ignore[arg-type]
         (lambda: ov.blend([]), "runs is empty; expected a list"),

@@ -10,6 +10,7 @@ COMMANDS = {
         "render_results", "Put recorded results into a page of their own, and between the markers of other files."
     ),
     "render": Command("render_ledger", "Put the ledger and the attacks on uploads into their pages and pictures."),
+    "board": Command("sign_board", "Carry out the results that the board begins with, sign them, and make its page."),
     "report": Command(
         "report_with_papers", "Make the page of `ownview report` with published figures beside the runs."
     ),

@@ -234,7 +234,7 @@ def test_bad_method_file(text: str, facts: list[str], ownview: Callable[..., Out
             ["--set embeding=3", "did you mean 'embedding_size'?"],
         ),
         ("compare ease --data world.csv --set zzz=3", ["--set zzz=3: no method", "choose from"]),
-        ("compare fedmf --data world.csv --resume", ["--resume", "--out DIR"]),
+        ("compare fedmf --data world.csv --resume a --out b", ["--resume a: goes on there and not in --out b"]),
         ("compare fedmf --data world.csv --out world.csv", ["world.csv: already exists"]),
         ("recommend nowhere --user u1", ["nowhere: no such run folder"]),
         ("data describe none.csv", ["none.csv: no such file"]),
@@ -256,7 +256,7 @@ def test_recommend_from_an_unfinished_run_tells_how_to_finish_it(ownview: Callab
     )
 
 
-@pytest.mark.parametrize("resume", [(), ("--resume",)])
+@pytest.mark.parametrize("resume", [(), ("--resume", "run")])
 def test_a_comparison_does_not_go_into_the_folder_of_a_run(
     resume: tuple[str, ...], ownview: Callable[..., Outcome]
 ) -> None:
@@ -270,7 +270,7 @@ def test_a_comparison_does_not_go_into_the_folder_of_a_run(
 def test_a_comparison_does_not_go_on_in_a_folder_of_other_things(ownview: Callable[..., Outcome]) -> None:
     Path("thesis").mkdir()
     Path("thesis/chapter.txt").write_text("one")
-    asked = ("compare", "popularity", "markov", "--data", "world.csv", "--resume", "--out")
+    asked = ("compare", "popularity", "markov", "--data", "world.csv", "--resume")
     assert_refused(
         ownview(*asked, "thesis"),
         "thesis: holds no run of this comparison, so there is nothing to go on with; expected popularity-honest-seed0, "

@@ -169,18 +169,18 @@ def test_compare_methods_protocols_and_seeds_side_by_side(world: Path, ownview: 
     assert cells["pfedrec", "honest", "HR@10"]["mean"] == pytest.approx(mean)
 
     before = {path: path.stat().st_mtime_ns for path in Path("all").glob("*/*")}
-    assert object_of(ownview(*arguments, "--resume", "--json")) == found
+    assert object_of(ownview(*arguments, "--resume", "all", "--json")) == found
     assert {path: path.stat().st_mtime_ns for path in Path("all").glob("*/*")} == before
-    table = ownview(*arguments, "--resume")
+    table = ownview(*arguments, "--resume", "all")
     assert "standard deviation over seeds" in table.words
     assert ": test, up to 2 rounds, 2 seeds" in table.words
     assert "! paper, leak: under protocol paper a model that learns nothing scores HR@10" in table.words
     for words in ("pfedrec", "popularity", "honest", "paper", "of 100 items", "of all items"):
         assert words in table.out
     assert ownview(*arguments).err == (
-        "ownview: all: already exists; choose another --out, or go on with it by adding --resume\n"
+        "ownview: all: already exists; choose another --out, or go on with it by adding --resume all\n"
     )
-    other = ownview("compare", "pfedrec", "--data", world, "--rounds", "3", "--out", "all", "--resume")
+    other = ownview("compare", "pfedrec", "--data", world, "--rounds", "3", "--resume", "all")
     assert other.code == 2
     assert "this run has rounds=2, not 3" in other.err
 
@@ -216,9 +216,9 @@ def test_stopped_comparison_names_the_way_on_and_goes_on(world: Path, ownview: C
     arguments = ("compare", "pfedrec", "local-only", "--data", world, "--rounds", "3", "--out", "all")
     with signalled(signal.SIGINT, RunFolder, "append_round", times=5):
         stopped = ownview(*arguments)
-    told = "ownview: stopped with 1 of 2 runs finished; go on by the same command with --out all --resume\n"
+    told = "ownview: stopped with 1 of 2 runs finished; go on by the same command with --resume all\n"
     assert stopped == Outcome(130, "", told)
-    assert ownview(*arguments, "--resume").code == 0
+    assert ownview(*arguments, "--resume", "all").code == 0
     assert len(list(Path("all").glob("*/result.json"))) == 2
 
 
@@ -408,7 +408,7 @@ def test_compare_takes_settings_and_plugins(world: Path, ownview: Callable[..., 
         assert written["settings"]["embedding_size"] == 3
         assert written["federation"]["clients"] == "0.5"
     assert [one["name"] for one in wrapped["plugins"]] == ["dual-personalisation"]
-    other = ownview("compare", *arguments, "--set", "clients=0.5", "--out", "both", "--resume")
+    other = ownview("compare", *arguments, "--set", "clients=0.5", "--resume", "both")
     assert other.code == 2, "a run with embedding_size=3 does not stand for one with the default"
     assert "settings.embedding_size=3, not 16" in other.err
     refused = ownview("compare", *arguments, "--set", "rnak=3", "--out", "other")

@@ -71,7 +71,7 @@ def test_compare_goes_on_where_it_stopped(ownview: Callable[..., Outcome]) -> No
             "--set", "fit_steps=2")  # fmt: skip
     first = ownview(*line, "--out", "all", "--json")
     assert first.code == 0, first.err
-    again = ownview(*line, "--out", "all", "--resume", "--json")
+    again = ownview(*line, "--resume", "all", "--json")
     assert json.loads(first.out) == json.loads(again.out)
 
 

@@ -83,12 +83,12 @@ def test_a_suite_runs_again_where_the_file_of_ratings_was_edited(ownview: Callab
 def test_a_comparison_does_not_go_on_with_old_figures(file: str, ownview: Callable[..., Outcome]) -> None:
     asked = ("compare", "methods/mine.py", "popularity", "--data", "sent/world.csv", "--out", "both")
     assert ownview(*asked).code == 0
-    assert ownview(*asked, "--resume").code == 0, "nothing has changed"
+    assert ownview(*asked, "--resume", "both").code == 0, "nothing has changed"
     if file.endswith(".py"):
         _edit(file)
     else:
         Path(file).write_text(Path(file).read_text(encoding="utf-8") + "u1,i59,3,9999\n", encoding="utf-8")
-    refused = ownview(*asked, "--resume")
+    refused = ownview(*asked, "--resume", "both")
     assert (refused.code, refused.out) == (2, "")
     assert f"{Path(file).resolve()} has changed since the run was made" in refused.err
 

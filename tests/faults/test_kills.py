@@ -44,8 +44,8 @@ class Work(NamedTuple):
 
 _RUN = ("users.csv", "model.safetensors", "result.json")
 _FIT = ("fit", "fedmf", "--data", "world.csv", *SMALL, "--out", "f")
-_COMPARE = ("compare", "popularity", "fedmf", "--data", "world.csv", *SMALL, "--out", "c", "--resume")
-_TUNE = ("tune", "fedease", "--data", "world.csv", "--trials", "3", "--out", "t")
+_COMPARE = ("compare", "popularity", "fedmf", "--data", "world.csv", *SMALL, "--resume", "c")
+_TUNE = ("tune", "fedease", "--data", "world.csv", "--trials", "3", "--resume", "t")
 _START = ("start", "world.csv", "--method", "popularity", "--method", "fedease", "--out", "s")
 WORKS = {
     "run": Work(

@@ -70,5 +70,5 @@ def test_findings_that_are_damaged_are_made_anew(file: str, here: Path, ownview:
     for one in values["findings"] if "findings" in values else [values["finding"]]:
         one["values"] = [[1]]
     path.write_text(json.dumps(values), encoding="utf-8")
-    assert ownview(*asked, "--resume").code == 0
+    assert ownview(*asked, "--resume", "both").code == 0
     assert ownview("report", "both", "-o", "new.html").code == 0

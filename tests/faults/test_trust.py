@@ -99,7 +99,7 @@ def test_looking_at_a_folder_runs_nothing_and_asks_nothing(strange: Path, ownvie
 def test_what_a_person_names_on_the_command_line_is_meant(strange: Path, ownview: Callable[..., Outcome]) -> None:
     given = ("--data", "world.csv", *QUICK)
     assert ownview("compare", "mine.py", "popularity", *given, "--out", "both").code == 0
-    assert ownview("compare", "mine.py", "popularity", *given, "--out", "both", "--resume").code == 0
+    assert ownview("compare", "mine.py", "popularity", *given, "--resume", "both").code == 0
     assert ownview("run", strange, "--resume", "theirs").code == 0
 
 

@@ -1,10 +1,9 @@
-"""Lists of any program are measured as a method's own are, and as their own library measures them where it agrees."""
+"""Lists of any program are measured as a method's own are; those of real packages: tests/others."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -12,7 +11,6 @@ import pytest
 
 import ownview as ov
 from ownview.base.errors import OwnviewError
-from ownview.data.lists import write_split
 from tests.outcome import Outcome
 
 
@@ -97,45 +95,24 @@ def test_the_command_measures_and_writes_splits(
     assert "fedmf is a method" in ownview("score", tmp_path / "mine.parquet", "--name", "fedmf").err
 
 
-def _usual(rank: Any) -> Any:
-    return np.log2(np.asarray(rank) + 1)
-
-
-def test_lenskit_measures_its_lists_as_we_do(tmp_path: Path) -> None:
-    """Lists made and measured by the real package: hit rate, recall and NDCG of one right answer agree to 1e-9.
-
-    Where they do not: its NDCG divides by max(log2 rank, 1) unless told otherwise, so that ranks 1 and 2 count the
-    same, and its reciprocal rank is 0 behind a list's end, where ours goes on.
-    """
-    lenskit = pytest.importorskip("lenskit")
-    pandas = pytest.importorskip("pandas")
-    from lenskit.basic import PopScorer
-    from lenskit.batch import recommend
-    from lenskit.data import ItemList, ItemListCollection, from_interactions_df
-    from lenskit.knn import ItemKNNScorer
-    from lenskit.metrics import NDCG, Hit, Recall, RunAnalysis
-    from lenskit.pipeline import topn_pipeline
-
-    assert lenskit.__version__
-    train, valid, test = write_split(ov.HONEST.prepare(ov.load("goodbooks"), None), tmp_path / "split", "lenskit")
-    asked = ItemListCollection.from_df(pandas.read_csv(test), ["user_id"])
-    for name, scorer in (("pop", PopScorer()), ("knn", ItemKNNScorer(max_nbrs=20, feedback="implicit"))):
-        pipeline = topn_pipeline(scorer)
-        pipeline.train(from_interactions_df(pandas.read_csv(train)))
-        found = recommend(pipeline, [key.user_id for key, _ in asked], n=50, n_jobs=1).to_df()
-        # Under `honest` the item of validation is known by test time: a list that recommends it has a place to spare.
-        known = set(pandas.read_csv(valid).itertuples(index=False, name=None))
-        fresh = [pair not in known for pair in zip(found["user_id"], found["item_id"], strict=True)]
-        lists = ItemListCollection.from_df(found[fresh].drop(columns=["rank"], errors="ignore"), ["user_id"])
-        lists = ItemListCollection.from_dict({key: ItemList(one, ordered=True) for key, one in lists}, ["user_id"])
-        analysis = RunAnalysis()
-        for metric in (NDCG(n=10, discount=_usual), NDCG(n=20, discount=_usual), Hit(n=10), Recall(n=20)):
-            analysis.add_metric(metric)
-        theirs = analysis.measure(lists, asked).list_summary()["mean"]
-        for layout in ("native", "flat"):
-            path = tmp_path / f"{name}-{layout}.parquet"
-            lists.save_parquet(path, layout=layout)
-            ours = ov.score(path, "goodbooks").metrics
-            pairs = {"NDCG@10": "NDCG@10", "NDCG@20": "NDCG@20", "HR@10": "Hit@10", "HR@20": "Recall@20"}
-            for mine, its in pairs.items():
-                assert ours[mine] == pytest.approx(theirs[its], abs=1e-9), (name, layout, mine)
+def test_a_run_of_lists_travels_and_is_measured_again(
+    popular: ov.Run, ownview: Callable[..., Outcome], tmp_path: Path
+) -> None:
+    """The folder holds the lists, and no path of the machine; changed ones are named."""
+    ov.write_lists(popular.recommend_many(k=20), tmp_path / "here.parquet")
+    ov.score(tmp_path / "here.parquet", "goodbooks", name="theirs", out=tmp_path / "run")
+    (tmp_path / "here.parquet").unlink()
+    (tmp_path / "run").rename(tmp_path / "moved")
+    assert str(tmp_path) not in (tmp_path / "moved" / "experiment.toml").read_text()
+    done = ownview("verify", tmp_path / "moved", "--again")
+    assert done.code == 0, done.out + done.err
+    assert "lists in lists.parquet: SHA-256" in done.out
+    assert "run once more, every figure of every user is the same" in done.out
+    read = pl.read_parquet(tmp_path / "moved" / "lists.parquet")
+    read.filter(pl.col("rank") > 1).write_parquet(tmp_path / "moved" / "lists.parquet")
+    changed = ownview("verify", tmp_path / "moved", "--again")
+    assert changed.code == 1
+    assert "lists.parquet has changed" in changed.out
+    assert "not what it says: files, method, again" in changed.err
+    (tmp_path / "moved" / "lists.parquet").unlink()
+    assert "its lists (lists.parquet or the like) are not there" in ownview("verify", tmp_path / "moved").out

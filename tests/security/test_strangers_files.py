@@ -166,7 +166,7 @@ REFUSED_AFTERWARDS = [("page", "mixed", "-o", "new.html"), ("export", "mixed", "
 REFUSED_ANYWAY = [
     ("run", "--config", "nested.toml", "--out", "new"),
     ("attack", "mixed"),
-    ("compare", "fedease", "--data", "world.csv", "--out", "begun-mixed", "--resume"),
+    ("compare", "fedease", "--data", "world.csv", "--resume", "begun-mixed"),
 ]
 """Commands that end with code 2 for another reason, with --trust as well."""
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from ownview.base.errors import OutputError
+from ownview.base.arguments import kind_of, kinds_checked
+from ownview.base.errors import OutputError, SettingError
 from ownview.base.files import write_text
 from ownview.reports.gather import Publications, gather, render
 from ownview.reports.reading import find_runs
@@ -15,6 +16,7 @@ from ownview.runs.full_fit import NO_TEST_FIGURE
 from ownview.runs.run import Run
 
 
+@kinds_checked("runs")
 def report(
     runs: Sequence[Run | str | Path], out: str | Path = "report.html", *, title: str = "", force: bool = False
 ) -> Path:
@@ -26,6 +28,8 @@ def report(
         title: of the page; the datasets' names unless given.
         force: overwrite an existing page.
     """
+    if not isinstance(runs, Sequence) or isinstance(runs, str):
+        raise SettingError(f"runs is {kind_of(runs)}; expected a list of runs or of their folders")
     require_free(Path(out), force=force)
     measured, _ = measured_among([one.folder.path if isinstance(one, Run) else Path(one) for one in runs])
     write_page(measured, Path(out), title)

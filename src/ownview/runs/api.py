@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
+from ownview.base.arguments import kind_of, kinds_checked
 from ownview.base.errors import SettingError
 from ownview.base.trust import named_by_user
 from ownview.baselines.parts.central import Central
@@ -16,11 +17,10 @@ from ownview.data.interactions import Interactions
 from ownview.evaluation.named_protocols import HONEST
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.protocol import Protocol
-from ownview.federation.checks.declared import kind_of
 from ownview.federation.options import FederationOptions
 from ownview.registry import MODELS, Model, build
 from ownview.runs.batch import Task, run_all
-from ownview.runs.experiment import Experiment, describe_model
+from ownview.runs.experiment import Experiment, describe_model, require_whole
 from ownview.runs.full_fit import fit_like, fit_of
 from ownview.runs.loggers import Logger
 from ownview.runs.run import OnRound, Run, open_run, temporary_folder
@@ -29,6 +29,7 @@ from ownview.runs.table import Comparison
 from ownview.seam.method import Federated
 
 
+@kinds_checked("method", "data", "protocol", "federation", "rounds", "measure_every", "seed")
 def run(  # noqa: PLR0913 - the same words as the command line
     method: Model | str,
     data: Interactions | str | Path = "goodbooks",
@@ -72,7 +73,7 @@ def run(  # noqa: PLR0913 - the same words as the command line
     experiment, model = experiment_of(method, data, settings)
     experiment = replace(
         experiment,
-        protocol=protocol_by_name(protocol) if isinstance(protocol, str) else protocol,
+        protocol=protocol_of(protocol),
         inactive=inactive,
         watch=tuple(str(user) for user in watch),
         federation=options_of(federation),
@@ -93,10 +94,12 @@ def run(  # noqa: PLR0913 - the same words as the command line
     )
 
 
-def fit(
+@kinds_checked("method", "data", "federation", "seed")
+def fit(  # noqa: PLR0913 - the same words as the command line
     method: Model | str | None = None,
     data: Interactions | str | None = None,
     *,
+    settings: Mapping[str, Value] | None = None,
     like: Run | str | Path | None = None,
     rounds: int | None = None,
     seed: int = 0,
@@ -112,6 +115,7 @@ def fit(
     Args:
         method: a method such as `ownview.PFedRec()`, or its name; None with `like`.
         data: interactions, or a dataset's name or file; None for that of `like`, else goodbooks.
+        settings: of a method that is named, where they are not the defaults.
         like: a measured run or its folder: its method, settings, plug-ins, seed and federation, and the round it chose.
         rounds: of training; not needed for closed forms.
         seed: equal seeds give equal models on one device.
@@ -127,15 +131,17 @@ def fit(
         raise SettingError("fit: expected a method, or like=RUN, and not both")
     model: Model | None
     if like is not None:
-        if rounds is not None or seed or federation is not None:
-            raise SettingError("fit: rounds, seed and federation are those of the run with like=RUN; leave them out")
+        if rounds is not None or seed or federation is not None or settings is not None:
+            raise SettingError(
+                "fit: settings, rounds, seed and federation are those of the run with like=RUN; leave them out"
+            )
         chosen = like if isinstance(like, Run) else open_run(like)
         model, data = chosen.model, chosen.data if data is None else data
         experiment = fit_like(chosen.folder.path, data=None if data is None else name_of(data), model=model)
     else:
         assert method is not None
         data = "goodbooks" if data is None else data
-        experiment, model = experiment_of(method, data)
+        experiment, model = experiment_of(method, data, settings)
         experiment = fit_of(replace(experiment, federation=options_of(federation), seed=seed), rounds, model)
     return run_experiment(
         replace(experiment, device=device),
@@ -187,6 +193,16 @@ def options_of(federation: FederationOptions | Mapping[str, object] | None) -> F
     return federation if isinstance(federation, FederationOptions) else FederationOptions.of(federation or {})
 
 
+def protocol_of(protocol: Protocol | str) -> Protocol:
+    """A protocol, or that of a name or file; `SettingError` for other things."""
+    if not isinstance(protocol, Protocol | str):
+        raise SettingError(
+            f"protocol is {kind_of(protocol)}; expected a name such as 'honest', a .toml file, or an ownview.Protocol"
+        )
+    return protocol_by_name(protocol) if isinstance(protocol, str) else protocol
+
+
+@kinds_checked("methods", "data", "protocols", "rounds", "measure_every", "seeds", "federation", "jobs")
 def compare(
     methods: Sequence[Model | str],
     data: Interactions | str | Path = "goodbooks",
@@ -218,11 +234,17 @@ def compare(
     """
     if isinstance(methods, str) or not isinstance(methods, Sequence):
         raise SettingError(f"methods is {kind_of(methods)}; expected several: ['popularity', ownview.FedMF()]")
+    if isinstance(protocols, str) or not isinstance(protocols, Sequence):
+        raise SettingError(f"protocols is {kind_of(protocols)}; expected several: ['honest', 'paper']")
+    if not methods or not protocols:
+        raise SettingError(f"{'protocols' if methods else 'methods'} is empty; expected at least one")
+    require_whole("seeds", seeds, 1)
+    require_whole("jobs", jobs, 1)
     asked = [experiment_of(one, data) for one in methods]
     names = [Path(one.method).stem for one, _ in asked]
     # One method may come several times, with other settings each: the second goes to NAME-2.
     told = [name if names.count(name) == 1 else f"{name}-{names[: k + 1].count(name)}" for k, name in enumerate(names)]
-    measured = [protocol_by_name(one) if isinstance(one, str) else one for one in protocols]
+    measured = [protocol_of(one) for one in protocols]
     folder = temporary_folder() if out is None else Path(out)
     tasks: list[tuple[Task, Model]] = []
     for protocol, (name, (plain, model)), seed in product(measured, zip(told, asked, strict=True), range(seeds)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import shlex
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -83,6 +84,11 @@ def free_cores(device: str) -> int:
     return max(1, (os.cpu_count() or 1) - round(busy))
 
 
+def going_on(folder: Path) -> str:
+    """What is added to a command so that it goes on in a folder."""
+    return f"--resume {shlex.quote(str(folder))}"
+
+
 def run_all(
     tasks: Sequence[Task],
     *,
@@ -132,7 +138,7 @@ def run_each(
     Returns:
         folders of runs that failed by themselves.
     """
-    go_on = go_on or f"go on by the same command with --out {tasks[0][1].parent if tasks else ''} --resume"
+    go_on = go_on or f"go on by the same command with {going_on(tasks[0][1].parent if tasks else Path())}"
     each_round, done = on_round or (lambda folder, number, metrics: None), on_finished or (lambda folder: None)
     batch = _Batch(tasks, memory, data_dir, each_round, on_failure, done, go_on)
     if jobs <= 1 or len(tasks) <= 1:

@@ -75,6 +75,12 @@ def require_text(value: str, what: str) -> None:
         raise SettingError(f"{what}={value!r}: holds a NUL character; expected plain text")
 
 
+def require_whole(name: str, value: object, low: int) -> None:
+    """Refuse what is no whole number, or below the least."""
+    if type(value) is not int or value < low:
+        raise SettingError(f"setting {name}={value!r}: expected a whole number at least {low}")
+
+
 def _plugin_of(one: Any, source: str) -> tuple[str, Mapping[str, Value]]:
     settings = one.get("settings", {}) if isinstance(one, Mapping) else None
     if not isinstance(settings, Mapping) or not isinstance(one.get("name"), str):
@@ -138,9 +144,7 @@ class Experiment:
         if self.inactive:
             object.__setattr__(self, "inactive", str(ActivityRange.parse(self.inactive)))
         for name, low in (("rounds", 1), ("measure_every", 1), ("seed", 0), ("settings_tried", 0)):
-            value = getattr(self, name)
-            if type(value) is not int or value < low:
-                raise SettingError(f"setting {name}={value!r}: expected a whole number at least {low}")
+            require_whole(name, getattr(self, name), low)
 
     def model(self) -> Model:
         """The model with its settings and plug-ins."""

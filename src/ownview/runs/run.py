@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.errors import DeviceError, OutputError, SettingError, UnwrittenError
 from ownview.base.lock import sole_worker
 from ownview.baselines.parts.central import Central
@@ -89,6 +90,7 @@ class Run:
         """What was noted after every round, as a polars frame."""
         return frame_of_rounds(self.rounds)
 
+    @kinds_checked()
     def recommend(
         self, user: Any, k: int = 10, data_dir: Path | None = None, new_items: Path | None = None
     ) -> list[Recommendation]:
@@ -101,17 +103,21 @@ class Run:
             new_items: a file of items; those without interactions are offered too, by their text. The model's own
                 (`ownview update MODEL --items FILE`) where None.
         """
+        _require_some(k)
         at_hand = self.loaded(data_dir, new_items or self.new_items)
         return at_hand.newcomer(user, k) if isinstance(user, Newcomer) else at_hand.one(user, k)
 
+    @kinds_checked()
     def recommend_many(
         self, users: Sequence[Any] | None = None, k: int = 10, data_dir: Path | None = None,
         new_items: Path | None = None,
     ) -> pl.DataFrame:  # fmt: skip
         """The same for many users, everybody where None: columns user, rank, item, title where there are any, score."""
+        _require_some(k)
         at_hand = self.loaded(data_dir, new_items or self.new_items)
         return frame_of_lists(at_hand, at_hand.lists(users, k))
 
+    @kinds_checked()
     def newcomer(self, history: str | Path | Sequence[object], data_dir: Path | None = None) -> Newcomer:
         """A new user, for `recommend`; shows which items were matched.
 
@@ -133,6 +139,11 @@ class Run:
 
     def _repr_html_(self) -> str:
         return as_html(self.result, str(self.folder.path))
+
+
+def _require_some(k: int) -> None:
+    if k < 1:
+        raise SettingError(f"k={k}: expected a number of items, at least 1")
 
 
 def run(
@@ -185,6 +196,7 @@ def run(
         return work.finish(work.training(folder, on_round, loggers))
 
 
+@kinds_checked()
 def resume(
     path: str | Path,
     *,
@@ -248,6 +260,7 @@ def experiment_of(folder: RunFolder) -> Experiment:
     return Experiment.from_toml(folder.read_experiment(), str(folder.path / "experiment.toml"))
 
 
+@kinds_checked()
 def open_run(path: str | Path, data: Interactions | None = None) -> Run:
     """A finished run from its folder; `data` where it was made in Python and the folder has no copy."""
     return reading(Path(path), lambda place: _opened(RunFolder.open(place), data))

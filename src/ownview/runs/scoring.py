@@ -1,8 +1,12 @@
-"""Lists of any program, measured as a run: the same protocol, statistics and folder as a method's own."""
+"""Lists of any program, measured as a run: the same protocol, statistics and folder as a method's own.
+
+The folder has the lists too, so that it can be verified and measured again wherever it is taken.
+"""
 
 from __future__ import annotations
 
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -11,8 +15,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.errors import DataError, SettingError
-from ownview.base.files import sha256_of
+from ownview.base.files import sha256_of, write_whole
 from ownview.baselines.parts.central import Asked, OneShot
 from ownview.config.settings import setting
 from ownview.data.interactions import Interactions
@@ -20,11 +25,11 @@ from ownview.data.lists import read_lists
 from ownview.data.ragged import Ragged
 from ownview.data.splitting.splits import Split
 from ownview.evaluation.named_protocols import HONEST
-from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.protocol import Protocol
 from ownview.registry import offers_model
-from ownview.runs.api import name_of
+from ownview.runs.api import name_of, protocol_of
 from ownview.runs.experiment import Experiment
+from ownview.runs.files.manifest import LISTS, write_manifest
 from ownview.runs.run import Run, run
 from ownview.seam.training import Params
 
@@ -41,8 +46,9 @@ class Lists(OneShot):
     summary: ClassVar[str] = "lists of another program"
     paper: ClassVar[str] = "none"
 
-    file: str = setting("", "of lists")
-    sha256: str = setting("", "of the file")
+    sha256: str = setting("", "of the file of lists")
+    file: Path = Path()
+    """Where it lies, which decides nothing."""
 
     def fit(self, split: Split, excluded: Ragged, seed: int) -> Params:
         """Users and items by position; ids that the data does not have are refused."""
@@ -79,6 +85,7 @@ class Lists(OneShot):
         return found
 
 
+@kinds_checked("data", "protocol")
 def score(
     lists: str | Path,
     data: Interactions | str | Path,
@@ -103,10 +110,30 @@ def score(
     called = name or re.sub(r"[^a-z0-9]+", "-", path.stem.lower()).strip("-") or Lists.name
     if offers_model(called):
         raise SettingError(f"score: {called} is a method of Ownview; give these lists another name (--name)")
-    model = Lists(str(path), sha256_of(path))
-    asked = protocol_by_name(protocol) if isinstance(protocol, str) else protocol
+    model = Lists(sha256_of(path), path)
+    asked = protocol_of(protocol)
     experiment = Experiment(
         method=called, data=name_of(data), settings=model.values(), protocol=asked, rounds=1, seed=seed
     )
     given = data if isinstance(data, Interactions) else None
-    return run(experiment, model=model, data=given, out=None if out is None else Path(out))
+    made = run(experiment, model=model, data=given, out=None if out is None else Path(out))
+
+    def copy(place: Path) -> None:
+        shutil.copyfile(path, place)
+
+    write_whole(made.folder.path / f"{LISTS}{path.suffix}", copy)
+    write_manifest(made.folder.path)
+    return made
+
+
+def is_of_lists(experiment: Experiment) -> bool:
+    """Whether a run measures lists of another program."""
+    return set(experiment.settings) == {"sha256"} and not offers_model(experiment.method)
+
+
+def lists_of(folder: Path) -> Lists:
+    """The lists that the folder of such a run holds."""
+    found = sorted(folder.glob(f"{LISTS}.*"))
+    if not found:
+        raise DataError(f"{folder}: its lists ({LISTS}.parquet or the like) are not there")
+    return Lists(sha256_of(found[0]), found[0])

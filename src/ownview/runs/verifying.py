@@ -11,6 +11,7 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.display.shown import one_line
 from ownview.base.errors import OwnviewError
 from ownview.base.trust import UntrustedError
@@ -21,6 +22,7 @@ from ownview.runs.files.manifest import fingerprints, read_manifest
 from ownview.runs.files.provenance import package_versions
 from ownview.runs.files.sources import METHOD, method_fingerprint
 from ownview.runs.run import Run, experiment_of, run
+from ownview.runs.scoring import is_of_lists, lists_of
 from ownview.runs.training.setup import ExperimentSetup
 
 HOLDS, DIFFERS, UNKNOWN = "holds", "differs", "unknown"
@@ -49,6 +51,7 @@ class Check:
         return asdict(self)
 
 
+@kinds_checked()
 def verify(path: str | Path, *, again: bool = False, data_dir: Path | None = None, memory: str = "auto") -> list[Check]:
     """Look at a finished run.
 
@@ -61,7 +64,7 @@ def verify(path: str | Path, *, again: bool = False, data_dir: Path | None = Non
     folder = RunFolder.open(Path(path))
     result, written = folder.read_result(), folder.read_provenance()
     experiment = experiment_of(folder)
-    checks = [_files(folder.path), _versions(written), _method(experiment, written)]
+    checks = [_files(folder.path), _versions(written), _method(folder.path, experiment, written)]
     checks += [_data(experiment, written, data_dir), _figures(folder, result)]
     return [*checks, _again(folder, experiment, result, data_dir, memory)] if again else checks
 
@@ -88,8 +91,13 @@ def _versions(written: dict[str, Any]) -> Check:
     return Check("versions", DIFFERS if wrong else HOLDS, told)
 
 
-def _method(experiment: Experiment, written: dict[str, Any]) -> Check:
+def _method(folder: Path, experiment: Experiment, written: dict[str, Any]) -> Check:
     try:
+        if is_of_lists(experiment):
+            found = lists_of(folder)
+            return _alike(
+                "method", f"lists in {found.file.name}", "SHA-256", found.sha256, experiment.settings["sha256"]
+            )
         now = method_fingerprint(experiment)
     except OwnviewError as error:
         return Check("method", DIFFERS, str(error))
@@ -133,7 +141,8 @@ def _again(
 ) -> Check:
     with tempfile.TemporaryDirectory() as place:
         try:
-            made = run(experiment, out=Path(place) / "again", memory=memory, data_dir=data_dir)
+            model = lists_of(folder.path) if is_of_lists(experiment) else None
+            made = run(experiment, model=model, out=Path(place) / "again", memory=memory, data_dir=data_dir)
         except UntrustedError:
             raise
         except OwnviewError as error:
@@ -181,7 +190,11 @@ def came_out_again(
 
 def _elsewhere(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """In what two provenances differ that rounding hangs on, in words; empty where it is nothing."""
-    told = []
+    told = [
+        f"Ownview's {name} {then.get(name)} then, {now.get(name)} now"
+        for name in ("ownview", "revision")
+        if then.get(name) != now.get(name)
+    ]
     for part in ("packages", "machine"):
         was, has = (noted if isinstance(noted := one.get(part), dict) else {} for one in (then, now))
         told += [f"{name} {was.get(name)} then, {has.get(name)} now" for name in has if was.get(name) != has.get(name)]

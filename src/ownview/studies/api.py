@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ownview.base.arguments import kind_of, kinds_checked
 from ownview.base.errors import SettingError, TrainingError
 from ownview.base.trust import named_by_user
 from ownview.config.settings import Value
@@ -14,12 +15,10 @@ from ownview.data.datasets.catalog import load, min_interactions
 from ownview.data.interactions import Interactions
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.named_protocols import HONEST
-from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.evaluation.probes import audit as probes_of
 from ownview.evaluation.protocol import Protocol
-from ownview.federation.checks.declared import kind_of
 from ownview.federation.options import FederationOptions
-from ownview.runs.api import name_of, options_of
+from ownview.runs.api import name_of, options_of, protocol_of
 from ownview.runs.batch import free_cores
 from ownview.runs.blended_runs import blend_of
 from ownview.runs.experiment import Experiment
@@ -63,6 +62,7 @@ class Tuned:
         return f"Tuned({self.experiment.label()}: validation {self.metric} {reached} with {found}; {self.folder})"
 
 
+@kinds_checked("method", "data", "protocol", "federation")
 def tune(  # noqa: PLR0913 - the same words as the command line
     method: str | Path,
     data: str | Path = "goodbooks",
@@ -105,7 +105,7 @@ def tune(  # noqa: PLR0913 - the same words as the command line
     named_by_user(str(method))
     fixed = dict(settings or {})
     base = Experiment(
-        method=str(method), data=name_of(data), settings=fixed, protocol=_protocol(protocol), rounds=rounds,
+        method=str(method), data=name_of(data), settings=fixed, protocol=protocol_of(protocol), rounds=rounds,
         measure_every=measure_every, seed=seed, device=device, federation=options_of(federation),
     )  # fmt: skip
     asked = [name if space is None else f"{name}={space}" for name, space in (search or {}).items()]
@@ -116,6 +116,7 @@ def tune(  # noqa: PLR0913 - the same words as the command line
     return Tuned(best, best_of(ended), tuple(ended), metric, folder.path)
 
 
+@kinds_checked()
 def bench(
     suite: str | Path,
     *,
@@ -157,6 +158,7 @@ def bench(
     return found
 
 
+@kinds_checked("runs", "like")
 def blend(
     runs: Sequence[Run | str | Path],
     *,
@@ -174,14 +176,14 @@ def blend(
         memory: what it may take.
         out: folder for the run; without it a temporary one that goes with the process.
     """
-    if isinstance(runs, str | Path | Run) or not runs:
-        raise SettingError(
-            f"runs is {'empty' if not runs else kind_of(runs)}; expected a list of runs or of their folders"
-        )
+    if isinstance(runs, str) or not isinstance(runs, Sequence) or not runs:
+        found = "empty" if isinstance(runs, Sequence) and not runs else kind_of(runs)
+        raise SettingError(f"runs is {found}; expected a list of runs or of their folders")
     experiment = blend_of([_folder(one) for one in runs], own, None if like is None else _folder(like))
     return run_experiment(experiment, out=None if out is None else Path(out), memory=memory)
 
 
+@kinds_checked("data", "protocol")
 def audit(
     data: Interactions | str | Path = "goodbooks", protocol: Protocol | str = HONEST, *, rounds: int = 100
 ) -> list[Finding]:
@@ -192,13 +194,9 @@ def audit(
         protocol: how results would be measured.
         rounds: of negatives that the leak probe counts.
     """
-    asked = _protocol(protocol)
+    asked = protocol_of(protocol)
     source = data if isinstance(data, Interactions) else load(name_of(data))
     return probes_of(asked.prepare(source, min_interactions(name_of(data))), asked, rounds=rounds)
-
-
-def _protocol(given: Protocol | str) -> Protocol:
-    return protocol_by_name(given) if isinstance(given, str) else given
 
 
 def _folder(one: Any) -> Path:

@@ -3,30 +3,31 @@
 A result file is JSON: `content` (the experiment, the result, its provenance, fingerprints of the run's files and the
 source of a method of one's own), `signer` (a name and an Ed25519 public key) and `signature`, over the canonical form
 of the rest: keys sorted, no blanks, UTF-8. A signature says who states a figure; only running it again says it is true.
+Names are freely chosen unless known keys are given (`studies.signing_keys`).
 """
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from ownview.base.errors import DataError, OutputError, SettingError
-from ownview.base.extras import how_to_install
-from ownview.base.files import make_folder, write_bytes, write_json, write_text
+from ownview.base.display.shown import one_line
+from ownview.base.errors import DataError, OutputError
+from ownview.base.files import make_folder, write_json, write_text
 from ownview.base.json_shapes import TableOf, misfit
 from ownview.base.json_text import parse_json
 from ownview.evaluation.metrics import HEADLINE
 from ownview.runs.experiment import SOURCE, Experiment
 from ownview.runs.files.manifest import fingerprints, read_manifest
 from ownview.runs.run import open_run, run
+from ownview.runs.scoring import is_of_lists
 from ownview.runs.verifying import Check, came_out_again
+from ownview.studies.signing_keys import fingerprint, holds, private_key, public_text, signature
 
 FORMAT = 1
 _MOST = 4 * 2**20
@@ -60,14 +61,19 @@ class Signed:
     Args:
         path: of the file.
         signer: name that the signer states.
-        key: fingerprint of the key, 16 hexadecimal digits.
+        public: the key, in base64.
         content: what was signed.
     """
 
     path: Path
     signer: str
-    key: str
+    public: str
     content: dict[str, Any]
+
+    @property
+    def key(self) -> str:
+        """Fingerprint of the key, 16 hexadecimal digits."""
+        return fingerprint(self.public)
 
     @property
     def result(self) -> dict[str, Any]:
@@ -75,12 +81,12 @@ class Signed:
         return dict(self.content["result"])
 
 
-def sign(folder: str | Path, key: Path, name: str, out: Path) -> Path:
+def sign(folder: str | Path, key: Any, name: str, out: Path) -> Path:
     """Write a finished run as a signed result file.
 
     Args:
         folder: of the run, unchanged since it finished.
-        key: an Ed25519 private key in PEM without a password; made, for its owner's eyes alone, where it is not there.
+        key: an Ed25519 private key, or its file in PEM without a password, which is made where it is not there.
         name: of the signer, as the board shows it.
         out: the file.
     """
@@ -92,21 +98,24 @@ def sign(folder: str | Path, key: Path, name: str, out: Path) -> Path:
         )
     if "test" not in one.result:
         raise OutputError(f"{place}: has no test figure; expected a measured run")
+    if is_of_lists(one.experiment):
+        raise OutputError(f"{place}: measures lists of another program, which a result file cannot make again")
     if out.exists():
         raise OutputError(f"{out}: already exists; choose another --out")
     sources = {
         path.relative_to(place / SOURCE).as_posix(): path.read_text("utf-8")
         for path in sorted((place / SOURCE).rglob("*.py"))
     }
-    plain = replace(one.experiment, method=Path(one.experiment.method).name if sources else one.experiment.method)
+    # No path of the signer's machine: whoever runs it again has the data by its name, or lays its file beside.
+    method = Path(one.experiment.method).name if sources else one.experiment.method
+    plain = replace(one.experiment, method=method, data=one.experiment.data_label())
     content = {
         "experiment": plain.to_toml(place), "provenance": one.folder.read_provenance(), "files": fingerprints(place),
         "sources": sources, "result": {name: one.result[name] for name in _TOLD},
     }  # fmt: skip
-    private = _private(key)
-    public = private.public_key().public_bytes_raw()
-    signed = {"format": FORMAT, "content": content, "signer": {"name": name, "key": base64.b64encode(public).decode()}}
-    write_json(out, {**signed, "signature": base64.b64encode(private.sign(_canonical(signed))).decode()})
+    private = private_key(key) if isinstance(key, Path) else key
+    signed = {"format": FORMAT, "content": content, "signer": {"name": name, "key": public_text(private)}}
+    write_json(out, {**signed, "signature": signature(private, _canonical(signed))})
     return out
 
 
@@ -123,16 +132,18 @@ def read_signed(path: str | Path) -> Signed:
         raise DataError(f"{path}: is no result file: {found}")
     if values["format"] != FORMAT:
         raise DataError(f"{path}: format {values['format']}; this version reads {FORMAT}")
-    _, invalid, public_key = _ed25519()
     signed = {name: values[name] for name in ("format", "content", "signer")}
-    try:
-        raw = base64.b64decode(values["signer"]["key"], validate=True)
-        public_key.from_public_bytes(raw).verify(
-            base64.b64decode(values["signature"], validate=True), _canonical(signed)
-        )
-    except (invalid, ValueError):
-        raise DataError(f"{path}: the signature is not that of its key; nothing in it is believed") from None
-    return Signed(path, values["signer"]["name"], hashlib.sha256(raw).hexdigest()[:16], values["content"])
+    if not holds(values["signer"]["key"], values["signature"], _canonical(signed)):
+        raise DataError(f"{path}: the signature is not that of its key; nothing in it is believed")
+    return Signed(path, values["signer"]["name"], values["signer"]["key"], values["content"])
+
+
+def require_known(one: Signed, names: Mapping[str, str]) -> None:
+    """Refuse a file whose key is not among known ones, or that is signed by another name than its key's."""
+    if (known := names.get(one.public)) is None:
+        raise DataError(f"{one.path}: key {one.key} is none of the {len(names)} known ones; nothing in it is believed")
+    if known != one.signer:
+        raise DataError(f"{one.path}: signed as {one_line(one.signer)} by key {one.key}, which is that of {known}")
 
 
 def again(one: Signed, data_dir: Path | None = None, memory: str = "auto") -> Check:
@@ -188,34 +199,3 @@ def _cells(one: Signed) -> list[str]:
 def _canonical(values: Any) -> bytes:
     text = json.dumps(values, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8")
-
-
-def _ed25519() -> tuple[Any, Any, Any]:
-    try:
-        from cryptography.exceptions import InvalidSignature  # noqa: PLC0415 - an extra
-        from cryptography.hazmat.primitives.asymmetric import ed25519  # noqa: PLC0415
-    except ImportError:
-        hint = how_to_install("privacy")
-        raise SettingError(f"signatures need the package cryptography, which is not installed: {hint}") from None
-    return ed25519.Ed25519PrivateKey, InvalidSignature, ed25519.Ed25519PublicKey
-
-
-def _private(path: Path) -> Any:
-    kind, _, _ = _ed25519()
-    from cryptography.hazmat.primitives import serialization as form  # noqa: PLC0415
-
-    if not path.exists():
-        made = kind.generate()
-        write_bytes(
-            path, made.private_bytes(form.Encoding.PEM, form.PrivateFormat.PKCS8, form.NoEncryption()), private=True
-        )
-        return made
-    try:
-        key = form.load_pem_private_key(path.read_bytes(), None)
-    except (ValueError, TypeError, OSError) as error:
-        raise SettingError(f"{path}: is no private key in PEM without a password: {error}") from None
-    if not isinstance(key, kind):
-        raise SettingError(
-            f"{path}: is another kind of key; expected Ed25519, as in: openssl genpkey -algorithm ed25519"
-        )
-    return key

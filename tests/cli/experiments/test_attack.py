@@ -94,7 +94,7 @@ def test_comparisons_say_what_one_upload_gives_away(
         return from_one_upload(scene, clients)
 
     monkeypatch.setattr(exposure, "from_one_upload", counted)
-    table = json.loads(ownview(*arguments, "--resume", "--json").out)
+    table = json.loads(ownview(*arguments, "--resume", "all", "--json").out)
     assert table["attacks"]["fedmf"]["fires"]
     assert not table["attacks"]["local-only"]["fires"]
     assert set(table["attacks"]) == set(table["liars"]) == {"fedmf", "local-only"}

@@ -131,6 +131,10 @@ def by_index(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
     return masked(method, p, batch) * p["user"][ov.bits(1, p["luck"], torch.tensor(0)) % 4].square()
 
 
+def by_rows(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
+    return dropped(method, p, batch, ov.unit(ov.bits(1, p["luck"], batch.rows)))
+
+
 def by_rows_and_epoch(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
     return dropped(method, p, batch, ov.unit(ov.bits(1, ov.bits(0, p["luck"], p["epoch"]), batch.rows)))
 
@@ -139,10 +143,11 @@ def once_a_round(method: Faulty, p: ov.Params, batch: ov.Batch) -> Tensor:
     return masked(method, p, batch) * (0.5 + p["whole"])
 
 
-@pytest.mark.parametrize("made", [by_place, by_index])
-def test_draws_that_repeat_in_every_batch_are_named(made: Any) -> None:
+@pytest.mark.parametrize("made", [by_place, by_index, by_rows])
+def test_draws_that_repeat_in_every_batch_or_epoch_are_named(made: Any) -> None:
     with pytest.raises(
-        SettingError, match=r"draws from 'luck' alone.*batch\.rows and the number of the epoch"
+        SettingError,
+        match=r"draws from 'luck' without the number.*batch\.rows and the number of the epoch",
     ) as refused:
         require_sound(Dropping(made=made), WORLD)
     assert "\n" not in str(refused.value)

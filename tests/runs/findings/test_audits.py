@@ -144,7 +144,7 @@ def test_rules() -> None:
 
 def test_warnings_stand_above_the_table(compared: list[Run], ownview: Callable[..., Outcome]) -> None:
     arguments = ("compare", "popularity", "fedmf", "--data", "data.csv", "--protocol", "honest", "--protocol", "paper")
-    done = ownview(*arguments, "--rounds", "2", "--out", "out", "--resume")
+    done = ownview(*arguments, "--rounds", "2", "--resume", "out")
     assert done.code == 0, done.err
     words = " ".join(done.out.split())
     assert "! paper, leak: under protocol paper a model that learns nothing scores HR@10" in words

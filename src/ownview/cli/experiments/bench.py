@@ -41,7 +41,13 @@ def command(
     ] = None,
     rounds: Annotated[int | None, typer.Option("--rounds", help="Instead of the suite's.", min=1)] = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Folder of runs and results; runs/bench/SUITE if not given.")
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            "--resume",
+            help="Folder of runs and results; one that exists goes on. runs/bench/SUITE if not given.",
+        ),
     ] = None,
     record: Annotated[
         Path | None, typer.Option("--record", help="Folder whose SUITE.json takes the results up, to be committed.")

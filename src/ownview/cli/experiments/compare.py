@@ -20,7 +20,7 @@ from ownview.cli.trusting import Trust, names_files, names_files_in_values
 from ownview.data.reading.columns import parse_columns
 from ownview.evaluation.findings import Finding
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
-from ownview.runs.batch import MOST_SEEDS, Task, run_all
+from ownview.runs.batch import MOST_SEEDS, Task, going_on, run_all
 from ownview.runs.experiment import Experiment
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.findings.audits import findings_of
@@ -59,8 +59,11 @@ def command(
     privacy: options.Privacy = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Folder for all runs.")] = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Go on in the folder that --out names, by the same command.")
-    ] = False,
+        Path | None,
+        typer.Option(
+            "--resume", help="Go on with the comparison in this folder, by the same command; a new one begins."
+        ),
+    ] = None,
     jobs: Annotated[int, typer.Option("--jobs", help="Runs side by side.", min=1)] = 1,
     engine: options.EngineName = "vector",
     device: options.Device = "auto",
@@ -75,20 +78,21 @@ def command(
     if online is not None:
         _show_online(online, as_json=as_json)
         return
-    if resume and out is None:
-        raise SettingError("--resume goes on in the folder that --out names; give --out DIR")
-    if out is not None and RunFolder(out).begun:
-        raise OutputError(f"{out}: is the folder of one run; expected one for several: choose another --out")
-    if out is not None and out.exists() and not resume:
-        raise OutputError(f"{out}: already exists; choose another --out, or go on with it by adding --resume")
-    folder = out or new_folder(RUNS / f"compare-{Path(data).stem}")
+    if resume is not None and out is not None and resume != out:
+        raise SettingError(f"--resume {resume}: goes on there and not in --out {out}; leave one of them out")
+    asked = resume or out
+    if asked is not None and RunFolder(asked).begun:
+        raise OutputError(f"{asked}: is the folder of one run; expected one for several: choose another --out")
+    if resume is None and out is not None and out.exists():
+        raise OutputError(f"{out}: already exists; choose another --out, or go on with it by adding {going_on(out)}")
+    folder = asked or new_folder(RUNS / f"compare-{Path(data).stem}")
     base = Experiment(
         method="", data=data, columns=parse_columns(columns) or {}, rounds=rounds, measure_every=measure_every,
         engine=engine, device=device,
     )  # fmt: skip
     protocols = list(dict.fromkeys(protocol or ["honest"]))
     tasks = _tasks(base, methods or [], protocols, seeds, with_privacy(sets, privacy), folder)
-    if resume:
+    if resume is not None:
         _require_a_begun_one(folder, tasks)
     needed = [experiment.rounds_needed for experiment, _ in tasks]
     with progress(f"{counted(len(tasks), 'run')}, rounds", sum(needed), quiet=as_json) as advance:

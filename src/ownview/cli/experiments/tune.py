@@ -62,7 +62,7 @@ def command(
         "median"
     ),
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Folder of the tuning; one that exists goes on.")
+        Path | None, typer.Option("-o", "--out", "--resume", help="Folder of the tuning; one that exists goes on.")
     ] = None,
     record: Annotated[
         Path | None, typer.Option("--record", help="File for the question and every trial: settings, validation value.")

@@ -62,7 +62,13 @@ def command(
     ] = None,
     users: Users = None,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", help="Folder for everything; runs/start-FILE if not given.")
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            "--resume",
+            help="Folder for everything; one that exists goes on. runs/start-FILE if not given.",
+        ),
     ] = None,
     method: Annotated[
         list[str] | None,

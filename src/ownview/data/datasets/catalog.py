@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ownview.base import entry_points
+from ownview.base.arguments import kinds_checked
 from ownview.base.errors import DataError, UnknownNameError
 from ownview.base.files import is_file
 from ownview.data.datasets.storage import INTERACTIONS, ITEMS, USERS, embedded_dir, find, places, stored_names
@@ -94,6 +95,7 @@ def min_interactions(name: str) -> int | None:
     return catalog()[name].min_interactions if name in catalog() else None
 
 
+@kinds_checked()
 def load(
     name_or_path: str | Path,
     *,

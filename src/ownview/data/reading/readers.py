@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, Unpack
 
+from ownview.base.arguments import kinds_checked
 from ownview.base.display.amounts import counted
 from ownview.base.errors import DataError, SettingError
 from ownview.base.items.column_names import ALIASES, SESSIONS, bare_name
@@ -63,6 +64,7 @@ _TOLERABLE = 0.5
 """Share of rows without a user or an item beyond which a file is taken for misread."""
 
 
+@kinds_checked("options")
 def read(
     path: str | Path,
     *,

@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from ownview.base.arguments import kind_of
 from ownview.base.errors import SettingError
 from ownview.seam.client import Client, Training
 from ownview.seam.initial import Given, Initial
@@ -95,11 +96,3 @@ def _require_loss(work: Training, name: str) -> None:
 
 def _found(function: str, value: Any) -> str:
     return f"it has no {function}" if value is None else f"{function} returned {kind_of(value)}"
-
-
-def kind_of(value: Any) -> str:
-    """`a str`, `an int`, `nothing` for None."""
-    if value is None:
-        return "nothing"
-    kind = type(value).__name__
-    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

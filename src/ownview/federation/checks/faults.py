@@ -82,7 +82,10 @@ class _Sources(TorchFunctionMode):
 
 
 def require_other_draws(client: Client, name: str, values: Params, batch: Batch, numbers: Mapping[str, float]) -> None:
-    """Refuse a loss that draws from `chance` alone: every batch of a round would have the same draws."""
+    """Refuse a loss that draws from `chance` alone, or from it and the batch where there are several epochs.
+
+    Every batch of a round would have the same draws, or every epoch.
+    """
     lucky = {one for one, param in client.params.items() if param.role is CHANCE}
     for place, phase in enumerate(client.phases if lucky else ()):
         parts = {f"batch.{one}": part for one, part in batch._asdict().items()}
@@ -90,14 +93,17 @@ def require_other_draws(client: Client, name: str, values: Params, batch: Batch,
         seen = dict(zip(values, sources.kept, strict=False))
         with sources:
             client.loss(seen, batch, Context(1, place, numbers))
-        other = parts.keys() | {one for step in phase.steps for part in step.parts for one in part.names}
+        other = {one for step in phase.steps for part in step.parts for one in part.names}
         if phase.before_epoch is not None:
             other |= phase.before_epoch(dict(values), Context(1, place, numbers)).keys()
+        if phase.epochs == 1:  # each sample comes once
+            other |= parts.keys()
         for luck in sorted({one for draw in sources.draws if not draw & other for one in draw & lucky}):
             raise SettingError(
-                f"method {name}: its loss draws from {luck!r} alone, which is the same in all batches of a round, so "
-                f"that draws repeat; expected ov.bits(key, p[{luck!r}], ...) with batch.rows and the number of the "
-                "epoch mixed in, or, for one draw a round, an opening that draws (docs/write-a-method.md)"
+                f"method {name}: its loss draws from {luck!r} without the number of the epoch; it is the same in all "
+                f"batches of a round, so that draws repeat; expected ov.bits(key, p[{luck!r}], ...) with batch.rows "
+                "and the number of the epoch mixed in, or, for one draw a round, an opening that draws "
+                "(docs/write-a-method.md)"
             )
 
 

@@ -8,10 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ownview.base.arguments import kind_of
 from ownview.base.errors import SettingError, suggestion
 from ownview.base.randomness import generator
 from ownview.federation.checks import faults
-from ownview.federation.checks.declared import kind_of, require_declared, require_settings
+from ownview.federation.checks.declared import require_declared, require_settings
 from ownview.federation.checks.trial_calls import tried
 from ownview.seam.client import Client, Reporting, Training
 from ownview.seam.method import Federated

@@ -16,6 +16,8 @@ from ownview.runs.experiment import SOURCE, Experiment
 from ownview.runs.files.sources import python_files, with_imports
 
 MANIFEST = "manifest.json"
+LISTS = "lists"
+"""Name of the file of lists where a run measures those of another program; its ending is that of their form."""
 _COVERED = (
     "experiment.toml", "provenance.json", "rounds.jsonl", "users.csv", "cost.json", "privacy.json", "result.json",
     "model.safetensors", "recommended.safetensors", "watched.safetensors", "histories.safetensors",
@@ -46,6 +48,7 @@ def write_manifest(folder: Path) -> None:
 def fingerprints(folder: Path) -> dict[str, str]:
     """By name, SHA-256 of the files of a finished run."""
     there = [folder / name for name in _COVERED if (folder / name).is_file()]
+    there += sorted(one for one in folder.glob(f"{LISTS}.*") if one.is_file())
     there += sorted(one for one in (folder / SOURCE).rglob("*.py") if one.is_file())
     found = {}
     for one in there:

@@ -12,6 +12,7 @@ from ownview.attacks.dishonest.influence import certified
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.suite import AttackSettings, attack_all, notes_on
 from ownview.attacks.view import Scene
+from ownview.base.arguments import kinds_checked
 from ownview.base.errors import SettingError
 from ownview.base.files import write_json
 from ownview.base.trust import named_by_user
@@ -146,6 +147,7 @@ def require_federated(model: Model) -> Federated:
     return model
 
 
+@kinds_checked("data", "protocol", "federation")
 def attack(
     target: Model | Run | str | Path,
     data: Interactions | str = "goodbooks",

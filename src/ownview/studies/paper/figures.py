@@ -111,8 +111,8 @@ def figure(runs: Sequence[Run], kind: str, metric: str = HEADLINE[1]) -> Canvas:
 
 
 def chart(series: Series, across: str, up: str, *, log: bool = False) -> Canvas:
-    """Lines, or marks where a row is one point, with axes and a legend below."""
-    width, left, right, top, plot = 360.0, 48.0, 10.0, 10.0, 200.0
+    """Lines, or marks where a row is one point, with axes and a legend below; as wide as a page of `article` prints."""
+    width, left, right, top, plot = 340.0, 48.0, 10.0, 10.0, 200.0
     columns = max(1, int((width - left) // max(text_width(name, 9) + 34 for name in series)))
     page = Canvas(width, top + plot + 40 + 13 * -(-len(series) // columns))
     every = [point for points in series.values() for point in points]
