@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from ownview.round.federation import Federation
 from ownview.round.scorers import scorer_of
 from ownview.seam.client import Patch
 from ownview.seam.roles import RECEIVED
+from ownview.testing.federated import alone_equals_vector
 from ownview.testing.worlds import federation, small_world
 from tests.methods.golden import AdamByHand
 
@@ -366,6 +368,15 @@ def test_items_that_are_left_out_leave_their_place_empty_and_are_keyed_by_client
     assert all(mask != masks[0] for mask in masks[1:])
     assert masks[0] == left_out(luck[0])
     assert not any(left_out(None))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"prefixes": True, "drawn": 3, "frequency": 0.6}, {"frequency": 0.6, "sent_rows": 9, "sent_bits": 8}],
+    ids=["beginnings", "short messages"],
+)
+def test_clients_that_are_alone_send_the_same_bytes_and_end_with_the_same_values(more: dict[str, Any]) -> None:
+    alone_equals_vector(FedSASRec.of({**METHOD.values(), "dropout": 0.2, **more}), together=True)
 
 
 def test_clients_in_turns_take_part_once_a_pass() -> None:
