@@ -16,6 +16,7 @@ from ownview import (
     FederationOptions,
     FedMF,
     FedRAP,
+    FedSASRec,
     LateAggregation,
     LocalOnly,
 )
@@ -44,10 +45,10 @@ CASES: dict[str, tuple[Federated, dict[str, object]]] = {
     "noise": (FedMF(), {"privacy": "laplace:0.1"}),
     "clipped noise": (FedMF(), {"privacy": "gaussian:clip=0.1,noise=1"}),
     "noise on sums": (METHODS["fedease"](), {"privacy": "laplace:0.1"}),
-    "fedsasrec, largest rows": (METHODS["fedsasrec"](embedding_size=8, length=9, sent_rows=6), {}),
-    "fedsasrec, a byte each": (METHODS["fedsasrec"](embedding_size=8, length=9, sent_bits=8), {}),
-    "fedsasrec, both": (METHODS["fedsasrec"](embedding_size=8, length=9, sent_rows=6, sent_bits=8), {}),
-    "fedsasrec, noise on bytes": (METHODS["fedsasrec"](embedding_size=8, sent_bits=8), {"privacy": "laplace:0.1"}),
+    "fedsasrec, largest rows": (FedSASRec(embedding_size=8, length=9, sent_rows=6), {}),
+    "fedsasrec, a byte each": (FedSASRec(embedding_size=8, length=9, sent_bits=8), {}),
+    "fedsasrec, both": (FedSASRec(embedding_size=8, length=9, sent_rows=6, sent_bits=8), {}),
+    "fedsasrec, noise on bytes": (FedSASRec(embedding_size=8, sent_bits=8), {"privacy": "laplace:0.1"}),
     "some receive": (METHODS["fedem"](), {"receiving": 0.5}),
     "some are there": (METHODS["fedfast"](), {"clients": 7}),
 }

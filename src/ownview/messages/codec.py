@@ -277,7 +277,7 @@ def _rows_of(tables: Sequence[wire.Table]) -> Tensor:
 
 
 def _dense(table: wire.Table) -> Tensor:
-    if isinstance(table, wire.Whole):
+    if isinstance(table, wire.Whole | Coarse):
         raise TypeError("a table that was read is a tensor, or some rows and columns of one")
     return wire.whole_table(table)
 
