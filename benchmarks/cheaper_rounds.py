@@ -33,6 +33,8 @@ ROWS: dict[str, dict[str, Any]] = {
         "clients": "turns:128", "learning_rate": 0.003, "frequency": 0.5, "rounds": 120, "every": 8,
     },
     "cohorts of 472, rate .01": {"clients": "turns:472", "learning_rate": 0.01, "rounds": 30, "every": 2},
+    "cohorts of 472, rate .02": {"clients": "turns:472", "learning_rate": 0.02, "rounds": 30, "every": 2},
+    "a byte a number": {"clients": "turns:128", "learning_rate": 0.003, "sent_bits": 8, "rounds": 120, "every": 8},
     "largest 256 rows, a byte a number": {
         "clients": "turns:128", "learning_rate": 0.003, "sent_rows": 256, "sent_bits": 8, "rounds": 240, "every": 8,
     },
