@@ -35,7 +35,17 @@ def after_an_epoch(model: SASRec, split: Split) -> Params:
 
 
 @pytest.mark.parametrize(
-    "more", [{}, {"negatives": 7}, {"horizon": 1.5}, {"label_smoothing": 0.2, "item_dropout": 0.3}]
+    "more",
+    [
+        {},
+        {"negatives": 7},
+        {"horizon": 1.5},
+        {"label_smoothing": 0.2, "item_dropout": 0.3},
+        {"frequency": 0.6, "waves": 2, "widening": 2},
+        {"prefixes": True, "drawn": 3},
+        {"prefixes": True, "negatives": 7},
+        {"prefixes": True, "frequency": 0.7, "horizon": 1.5, "label_smoothing": 0.2, "item_dropout": 0.3},
+    ],
 )
 def test_three_cohorts_are_three_batches(more: dict[str, Any]) -> None:
     """Dropout and all: a cohort's summed gradients are those of a batch, and the server's Adam is the central one."""

@@ -16,6 +16,7 @@ from ownview import (
     FederationOptions,
     FedMF,
     FedRAP,
+    FedSASRec,
     LateAggregation,
     LocalOnly,
 )
@@ -44,6 +45,10 @@ CASES: dict[str, tuple[Federated, dict[str, object]]] = {
     "noise": (FedMF(), {"privacy": "laplace:0.1"}),
     "clipped noise": (FedMF(), {"privacy": "gaussian:clip=0.1,noise=1"}),
     "noise on sums": (METHODS["fedease"](), {"privacy": "laplace:0.1"}),
+    "fedsasrec, largest rows": (FedSASRec(embedding_size=8, length=9, sent_rows=6), {}),
+    "fedsasrec, a byte each": (FedSASRec(embedding_size=8, length=9, sent_bits=8), {}),
+    "fedsasrec, both": (FedSASRec(embedding_size=8, length=9, sent_rows=6, sent_bits=8), {}),
+    "fedsasrec, noise on bytes": (FedSASRec(embedding_size=8, sent_bits=8), {"privacy": "laplace:0.1"}),
     "some receive": (METHODS["fedem"](), {"receiving": 0.5}),
     "some are there": (METHODS["fedfast"](), {"clients": 7}),
 }
@@ -89,7 +94,7 @@ def test_messages_are_as_long_as_accounted(case: str, number: int) -> None:
         assert up == codec.upload_sizes(upload).tolist()
         written += len(up)
     silent = case in ("fedease", "fednext", "noise on sums") and number == 2  # everybody has told what it has
-    shortest = 2 if case == "fedsasrec" else 1  # who has one item has nothing that follows it
+    shortest = 2 if case.startswith("fedsasrec") else 1  # who has one item has nothing that follows it
     speaking = one.split.train.lengths[one.participants(number)] >= shortest
     assert written == (0 if silent else int(speaking.sum()))
 

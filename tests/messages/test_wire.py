@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from hypothesis import given
@@ -13,6 +14,8 @@ from hypothesis.extra import numpy as arrays
 from torch import Tensor
 
 from ownview.base.errors import MessageError
+from ownview.messages.coarse import Coarse, coarse_size
+from ownview.messages.expected_tables import Expected
 from ownview.messages.wire import (
     DOWNLOAD,
     UPLOAD,
@@ -196,6 +199,34 @@ def test_which_rows_were_sent_is_known_where_it_matters(table: Rows) -> None:
     assert _same(found.values, table.values)
 
 
+@given(
+    arrays.arrays(np.int8, st.tuples(st.integers(0, 6), st.integers(1, 5)), elements=st.integers(-127, 127)),
+    st.integers(-100, 20),
+    st.sampled_from([torch.float32, torch.float64]),
+)
+def test_multiples_of_a_power_of_two_take_a_byte_each_and_come_back_bit_for_bit(
+    counts: npt.NDArray[np.int8], power: int, kind: torch.dtype
+) -> None:
+    powers = power + torch.arange(len(counts))[:, None]
+    values = (torch.from_numpy(counts).double() * 2.0**powers).to(kind)
+    rows = torch.arange(len(counts)) * 2 + 1
+    data = encode(Coarse(rows, values, 13))
+    assert len(data) == int(coarse_size(torch.tensor(len(counts)), counts.shape[1]))
+    table = Rows(rows, values, 13)
+    assert torch.equal(decode(data), whole_table(table))
+    if counts.any():
+        other = values.clone()
+        other[counts.any(1).argmax(), 0] += values.abs().max() / 257  # is no multiple any more
+        assert encode(Coarse(rows, other, 13)) == encode(Rows(rows, other, 13))
+
+
+def test_values_that_come_from_elsewhere_are_bounded_in_the_coarse_form_too() -> None:
+    large = Message(UPLOAD, 1, 0, {"x": Coarse(torch.tensor([0]), torch.tensor([[2.0**110]]), 2)}).pack()
+    Message.unpack(large)
+    with pytest.raises(MessageError, match="not finite or beyond"):
+        Message.unpack(large, Expected({"x": (2, 1)}, 4))
+
+
 # --- damage ---
 
 
@@ -210,6 +241,7 @@ def _of_every_form() -> Message:
         "dense": torch.ones(2, 3), "sparse": few, "rows": Rows(torch.tensor([1, 4]), torch.ones(2, 3), 9, always=True),
         "block": Matrix(Product(sides, other), (12, 12), symmetric=False),
         "half": Matrix(Product(sides, sides), (12, 12), symmetric=True),
+        "coarse": Coarse(torch.tensor([2, 7]), torch.tensor([[1.0, -127.0, 64.0], [0.5, 0.0, -1.5]]), 9),
     })  # fmt: skip
 
 
@@ -227,7 +259,14 @@ def _changed(place: int, new: bytes) -> bytes:
 
 def test_the_message_of_every_form_has_every_form() -> None:
     """Otherwise the tests below would test less than they say."""
-    assert [_SOUND[_place_of(name)] for name in ("dense", "sparse", "rows", "block", "half")] == [0, 1, 2, 3, 4]
+    assert [_SOUND[_place_of(name)] for name in ("dense", "sparse", "rows", "block", "half", "coarse")] == [
+        0,
+        1,
+        2,
+        3,
+        4,
+        6,
+    ]
     Message.unpack(_SOUND)
 
 
@@ -267,6 +306,10 @@ def test_a_message_of_another_version_is_refused(version: int) -> None:
         ("block", 20, b"\x0c"),  # row 12 of 12
         ("block", 28, b"\x0c"),  # column 12 of 12
         ("half", 16, b"\x0c"),
+        ("coarse", 16, b"\x09"),  # row 9 of 9
+        ("coarse", 20, b"\x02"),  # the same row again
+        ("coarse", 24, b"\x79"),  # a power of 121
+        ("coarse", 29, b"\x80"),  # -128 steps
     ],
 )
 def test_a_table_that_cannot_be_is_damaged(name: str, offset: int, new: bytes) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import chain
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +17,15 @@ from ownview.base.randomness import chances
 from ownview.data.interactions import Interactions
 from ownview.data.splitting.splits import leave_one_out
 from ownview.messages.upload import Upload
+from ownview.parts.sequences.filters import low_pass
+from ownview.parts.sequences.prefixes import prefixes
 from ownview.parts.sequences.transformer import Transformer
+from ownview.parts.shortened import rounded
 from ownview.round.federation import Federation
 from ownview.round.scorers import scorer_of
+from ownview.seam.client import Patch
 from ownview.seam.roles import RECEIVED
+from ownview.testing.federated import alone_equals_vector
 from ownview.testing.worlds import federation, small_world
 from tests.methods.golden import AdamByHand
 
@@ -36,19 +42,38 @@ def norm(p: Values, name: str, x: Matrix) -> Matrix:
     return scaled + p[f"{name}.shift"]
 
 
-def states(p: Values, items: list[int]) -> Matrix:
+def filtered(z: Matrix, root: Matrix, waves: int, causal: bool) -> Matrix:
+    """Through the Fourier transform of `LENGTH` places, of which a sequence fills the first ones."""
+    found = np.zeros_like(z)
+    for t in range(len(z)):
+        seen = np.zeros((LENGTH, z.shape[1]))
+        there = t + 1 if causal else len(z)
+        seen[:there] = z[:there]
+        spectrum = np.fft.rfft(seen, axis=0)
+        spectrum[waves:] = 0
+        low = np.fft.irfft(spectrum, n=LENGTH, axis=0)[t]
+        found[t] = low + root**2 * (z[t] - low)
+    return found
+
+
+def states(p: Values, items: list[int], frequency: float = 0.0, waves: int = 2, causal: bool = True) -> Matrix:
     """[n, d] what the network makes of a sequence, one place after the other."""
     d, n = p["items"].shape[1], len(items)
     x = np.array([2.0 * p["items"][item] + p["places"][n - 1 - t] for t, item in enumerate(items)])  # sqrt(4)
     for block in range(2):
         name = f"block{block}.attention"
-        query, key, value = np.split(np.array([norm(p, name, one) for one in x]) @ p[f"{name}.inward"], 3, axis=1)
+        z = np.array([norm(p, name, one) for one in x])
+        query, key, value = np.split(z @ p[f"{name}.inward"], 3, axis=1)
         added = np.zeros_like(x)
         for t in range(n):
             for head in (slice(0, d // 2), slice(d // 2, d)):
                 near = np.exp(key[: t + 1, head] @ query[t, head] / np.sqrt(d // 2))
                 added[t, head] = near @ value[: t + 1, head] / near.sum()
-        x = x + added @ p[f"{name}.outward"]
+        seen = added @ p[f"{name}.outward"]
+        if frequency:
+            passed = filtered(z, p[f"block{block}.filter.root"], waves, causal)
+            seen = (1 - frequency) * seen + frequency * passed
+        x = x + seen
         name = f"block{block}.forward"
         inner = np.array([norm(p, name, one) for one in x]) @ p[f"{name}.inward"] + p[f"{name}.inward.bias"]
         x = x + np.maximum(inner, 0) @ p[f"{name}.outward"] + p[f"{name}.outward.bias"]
@@ -64,6 +89,18 @@ def loss(p: Values, items: list[int], horizon: float = 0.0, smoothing: float = 0
         weights = [np.exp(-k / horizon) if horizon else 1.0 for k in range(len(later))]
         mean = sum(weight * row[item] for weight, item in zip(weights, later, strict=True)) / sum(weights)
         total += float(np.log(np.exp(row).sum()) - (1 - smoothing) * mean - smoothing * row.mean())
+    return total
+
+
+def loss_of_prefixes(p: Values, items: list[int], frequency: float, horizon: float) -> float:
+    """The sum over all beginnings, each a sequence of its own whose last place learns what came after it."""
+    total = 0.0
+    for cut in range(1, len(items)):
+        row = p["items"] @ states(p, items[max(0, cut - LENGTH) : cut], frequency, causal=False)[-1]
+        later = items[cut:] if horizon else items[cut : cut + 1]
+        weights = [np.exp(-k / horizon) if horizon else 1.0 for k in range(len(later))]
+        mean = sum(weight * row[item] for weight, item in zip(weights, later, strict=True)) / sum(weights)
+        total += float(np.log(np.exp(row).sum()) - mean)
     return total
 
 
@@ -122,6 +159,84 @@ def test_a_client_sends_the_gradient_of_its_summed_losses(client: int, horizon: 
         assert float(found[(0, *cell)]) == pytest.approx(slope, rel=1e-5, abs=1e-7), name
 
 
+@pytest.mark.parametrize(
+    ("frequency", "horizon", "beginnings"), [(0.0, 0.0, True), (0.7, 0.0, True), (0.7, 1.5, True), (0.7, 0.0, False)]
+)
+def test_a_filter_and_beginnings_have_the_gradients_of_their_losses(
+    frequency: float, horizon: float, beginnings: bool
+) -> None:
+    more = {"frequency": frequency, "waves": 2, "horizon": horizon, "prefixes": beginnings}
+    one = federation(FedSASRec.of({**METHOD.values(), **more}), small_world())
+    client = max(range(one.world.num_clients), key=lambda client: len(sequence(one, client)))
+    p, items = plain(one), sequence(one, client)
+    assert len(items) > LENGTH + 1  # some beginnings are longer than what is looked back at
+    assert ("block1.filter.root" in p) == (frequency > 0)
+    upload = sums(one, [client])
+    assert float(upload["positions"][0]) == (len(items) - 1 if beginnings else LENGTH)
+
+    def whole(p: Values) -> float:
+        if beginnings:
+            return loss_of_prefixes(p, items, frequency, horizon)
+        rows = states(p, items[-LENGTH - 1 : -1], frequency) @ p["items"].T
+        targets = items[-LENGTH:]
+        return float(sum(np.log(np.exp(row).sum()) - row[item] for row, item in zip(rows, targets, strict=True)))
+
+    random = np.random.default_rng(client)
+    for name, value in p.items():
+        touched = (items[-1],) if name == "items" else (0,) * (value.ndim - 1)
+        cell = (*touched, int(random.integers(value.shape[-1])))
+        sides = []
+        for step in (1e-5, -1e-5):
+            moved = {**p, name: value.copy()}
+            moved[name][cell] += step
+            sides.append(whole(moved))
+        found = upload[f"gradient.{name}"]
+        assert float(found[(0, *cell)]) == pytest.approx((sides[0] - sides[1]) / 2e-5, rel=1e-5, abs=1e-6), name
+
+
+def test_drawn_beginnings_are_some_of_all_and_others_in_every_round() -> None:
+    network, rows, mask = METHOD.network, torch.arange(12), torch.ones(12)
+    chance = [chances(0, "luck", number, torch.tensor([3]))[0] for number in range(40)]
+    every = prefixes(network, rows, mask, chance[0])
+    assert every.targets[:, 0].tolist() == list(range(1, 12))
+    assert [rows[:there].tolist() for rows, there in zip(every.items, every.there, strict=True)] == [
+        list(range(max(0, target - LENGTH), target)) for target in range(1, 12)
+    ]
+    drawn = [prefixes(network, rows, mask, one, 4) for one in chance]
+    targets = [one.targets[:, 0].tolist() for one in drawn]
+    assert all(len(set(one)) == 4 and set(one) <= set(range(1, 12)) for one in targets)
+    assert set(chain(*targets)) == set(range(1, 12))
+    assert len({tuple(sorted(one)) for one in targets}) > 20
+    assert targets[0] != prefixes(network, rows, mask, chance[0], 4, step=1).targets[:, 0].tolist()
+    longer = torch.cat([rows, rows]), torch.cat([mask, 0 * mask])  # padding changes nothing
+    padded = prefixes(network, *longer, chance[0], 4)
+    assert padded.targets[:, 0].tolist() == targets[0]
+    assert torch.equal(padded.chances, drawn[0].chances)
+    few = prefixes(network, rows[:3], mask[:3], chance[0], 4)
+    assert sorted(few.targets[few.real > 0, 0].tolist()) == [1, 2]
+
+
+def test_a_filter_is_a_cut_through_the_fourier_transform() -> None:
+    x = torch.randn(9, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for length in (9, 10):
+        padded = torch.cat([x, x.new_zeros(length - 9, 3)])
+        for waves in range(1, length // 2 + 3):
+            spectrum = torch.fft.rfft(padded, dim=0)
+            spectrum[waves:] = 0
+            expected = torch.fft.irfft(spectrum, n=length, dim=0)
+            assert torch.allclose(low_pass(length, waves, x, back_alone=False) @ padded, expected, atol=1e-14)
+    assert bool((low_pass(9, 3, x, back_alone=True).triu(1) == 0).all())
+
+
+def test_what_stands_behind_a_sequence_changes_nothing() -> None:
+    network = FedSASRec.of({**METHOD.values(), "frequency": 0.5, "prefixes": True}).network
+    p = {name: one.drawn(name, 30, 0).double() for name, one in network.params(30, RECEIVED).items()}
+    rows, there = torch.tensor([4, 9, 2, 7, 7, 7]), torch.tensor(3)
+    short = network.at_last(p, rows[:3], there)
+    assert float((network.at_last(p, rows, there) - short).abs().max()) < 1e-14
+    assert not torch.allclose(network.at_last(p, torch.tensor([9, 4, 2]), there), short)
+
+
 def test_the_server_divides_by_all_positions_and_moves_by_adam() -> None:
     one = federation(METHOD, small_world())
     adam, places = AdamByHand(), ("block0.forward.inward", (1, 2))
@@ -156,6 +271,54 @@ def test_with_drawn_items_only_their_rows_and_the_clients_own_are_sent() -> None
     mine = set(sequence(one, 1)[-LENGTH - 1 :])
     assert mine <= set(rows)
     assert 0 < len(set(rows) - mine) <= 3
+
+
+def test_the_largest_rows_alone_are_sent() -> None:
+    whole = sums(federation(METHOD, small_world()), [1])["gradient.items"][0]
+    upload = sent(federation(FedSASRec.of({**METHOD.values(), "sent_rows": 5}), small_world()), [1])
+    patch = upload.sums["gradient.items"]
+    assert isinstance(patch, Patch)
+    largest = whole.norm(dim=1).argsort(descending=True)[:5]
+    assert set(patch.rows[0].tolist()) == set(largest.tolist())
+    assert torch.equal(patch.values[0], whole[patch.rows[0]])
+
+
+def test_numbers_of_one_byte_are_those_gradients_in_the_mean_and_a_quarter_as_long() -> None:
+    whole = sums(federation(METHOD, small_world()), [1])
+    short = federation(FedSASRec.of({**METHOD.values(), "sent_bits": 8}), small_world())
+    download, codec = short.server.download(1, torch.tensor([1])), short.terms.codec
+    upload = short.work.do(short.work.samples(1, torch.tensor([1])), download)
+    read = codec.read_upload(codec.write_upload(upload, 1), 1).written_out()
+    total = 0
+    for name, value in whole.items():
+        found = read[name][0]
+        if value.dim() < 3:  # vectors go as they are
+            assert torch.equal(found, value[0])
+            continue
+        step = 2.0 ** (value[0].abs().amax(1, keepdim=True).clamp(min=1e-20) / 127).log2().ceil()
+        assert bool(((found - value[0]).abs() < step).all()), name
+        counts = found / step
+        assert torch.equal(counts, counts.round())
+        total += int((found != value[0]).sum())
+    assert total > 100
+
+
+def test_rounding_at_random_is_right_in_the_mean_and_does_not_depend_on_what_else_is_sent() -> None:
+    values = torch.tensor([[1.0, -0.3, 0.11, 0.0], [5e-5, 1e-5, -2e-5, 3e-5]], dtype=torch.float64)
+    patch = Patch(torch.tensor([4, 1]), torch.zeros(0, dtype=torch.long), values)
+    luck = chances(0, "luck", 1, torch.arange(4000))
+    found = torch.stack([rounded(patch, one, 0).values for one in luck])
+    step = 2.0 ** (values.abs().amax(1) / 127).log2().ceil()
+    assert bool(((found.mean(0) - values).abs() < 5 * step[:, None] / np.sqrt(4 * 4000)).all())  # five deviations
+    assert torch.equal(found[..., 3][:, 0], torch.zeros(4000, dtype=torch.float64))
+    alone = rounded(patch._replace(rows=patch.rows[1:], values=values[1:]), luck[0], 0)
+    assert torch.equal(alone.values, found[0, 1:])
+    assert not torch.equal(torch.stack([rounded(patch, one, 1).values for one in luck[:50]]), found[:50])
+
+
+def test_other_bits_than_8_and_32_are_refused() -> None:
+    with pytest.raises(SettingError, match=r"sent_bits=16: expected 8 or 32, such as 8"):
+        FedSASRec(sent_bits=16)
 
 
 def test_a_client_with_one_item_has_nothing_to_say() -> None:
@@ -205,6 +368,15 @@ def test_items_that_are_left_out_leave_their_place_empty_and_are_keyed_by_client
     assert all(mask != masks[0] for mask in masks[1:])
     assert masks[0] == left_out(luck[0])
     assert not any(left_out(None))
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"prefixes": True, "drawn": 3, "frequency": 0.6}, {"frequency": 0.6, "sent_rows": 9, "sent_bits": 8}],
+    ids=["beginnings", "short messages"],
+)
+def test_clients_that_are_alone_send_the_same_bytes_and_end_with_the_same_values(more: dict[str, Any]) -> None:
+    alone_equals_vector(FedSASRec.of({**METHOD.values(), "dropout": 0.2, **more}), together=True)
 
 
 def test_clients_in_turns_take_part_once_a_pass() -> None:

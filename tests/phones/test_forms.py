@@ -46,8 +46,8 @@ def _rows() -> SparseRows:
     return SparseRows(offsets, there.nonzero()[:, 1], some[there])
 
 
-def _network(blocks: int = 2, length: int = 5) -> Attention:
-    network = Transformer(SIZE, blocks, 2, length, 0.3)
+def _network(blocks: int = 2, length: int = 5, **more: Any) -> Attention:
+    network = Transformer(SIZE, blocks, 2, length, 0.3, **more)
     shapes = network.params(ITEMS, RECEIVED)
     return Attention(network, {name: _drawn(*one.shape, seed=k) for k, (name, one) in enumerate(shapes.items())})
 
@@ -65,6 +65,8 @@ FORMS: dict[str, Any] = {
     "logistic": Factors(_drawn(ITEMS, SIZE), Logistic(4.0), BIAS),
     "network": _network(),
     "network of one block": _network(1, 50),
+    "network with a filter": _network(2, 6, frequency=0.6, waves=2, widening=2),
+    "network with a filter that sees all places": _network(2, 7, frequency=0.4, looks_back=False),
 }
 FORMS["blend"] = Blended(tuple(FORMS[one] for one in ("rows", "ridge", "network")), ((0.5, 0.2, 0.3), (0.1, 0.0, 0.9)))
 

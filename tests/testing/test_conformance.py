@@ -223,6 +223,12 @@ OPTIONS: dict[str, Federated] = {
     "squares": FedCIA(loss="squares", fit_steps=5, fit_rate=0.01, noise=0.0, local_epochs=3),
     "as released": FedCIA(loss="released", fit_steps=5, fit_rate=0.01, local_epochs=2),
     "drawn items and several steps": FedSASRec(embedding_size=4, length=7, negatives=5, local_steps=3, local_rate=0.5),
+    "beginnings and a filter": FedSASRec(
+        embedding_size=4, length=7, prefixes=True, drawn=3, frequency=0.6, waves=2, widening=2, local_steps=2
+    ),
+    "a filter that looks back, short messages": FedSASRec(
+        embedding_size=4, length=7, frequency=0.6, waves=2, sent_rows=9, sent_bits=8
+    ),
     "no momentum": FCF(first_decay=0.0, embedding_size=3),
 }
 

@@ -18,6 +18,8 @@ from ownview.baselines.parts.central_adam import adam_step, with_memory
 from ownview.config.participation import in_turn, rounds_of_a_pass
 from ownview.config.settings import setting
 from ownview.data.splitting.splits import Split
+from ownview.parts.sequences import prefixes
+from ownview.parts.sequences.prefixes import Prefixes
 from ownview.parts.sequences.sequence import SequenceSettings, require_order
 from ownview.parts.sequences.transformer import Lesson, lesson
 from ownview.seam.portable import Attention, Portable
@@ -26,6 +28,9 @@ from ownview.seam.training import Params
 
 _CELLS = 2**25
 """Scores that are held at once: bounds memory to about 130 MB a matrix."""
+
+_AT_WORK = 2**26
+"""Numbers that are held between layers at once, where beginnings are many: 270 MB; on a GPU eight times as many."""
 
 
 @dataclass(frozen=True)
@@ -69,21 +74,37 @@ class SASRec(SequenceSettings, InEpochs):
     def step(self, values: Params, lessons: Lessons, users: Tensor, number: int) -> tuple[Tensor, Tensor]:
         """Move the values by one batch of users; returns the sum of losses and the number of positions."""
         listed, there = lessons.timeline.items.padded(users)
-        mask = there.to(values["items"].dtype)
-        taught = torch.vmap(lambda rows, real: lesson(rows, real, self.length))(listed, mask)
+        luck = chances(lessons.seed, "luck", number, users)
+        taught = self._taught(listed, there.to(values["items"].dtype), luck)
         count = taught.real.sum()
         if not bool(count > 0):  # no user has two items
             return count, count
-        luck = chances(lessons.seed, "luck", number, users)
         p = {name: values[name].detach().requires_grad_() for name in self.network.names}
-        loss, grads = (self._over_drawn if self.negatives else self._over_all)(p, taught, luck)
+        if self.negatives:
+            loss, grads = self._over_drawn(p, taught, luck)
+        elif isinstance(taught, Prefixes):
+            loss, grads = self._over_beginnings(p, prefixes.flat(taught))
+        else:
+            loss, grads = self._over_all(p, taught, luck)
         adam_step(values, self.network.names, [grad / count for grad in grads], self.learning_rate)
         return loss, count
 
-    def _over_drawn(self, p: Params, taught: Lesson, luck: Tensor) -> tuple[Tensor, list[Tensor]]:
+    def _taught(self, listed: Tensor, mask: Tensor, luck: Tensor) -> Lesson | Prefixes:
+        """What the users of a batch are taught by, [B, ...]; the arguments are [B, L], [B, L] and [B]."""
+        if not self.prefixes:
+            return torch.vmap(lambda rows, real: lesson(rows, real, self.length))(listed, mask)
+
+        def beginnings(rows: Tensor, real: Tensor, chance: Tensor) -> Prefixes:
+            return prefixes.prefixes(self.network, rows, real, chance, self.drawn)
+
+        return torch.vmap(beginnings)(listed, mask, luck)
+
+    def _over_drawn(self, p: Params, taught: Lesson | Prefixes, luck: Tensor) -> tuple[Tensor, list[Tensor]]:
         """The sum of losses over drawn items, and its gradient by parameter."""
 
-        def loss(taught: Lesson, luck: Tensor) -> Tensor:
+        def loss(taught: Lesson | Prefixes, luck: Tensor) -> Tensor:
+            if isinstance(taught, Prefixes):
+                return prefixes.loss(self.network, p, taught, luck, self.negatives)
             return self.network.loss(p, taught, luck, self.negatives)
 
         total = torch.vmap(loss)(taught, luck).sum()
@@ -97,12 +118,19 @@ class SASRec(SequenceSettings, InEpochs):
 
         hidden, wanted = torch.vmap(states)(taught, luck)
         real = taught.real > 0
-        hidden, known = hidden[real], wanted[real].sum()
-        total, to_hidden, to_items = log_sum_slopes(hidden.detach(), p["items"].detach())
-        slopes = torch.autograd.grad([hidden, known], list(p.values()), [to_hidden, -torch.ones_like(known)])
-        grads = dict(zip(p, slopes, strict=True))
-        grads["items"] = grads["items"] + to_items
-        return total - known.detach(), list(grads.values())
+        return _slopes(p, hidden[real], wanted[real].sum())
+
+    def _over_beginnings(self, p: Params, taught: Prefixes) -> tuple[Tensor, list[Tensor]]:
+        """The same of beginnings [S, ...], some of like length at a time."""
+        count = len(taught.real)
+        at_work = _AT_WORK if taught.items.device.type == "cpu" else 8 * _AT_WORK
+        size = max(1, at_work // self.network.inside(taught.items.shape[1]))
+        total, sums = torch.zeros_like(taught.real[0]), [torch.zeros_like(one) for one in p.values()]
+        for begin in range(0, count, size):
+            hidden, wanted = prefixes.answered(self.network, p, prefixes.some(taught, slice(begin, begin + size)))
+            loss, grads = _slopes(p, hidden, wanted.sum())
+            total, sums = total + loss, [before + here for before, here in zip(sums, grads, strict=True)]
+        return total, sums
 
     def scores(self, learned: Params, asked: Asked) -> Tensor:
         """[B, m] h . e_i after the latest item that is known."""
@@ -122,6 +150,21 @@ class SASRec(SequenceSettings, InEpochs):
     def _at_once(self) -> int:
         """Users whose attention is worked out side by side."""
         return max(1, _CELLS // (self.length * (self.heads * self.length + 8 * self.embedding_size)))
+
+
+def _slopes(p: Params, hidden: Tensor, known: Tensor) -> tuple[Tensor, list[Tensor]]:
+    """sum log sum exp(h E^T) - known over states h, and its gradient by parameter.
+
+    Args:
+        p: parameters.
+        hidden: [N, d] the states.
+        known: [] the sum of the scores of what came next.
+    """
+    total, to_hidden, to_items = log_sum_slopes(hidden.detach(), p["items"].detach())
+    slopes = torch.autograd.grad([hidden, known], list(p.values()), [to_hidden, -torch.ones_like(known)])
+    grads = dict(zip(p, slopes, strict=True))
+    grads["items"] = grads["items"] + to_items
+    return total - known.detach(), list(grads.values())
 
 
 def log_sum_slopes(hidden: Tensor, items: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ownview.base.errors import MessageError
 from ownview.messages import wire
+from ownview.messages.coarse import Coarse, coarse_size, steps
 from ownview.messages.download import Download
 from ownview.messages.expected_tables import Expected
 from ownview.messages.unwritten import parts_of
@@ -217,6 +218,8 @@ class Codec:
                 return wire.Matrix(Patch(rows, columns, values), declared.shape, declared.symmetric)
             here = torch.nonzero((values != 0).any(1))[:, 0]
             here = here[torch.argsort(rows[here])]
+            if declared.coarse:
+                return Coarse(rows[here], values[here], declared.shape[0])
             return wire.Rows(rows[here], values[here].reshape(-1, *declared.shape[1:]), declared.shape[0])
         return one[0].reshape(declared.shape)
 
@@ -229,7 +232,9 @@ class Codec:
         if isinstance(one, Patch):
             width, up = one.values.element_size(), _filled(one.values, 2)
             if one.of_rows:
-                return wire.rows_size(declared.shape, width, up)
+                by_row = wire.rows_size(declared.shape, width, up)
+                fits = steps(one.values)[1].all(-1) if declared.coarse else None
+                return by_row if fits is None else torch.where(fits, coarse_size(up, declared.shape[1]), by_row)
             across = _filled(one.values, 1)
             return wire.matrix_size(declared.shape, width, up, across, symmetric=declared.symmetric)
         if isinstance(one, Product):
@@ -272,7 +277,7 @@ def _rows_of(tables: Sequence[wire.Table]) -> Tensor:
 
 
 def _dense(table: wire.Table) -> Tensor:
-    if isinstance(table, wire.Whole):
+    if isinstance(table, wire.Whole | Coarse):
         raise TypeError("a table that was read is a tensor, or some rows and columns of one")
     return wire.whole_table(table)
 

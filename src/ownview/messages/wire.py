@@ -14,6 +14,7 @@ A table:
     rows     how many rows are sent; which; their values. All other rows are 0
     block    how many rows and columns of a matrix have values that are not 0; which; the values where they cross
     half     likewise of a symmetric matrix: which rows; the values on and above the diagonal, row by row
+    coarse   how many rows are sent; which; the power of two of each (2 bytes); their values as multiples of it (a byte)
     words    all values, as whole numbers modulo 2^32 of 4 bytes
 
 Numbers of rows, columns and positions take 4 bytes each.
@@ -33,14 +34,16 @@ import torch
 from torch import Tensor
 
 from ownview.base.errors import MessageError
+from ownview.messages.coarse import Coarse, packed
 from ownview.messages.expected_tables import Expectation, Expected
-from ownview.messages.limits import LARGEST_VALUE, MOST_AXES
+from ownview.messages.limits import MOST_AXES
+from ownview.messages.reader import Reader
 from ownview.seam.client import Patch, Product
 
 MAGIC = b"OV"
 VERSION = 1
 DOWNLOAD, UPLOAD = 1, 2
-_DENSE, _SPARSE, _ROWS, _BLOCK, _HALF, _WORDS = range(6)
+_DENSE, _SPARSE, _ROWS, _BLOCK, _HALF, _WORDS, _COARSE = range(7)
 _WHOLE = 4
 """Bytes of a whole number."""
 _TYPES = {4: "<f4", 8: "<f8"}
@@ -102,7 +105,7 @@ class Words:
     values: Tensor
 
 
-Table = Tensor | Whole | Rows | Matrix | Words
+Table = Tensor | Whole | Rows | Matrix | Words | Coarse
 """A plain tensor is sent without its zeros where that is shorter."""
 
 Read = Tensor | Rows | Matrix | Words
@@ -168,8 +171,8 @@ def encode(table: Table) -> bytes:
     if isinstance(table, Whole):
         values = table.values.detach().cpu().numpy()
         return _header(_DENSE, values.itemsize, tuple(values.shape)) + _bytes(values)
-    if isinstance(table, Matrix | Words):
-        return _encode_matrix(table) if isinstance(table, Matrix) else _encode_words(table)
+    if isinstance(table, Matrix | Words | Coarse):
+        return _encode_kind(table)
     if isinstance(table, Rows):
         shape = (table.num_rows, *table.values.shape[1:])
         values = table.values.detach().cpu().numpy()
@@ -231,6 +234,19 @@ def message_size(names: Mapping[str, Tensor | int]) -> Tensor | int:
     return struct.calcsize(_HEAD) + sum((1 + len(name.encode()) + size for name, size in names.items()), start=0)
 
 
+def _encode_kind(table: Matrix | Words | Coarse) -> bytes:
+    if isinstance(table, Matrix):
+        return _encode_matrix(table)
+    return _encode_words(table) if isinstance(table, Words) else _encode_coarse(table)
+
+
+def _encode_coarse(table: Coarse) -> bytes:
+    if (body := packed(table.values)) is None:
+        return encode(Rows(table.rows, table.values, table.num_rows))
+    head = _header(_COARSE, table.values.element_size(), (table.num_rows, table.values.shape[1]))
+    return head + _numbers(len(table.rows), *table.rows.tolist()) + body
+
+
 def _encode_words(table: Words) -> bytes:
     words = table.values.cpu().numpy()
     return _header(_WORDS, _WHOLE, tuple(words.shape)) + words.astype("<u4").tobytes()
@@ -272,11 +288,13 @@ def _decode(data: bytes, place: int, expected: Expectation | None = None) -> tup
     shape = struct.unpack_from(f"<{axes}I", data, place + 4)
     if expected is not None:
         expected.require(shape, expected.width if form == _WORDS else width)
-    reader = _Reader(data, place + _header_size(axes), _TYPES[width], bounded=expected is not None)
-    if form == _ROWS:
+    reader = Reader(data, place + _header_size(axes), _TYPES[width], bounded=expected is not None)
+    if form in (_ROWS, _COARSE):
         where = reader.numbers(reader.number())
         _require_places("row", where, shape[0])
-        values = _native(reader.values(len(where) * prod(shape[1:]))).reshape(len(where), *shape[1:])
+        values = _native(reader.rows(len(where), prod(shape[1:]), coarse=form == _COARSE)).reshape(
+            len(where), *shape[1:]
+        )
         return Rows(torch.from_numpy(where.astype(np.int64)), values, shape[0]), reader.place
     if form == _WORDS:
         return Words(torch.from_numpy(reader.numbers(prod(shape)).astype(np.int64))), reader.place
@@ -323,41 +341,6 @@ def _require_places(what: str, places: Array, size: int) -> None:
 
 def _native(values: Array) -> Tensor:
     return torch.from_numpy(values.astype(values.dtype.newbyteorder("=")))
-
-
-class _Reader:
-    """Reads numbers and values one after the other.
-
-    Args:
-        data: of a message.
-        place: to begin at.
-        kind: of values.
-        bounded: whether values that are not finite, or beyond `LARGEST_VALUE`, are refused.
-    """
-
-    def __init__(self, data: bytes, place: int, kind: str, *, bounded: bool = False) -> None:
-        self.data, self.place, self.kind, self.bounded = data, place, np.dtype(kind), bounded
-
-    def number(self) -> int:
-        """One whole number."""
-        return int(self.numbers(1)[0])
-
-    def numbers(self, count: int) -> Array:
-        """Whole numbers."""
-        return self._taken(count, np.dtype("<u4"))
-
-    def values(self, count: int) -> Array:
-        """Values of the table's kind."""
-        taken = self._taken(count, self.kind)
-        # Written so that what is no number is refused as well.
-        if self.bounded and count and not -LARGEST_VALUE <= taken.min() <= taken.max() <= LARGEST_VALUE:
-            raise ValueError(f"a value that is not finite or beyond {LARGEST_VALUE:g}")
-        return taken
-
-    def _taken(self, count: int, kind: np.dtype[Any]) -> Array:
-        taken = np.frombuffer(self.data, dtype=kind, count=count, offset=self.place) if count else np.zeros(0, kind)
-        self.place += count * kind.itemsize
-        return taken
 
 
 def _header(form: int, width: int, shape: tuple[int, ...]) -> bytes:

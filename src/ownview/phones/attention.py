@@ -27,8 +27,20 @@ def attended(graph: Graph, form: Attention, history: str) -> str:
     vectors = graph.op("Mul", vectors, graph.column(graph.cast(graph.op("Less", t, real), FLOAT)))
     x = graph.op("Add", vectors, graph.op("Gather", values["places"], graph.op("Sub", ends, t), axis=0))
     ahead = graph.op("Greater", graph.row(t), graph.column(t))
+    kernel = ""
+    if form.network.frequency > 0:
+        whole = graph.constant(form.network.low_pass(form.values["items"]).float().numpy())
+        corner = graph.flat(width)
+        for axis in (0, 1):
+            whole = graph.op("Slice", whole, graph.ints(0), corner, graph.ints(axis))
+        kernel = whole
     for k in range(form.network.blocks):
-        x = graph.op("Add", x, _attention(graph, values, f"block{k}.attention", x, ahead, form.network.heads, d))
+        normed = _normed(graph, values, f"block{k}.attention", x)
+        seen = _attention(graph, values, f"block{k}.attention", normed, ahead, form.network.heads, d)
+        if kernel:
+            passed = _filtered(graph, values[f"block{k}.filter.root"], normed, kernel)
+            seen = _mixed(graph, seen, passed, form.network.frequency)
+        x = graph.op("Add", x, seen)
         x = graph.op("Add", x, _forward(graph, values, f"block{k}.forward", x))
     last = graph.op("Gather", _normed(graph, values, "last", x), graph.flat(ends), axis=0)
     return graph.flat(graph.op("MatMul", values["items"], graph.op("Transpose", last, perm=[1, 0])))
@@ -39,8 +51,19 @@ def _normed(graph: Graph, values: dict[str, str], name: str, x: str) -> str:
     return graph.op("LayerNormalization", x, scale, shift, axis=-1, epsilon=_ALMOST_NOTHING)
 
 
-def _attention(graph: Graph, values: dict[str, str], name: str, x: str, ahead: str, heads: int, d: int) -> str:
-    wide = graph.op("MatMul", _normed(graph, values, name, x), values[f"{name}.inward"])
+def _filtered(graph: Graph, root: str, normed: str, kernel: str) -> str:
+    low = graph.op("MatMul", kernel, normed)
+    fast = graph.op("Mul", graph.op("Sub", normed, low), graph.op("Mul", root, root))
+    return graph.op("Add", low, fast)
+
+
+def _mixed(graph: Graph, left: str, right: str, share: float) -> str:
+    kept = graph.op("Mul", left, graph.constant(1 - share))
+    return graph.op("Add", kept, graph.op("Mul", right, graph.constant(share)))
+
+
+def _attention(graph: Graph, values: dict[str, str], name: str, normed: str, ahead: str, heads: int, d: int) -> str:
+    wide = graph.op("MatMul", normed, values[f"{name}.inward"])
     parts = graph.op("Reshape", wide, graph.ints(-1, 3, heads, d // heads))
     query, key, value = (
         graph.op("Gather", graph.op("Transpose", parts, perm=[1, 2, 0, 3]), graph.constant(k, np.int64), axis=0)

@@ -102,12 +102,15 @@ class Summand:
         what: it is, in words for people who ask what leaves their device.
         symmetric: whether it is a symmetric matrix, of which one half is enough on the way.
         honest: what one client's can be; servers count nothing else, where they see it.
+        coarse: whether it is a patch of whole rows whose values are multiples of a power of two, -127 to 127 of them,
+            by row, so that a byte each is enough on the way (`parts.shortened`).
     """
 
     shape: tuple[int, ...]
     what: str
     symmetric: bool = False
     honest: Honest = Honest()  # noqa: RUF009 - frozen
+    coarse: bool = False
 
 
 def _no_numbers(number: int) -> Mapping[str, float]:

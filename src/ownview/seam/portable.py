@@ -193,6 +193,13 @@ class SequenceNetwork(Protocol):
     def length(self) -> int:
         """Items that are looked back at."""
 
+    @property
+    def frequency(self) -> float:
+        """Weight of a filter beside attention; 0 for none."""
+
+    def low_pass(self, like: Tensor) -> Tensor:
+        """[length, length] the filter's matrix, in the type of another tensor."""
+
     def scores(self, p: dict[str, Tensor], rows: Tensor, mask: Tensor) -> Tensor:
         """[m] after a sequence: rows [L] of items, mask [L] 1 for an item and 0 for padding."""
 

@@ -29,6 +29,24 @@ class SequenceSettings(Settings):
     label_smoothing: float = setting(
         0.0, "share of a target that is spread over all items alike", low=0, high=0.95, search=Between(0.0, 0.4)
     )
+    widening: int = setting(
+        1, "the layer of a block is so many times d wide inside", low=1, high=16, search=OneOf((1, 2, 4))
+    )
+    frequency: float = setting(
+        0.0, "weight of a filter of slow and fast waves beside attention; 0: attention alone", low=0, high=1,
+        search=Between(0.1, 0.9),
+    )  # fmt: skip
+    waves: int = setting(
+        3, "(frequency) slowest waves that pass the filter unweighed, of a period of `length` places", low=1,
+        search=OneOf((1, 2, 3, 5, 9)),
+    )  # fmt: skip
+    prefixes: bool = setting(
+        False, "every beginning of a history is a sequence of its own, whose last place alone learns",
+        search=OneOf((False, True)),
+    )  # fmt: skip
+    drawn: int = setting(
+        0, "(prefixes) beginnings drawn of a history in a round; 0 for all", low=0, search=OneOf((0, 4, 16, 64))
+    )
     negatives: int = setting(0, "items drawn for a sequence's loss; 0 for all items", low=0)
     learning_rate: float = setting(0.001, "Adam's rate", above=0, search=Between(1e-4, 1e-2, log=True))
 
@@ -54,7 +72,7 @@ class SequenceSettings(Settings):
         """From a sequence to scores."""
         return Transformer(
             self.embedding_size, self.blocks, self.heads, self.length, self.dropout, self.horizon, self.item_dropout,
-            self.label_smoothing,
+            self.label_smoothing, self.widening, self.frequency, self.waves, looks_back=not self.prefixes,
         )  # fmt: skip
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.functional import embedding, layer_norm, relu
 
 from ownview.base.randomness import below, bits, derive
+from ownview.parts.sequences.filters import filtered, low_pass
 from ownview.parts.sequences.transitions import future
 from ownview.seam.initial import Constant, Normal, Uniform
 from ownview.seam.roles import RECEIVED, Param, Role
@@ -70,6 +71,9 @@ class Transformer:
     item, whose place is 0. While training, dropout works on x before the first block and on what each part of a block
     adds, and whole items are left out of the sequence, their places staying empty.
 
+    With a frequency a > 0 a block adds (1 - a) attention(z) + a filter(z), z = norm(x), in the place of attention(z):
+    see `parts.sequences.filters`.
+
     Args:
         size: d, length of an item's vector e.
         blocks: one after the other.
@@ -80,6 +84,11 @@ class Transformer:
             in which the one k places further on weighs exp(-k / horizon), weights summing to 1.
         item_dropout: share of a sequence's items that are left out; they stay targets.
         label_smoothing: share of a place's target that is spread over all items alike.
+        widening: the layer of a block is so many times d wide inside.
+        frequency: a, weight of the filter; 0 for attention alone.
+        waves: that pass the filter unweighed, of a period of `length` places.
+        looks_back: whether a place's filter sees those up to it alone; else all, which only a sequence whose last place
+            alone learns may do.
     """
 
     size: int
@@ -90,20 +99,26 @@ class Transformer:
     horizon: float = 0.0
     item_dropout: float = 0.0
     label_smoothing: float = 0.0
+    widening: int = 1
+    frequency: float = 0.0
+    waves: int = 3
+    looks_back: bool = True
 
     def params(self, num_items: int, role: Role) -> dict[str, Param]:
         """Items [m, d] and places [length, d] Gaussian with 0.02; layers of k inputs uniform within 1 / sqrt(k)."""
-        d, vector, layer = self.size, Normal(0.02), Uniform(1 / math.sqrt(self.size))
+        d, wide, vector, layer = self.size, self.widening * self.size, Normal(0.02), Uniform(1 / math.sqrt(self.size))
         made = {"items": Param((num_items, d), role, initial=vector)}
         made["places"] = Param((self.length, d), role, initial=vector)
         for k in range(self.blocks):
             made |= _norm(f"block{k}.attention", d, role)
             made[f"block{k}.attention.inward"] = Param((d, 3 * d), role, initial=layer)
             made[f"block{k}.attention.outward"] = Param((d, d), role, initial=layer)
+            if self.frequency > 0:
+                made[f"block{k}.filter.root"] = Param((d,), role, initial=Normal(1.0))
             made |= _norm(f"block{k}.forward", d, role)
-            for side in ("inward", "outward"):
-                made[f"block{k}.forward.{side}"] = Param((d, d), role, initial=layer)
-                made[f"block{k}.forward.{side}.bias"] = Param((d,), role, initial=Constant(0.0))
+            for side, (many, few) in {"inward": (d, wide), "outward": (wide, d)}.items():
+                made[f"block{k}.forward.{side}"] = Param((many, few), role, initial=Uniform(1 / math.sqrt(many)))
+                made[f"block{k}.forward.{side}.bias"] = Param((few,), role, initial=Constant(0.0))
         return made | _norm("last", d, role)
 
     @property
@@ -113,8 +128,13 @@ class Transformer:
 
     def working(self, candidates: int) -> int:
         """Numbers held by one sequence's loss and gradient: scores of all candidates, attention, activations."""
-        inside = self.blocks * (4 * self.heads * self.length**2 + 40 * self.length * self.size)
-        return 3 * self.length * candidates + inside
+        return 3 * self.length * candidates + self.inside(self.length)
+
+    def inside(self, length: int) -> int:
+        """Numbers held by attention, and between layers, for a sequence of this length."""
+        filtering = 6 * self.size if self.frequency > 0 else 0
+        wide = 40 * self.size + 6 * (self.widening - 1) * self.size + filtering
+        return self.blocks * (4 * self.heads * length**2 + length * wide)
 
     def loss(self, p: Params, taught: Lesson, chance: Tensor, negatives: int = 0, step: int = 0) -> Tensor:
         """[] the sum over places of -log softmax(scores)[target], over all items or, with `negatives`, some drawn.
@@ -123,14 +143,7 @@ class Transformer:
         a horizon or smoothing it is the mean over the targets of a place, and over all items.
         """
         hidden, wanted = self.taught(p, taught, chance, step)
-        if negatives == 0:
-            every = torch.logsumexp(hidden @ p["items"].T, -1)
-        else:
-            counters = step * negatives + torch.arange(negatives, device=hidden.device)
-            drawn = below(bits(_NEGATIVES, chance, counters), len(p["items"]))
-            others = hidden @ embedding(drawn, p["items"]).T
-            others = torch.where(drawn == taught.items[1:, None], -torch.inf, others)
-            every = torch.logsumexp(torch.cat([wanted[:, None], others], -1), -1)
+        every = every_score(p, hidden, wanted, taught.items[1:], chance, negatives, step)
         return (taught.real * (every - wanted)).sum()
 
     def taught(self, p: Params, taught: Lesson, chance: Tensor, step: int = 0) -> tuple[Tensor, Tensor]:
@@ -141,9 +154,13 @@ class Transformer:
             # Over all that comes from each place on; padding has no weight, and a place of padding does not count.
             ahead = future(len(targets), self.horizon, targets) * taught.real
             targets = ahead / ahead.sum(-1, keepdim=True).clamp(min=1e-30) @ targets
+        return hidden, self.wanted(p, hidden, targets)
+
+    def wanted(self, p: Params, hidden: Tensor, targets: Tensor) -> Tensor:
+        """[W] h . target, of states [W, d] and targets [W, d], a share of them spread over all items."""
         if self.label_smoothing > 0:
             targets = torch.lerp(targets, p["items"].mean(0).expand_as(targets), self.label_smoothing)
-        return hidden, (hidden * targets).sum(-1)
+        return (hidden * targets).sum(-1)
 
     def scores(self, p: Params, rows: Tensor, mask: Tensor) -> Tensor:
         """[m] of what comes next after a whole sequence; by the places alone where it is empty."""
@@ -151,15 +168,19 @@ class Transformer:
 
     def last(self, p: Params, rows: Tensor, mask: Tensor) -> Tensor:
         """[d] h at the latest item of a sequence, rows and mask [L] as in `latest`."""
-        items, there = latest(rows, mask, self.length)
-        return self.hidden(p, items, there).index_select(0, (there - 1).clamp(min=0).reshape(1))[0]
+        return self.at_last(p, *latest(rows, mask, self.length))
+
+    def at_last(self, p: Params, items: Tensor, there: Tensor, chance: Tensor | None = None) -> Tensor:
+        """[d] h at the last real item; the arguments are those of `hidden`."""
+        return self.hidden(p, items, there, chance).index_select(0, (there - 1).clamp(min=0).reshape(1))[0]
 
     def hidden(self, p: Params, items: Tensor, there: Tensor, chance: Tensor | None = None, step: int = 0) -> Tensor:
         """[W, d] h after each item.
 
         Args:
             p: parameters.
-            items: [W], padding behind the last: nothing looks ahead, so it changes nothing.
+            items: [W], padding behind the last: attention never looks ahead and the filter sees 0 there, so it changes
+                nothing.
             there: [] how many are real.
             chance: of the client in this round, which keys dropout; None for none.
             step: index that separates draws of the same chance.
@@ -171,17 +192,35 @@ class Transformer:
         vectors = math.sqrt(self.size) * embedding(items, p["items"]) * known.to(p["items"].dtype)[:, None]
         x = vectors + embedding((there - 1 - t).clamp(min=0), p["places"])
         x = self._dropped(x, chance, 0, step)
+        around = self._around(x, t < there.clamp(min=1))
         for k in range(self.blocks):
-            x = x + self._dropped(self._attention(p, f"block{k}.attention", x), chance, 2 * k + 1, step)
+            x = x + self._dropped(self._looked(p, f"block{k}", x, around), chance, 2 * k + 1, step)
             x = x + self._dropped(_forward(p, f"block{k}.forward", x), chance, 2 * k + 2, step)
         return _normed(p, "last", x)
 
-    def _attention(self, p: Params, name: str, x: Tensor) -> Tensor:
+    def low_pass(self, like: Tensor) -> Tensor:
+        """[length, length] the filter's matrix, of the type and on the device of another tensor."""
+        return low_pass(self.length, self.waves, like, back_alone=self.looks_back)
+
+    def _around(self, x: Tensor, real: Tensor) -> tuple[Tensor, Tensor] | None:
+        """The filter's matrix, and [W, 1] which places it sees; None without a filter."""
+        return (self.low_pass(x), real.to(x.dtype)[:, None]) if self.frequency > 0 else None
+
+    def _looked(self, p: Params, block: str, x: Tensor, around: tuple[Tensor, Tensor] | None) -> Tensor:
+        """[W, d] what a block takes from other places: by attention, and by the filter."""
+        normed = _normed(p, f"{block}.attention", x)
+        attention = self._attention(p, f"{block}.attention", normed)
+        if around is None:
+            return attention
+        kernel, real = around
+        return torch.lerp(attention, filtered(normed * real, kernel, p[f"{block}.filter.root"]), self.frequency)
+
+    def _attention(self, p: Params, name: str, normed: Tensor) -> Tensor:
         """[W, d] every head's mean of values, weighed by softmax(q . k / sqrt(d / heads)) over the places so far."""
-        width, d = x.shape
-        parts = (_normed(p, name, x) @ p[f"{name}.inward"]).reshape(width, 3, self.heads, d // self.heads)
+        width, d = normed.shape
+        parts = (normed @ p[f"{name}.inward"]).reshape(width, 3, self.heads, d // self.heads)
         query, key, value = parts.permute(1, 2, 0, 3).unbind(0)
-        ahead = torch.ones(width, width, dtype=torch.bool, device=x.device).triu(1)
+        ahead = torch.ones(width, width, dtype=torch.bool, device=normed.device).triu(1)
         near = query @ key.transpose(-1, -2) / math.sqrt(d // self.heads)
         weights = torch.softmax(torch.where(ahead, -torch.inf, near), -1)
         mean = (weights @ value).transpose(0, 1).reshape(width, d)
@@ -197,6 +236,29 @@ class Transformer:
         counters = first + torch.arange(width * d, device=x.device).reshape(width, d)
         left: Tensor = x * _stays(_DROPOUT, chance, counters, self.dropout).to(x.dtype) / (1 - self.dropout)
         return left
+
+
+def every_score(
+    p: Params, hidden: Tensor, wanted: Tensor, targets: Tensor, chance: Tensor, negatives: int, step: int
+) -> Tensor:
+    """[W] log sum exp of the scores of all items, or of the wanted one and so many that are drawn for a sequence.
+
+    Args:
+        p: parameters.
+        hidden: [W, d] states.
+        wanted: [W] scores of the targets.
+        targets: [W] items, which are left out where they are drawn.
+        chance: of the client in this round.
+        negatives: items that are drawn; 0 for all.
+        step: index that separates draws of the same chance.
+    """
+    if negatives == 0:
+        return torch.logsumexp(hidden @ p["items"].T, -1)
+    counters = step * negatives + torch.arange(negatives, device=hidden.device)
+    drawn = below(bits(_NEGATIVES, chance, counters), len(p["items"]))
+    others = hidden @ embedding(drawn, p["items"]).T
+    others = torch.where(drawn == targets[:, None], -torch.inf, others)
+    return torch.logsumexp(torch.cat([wanted[:, None], others], -1), -1)
 
 
 def _stays(stream: int, chance: Tensor, counters: Tensor, dropped: float) -> Tensor:

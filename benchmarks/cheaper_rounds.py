@@ -1,0 +1,153 @@
+"""What fewer, cheaper rounds of FedSASRec cost in accuracy: results/cheaper_rounds.json, and the table of its page.
+
+python -m benchmarks.cheaper_rounds measure ROW ... --data-dir DIR   row by row; rows that are there are kept
+python -m benchmarks.cheaper_rounds page                             writes the table into docs/methods/fedsasrec.md
+
+Every row is `ownview run fedsasrec` in a process of its own; its CPU-seconds are those of the whole process, set-up and
+measurements among them. The round is chosen on validation, as everywhere; rows are compared by validation too.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+RESULTS, PAGE = ROOT / "results" / "cheaper_rounds.json", ROOT / "docs" / "methods" / "fedsasrec.md"
+BEGIN, END = "<!-- begin: benchmarks/cheaper_rounds.py -->\n", "<!-- end: benchmarks/cheaper_rounds.py -->"
+DATA, PROTOCOL, SEED = "ml-100k", "honest", 0
+SMALL: dict[str, Any] = {
+    "embedding_size": 32, "blocks": 1, "heads": 1, "length": 50, "dropout": 0.2, "horizon": 1.0, "item_dropout": 0.1,
+    "label_smoothing": 0.2,
+}  # fmt: skip
+"""A network that a laptop trains: half as wide as the preset `tuned`, of one block, looking back a quarter as far."""
+ROWS: dict[str, dict[str, Any]] = {
+    "cohorts of 128": {"clients": "turns:128", "learning_rate": 0.003, "rounds": 240, "every": 8},
+    "a filter of weight .5": {
+        "clients": "turns:128", "learning_rate": 0.003, "frequency": 0.5, "rounds": 120, "every": 8,
+    },
+    "cohorts of 472, rate .01": {"clients": "turns:472", "learning_rate": 0.01, "rounds": 30, "every": 2},
+    "cohorts of 472, rate .02": {"clients": "turns:472", "learning_rate": 0.02, "rounds": 30, "every": 2},
+    "a byte a number": {"clients": "turns:128", "learning_rate": 0.003, "sent_bits": 8, "rounds": 120, "every": 8},
+    "largest 256 rows, a byte a number": {
+        "clients": "turns:128", "learning_rate": 0.003, "sent_rows": 256, "sent_bits": 8, "rounds": 240, "every": 8,
+    },
+}  # fmt: skip
+"""What is set beside the network; `rounds` and `every` how long it trains and how often validation is asked."""
+
+
+PASSES = (5, 10, 15, 30)
+"""Over all clients, after which rows are held against each other."""
+
+
+def measured(title: str, data_dir: Path | None) -> dict[str, Any]:
+    """One row: its curve on validation, bytes, CPU-seconds and test at the chosen round."""
+    asked = dict(ROWS[title])
+    rounds, every = asked.pop("rounds"), asked.pop("every")
+    settings = SMALL | asked
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "run"
+        words = [f"--set={name}={value}" for name, value in settings.items()]
+        words += [] if data_dir is None else ["--data-dir", str(data_dir)]
+        line = [sys.executable, "-m", "ownview", "run", "fedsasrec", "--data", DATA, "--protocol", PROTOCOL]
+        line += ["--rounds", str(rounds), "--measure-every", str(every), "--seed", str(SEED), "--out", str(out), *words]
+        alone = os.environ | {"OMP_NUM_THREADS": "1", "OWNVIEW_PROGRESS": "off"}
+        process = subprocess.Popen(line, env=alone, stdout=subprocess.DEVNULL)
+        _, status, used = os.wait4(process.pid, 0)
+        if status:
+            raise SystemExit(f"{title}: the run ended with {os.waitstatus_to_exitcode(status)}")
+        lines = [json.loads(one) for one in (out / "rounds.jsonl").read_text(encoding="utf-8").splitlines()]
+        result = json.loads((out / "result.json").read_text(encoding="utf-8"))
+        made = json.loads((out / "provenance.json").read_text(encoding="utf-8"))
+    curve = [
+        {"round": one["round"], **{name: one["validation"][name] for name in ("HR@10", "NDCG@10")}}
+        for one in lines
+        if one.get("validation")
+    ]
+    return {
+        "row": title, "data": DATA, "protocol": PROTOCOL, "seed": SEED, "settings": settings, "rounds": rounds,
+        "chosen_round": result["chosen_round"], "test": {name: result["test"][name] for name in ("HR@10", "NDCG@10")},
+        "bytes_down_a_round": lines[-1]["bytes_down_per_client"], "bytes_up_a_round": lines[-1]["bytes_up_per_client"],
+        "clients_a_round": sum(one["clients"] for one in lines) / rounds,
+        "cpu_seconds": round(used.ru_utime + used.ru_stime, 1),
+        "curve": curve, "provenance": made,
+    }  # fmt: skip
+
+
+def recorded() -> list[dict[str, Any]]:
+    """The rows that are there."""
+    found: list[dict[str, Any]] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else []
+    return found
+
+
+def measure(titles: list[str], data_dir: Path | None) -> None:
+    """Measure the rows that are not there yet, and keep each at once."""
+    for title in titles or ROWS:
+        if any(one["row"] == title for one in recorded()):
+            continue
+        new = measured(title, data_dir)
+        found = [*recorded(), new]  # read anew: others may have been measured meanwhile
+        found.sort(key=lambda one: list(ROWS).index(one["row"]))
+        RESULTS.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def table(found: list[dict[str, Any]]) -> str:
+    """The rows, by how far they are after as many passes over all clients, and what a round costs."""
+    after = " | ".join(f"after {count} passes" for count in PASSES)
+    text = (
+        f"| | rounds a pass | validation NDCG@10 {after} | chosen round | test HR@10 / NDCG@10 | kB up | kB down | "
+        "CPU-seconds a round |\n" + "| --- " * (7 + len(PASSES)) + "|\n"
+    )
+    for one in found:
+        a_pass = round(one["provenance"]["data"]["users"] / one["clients_a_round"])
+        reached = {point["round"]: point["NDCG@10"] for point in one["curve"]}
+        curve = [decimals(reached[n * a_pass]) if n * a_pass in reached else "-" for n in PASSES]
+        text += (
+            f"| {one['row']} | {a_pass} | {' | '.join(curve)} | {one['chosen_round']} of {one['rounds']} | "
+            f"{decimals(one['test']['HR@10'])} / {decimals(one['test']['NDCG@10'])} | "
+            f"{one['bytes_up_a_round'] / 1e3:.0f} | {one['bytes_down_a_round'] / 1e3:.0f} | "
+            f"{one['cpu_seconds'] / one['rounds']:.2f} |\n"
+        )
+    return text + "\nkB are of one client in one round it takes part in. In a pass everybody has one turn.\n"
+
+
+def decimals(value: float, digits: int = 3) -> str:
+    """A share without its leading nought."""
+    return f"{value:.{digits}f}".removeprefix("0")
+
+
+def page() -> None:
+    """Put the table between its markers."""
+    text = PAGE.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise SystemExit(f"expected the lines {BEGIN.strip()} and {END} in {PAGE.name}")
+    written = before + begin + "\n" + table(recorded()) + "\n" + end + after
+    PAGE.write_text(written, encoding="utf-8")
+
+
+def main() -> None:
+    """Measure, or write the page."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("do", choices=("measure", "page"))
+    parser.add_argument("rows", nargs="*", metavar="ROW")
+    parser.add_argument("--data-dir", type=Path)
+    asked = parser.parse_args()
+    unknown = [one for one in asked.rows if one not in ROWS]
+    if unknown:
+        raise SystemExit(f"no row {unknown[0]!r}; expected some of: {', '.join(ROWS)}")
+    if asked.do == "page":
+        page()
+    else:
+        measure(asked.rows, asked.data_dir)
+
+
+if __name__ == "__main__":
+    main()
