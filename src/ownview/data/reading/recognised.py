@@ -35,19 +35,28 @@ _WIDEST = 15
 _WIDE, _MOSTLY = 8, 0.9
 """Columns from which a table may have an item in each, and the share of its cells that are then empty or marks."""
 
-_OF_ORDERS = ("order", "purchase", "invoice", "event", "created", "bestell", "kauf", "commande", "achat", "pedido")
+_OF_ORDERS = (
+    "order",
+    "purchase",
+    "invoice",
+    "event",
+    "created",
+    "bestell",
+    "kauf",
+    "commande",
+    "achat",
+    "pedido",
+    "sold",
+)
 
 
-def time_column(table: Table, unread: Sequence[int]) -> int | None:
-    """The column of moments: one of dates, or of seconds with a name that means a time; None where none is plain.
-
-    Of several the one of orders is taken; where that does not tell, none.
-    """
+def time_columns(table: Table, unread: Sequence[int]) -> list[int]:
+    """Columns of moments: of dates by their cells, or of seconds by their name; of several those of orders."""
     found = [place for place in unread if _is_time(table, place)]
     if len(found) > 1:
         named = [place for place in found if any(word in bare_name(table.name(place)) for word in _OF_ORDERS)]
         found = named or found
-    return found[0] if len(found) == 1 else None
+    return found
 
 
 def title_column(table: Table, item: int, unread: Iterable[int]) -> int | None:
@@ -141,8 +150,8 @@ def _is_time(table: Table, place: int) -> bool:
 
     column = table.column(place)
     given = column.filter(column != "")[:_LOOKED_AT]
-    if not len(given):
-        return False
+    if not len(given) or place in table.moments:
+        return bool(len(given))
     number = given.cast(pl.Float64, strict=False)
     if number.null_count() == len(given):
         seconds = read_dates(given.to_list(), None).seconds
