@@ -147,6 +147,11 @@ class Interactions:
         except KeyError:
             raise UnknownNameError(f"user of {self.name}", str(user_id), self._user_position) from None
 
+    @property
+    def titled(self) -> bool:
+        """Whether items have titles, or ids of several words: things without a number go by what they are called."""
+        return self.titles is not None or 2 * sum(" " in str(one) for one in self.items) > self.num_items
+
     def title(self, item: int) -> str:
         """The item's title, or its id where there are no titles."""
         return self.titles[item] if self.titles is not None else str(self.items[item])

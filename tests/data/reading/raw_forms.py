@@ -293,6 +293,12 @@ FORMS = (
     Form("two_dates.xlsx", workbook([["Kd-Nr", "SKU", "Titel", "verkauft", "geliefert"], *(
         (int(p.user), p.item, p.title, p.when.replace(tzinfo=None), datetime(2011, 6, 1)) for p in PURCHASES)]),
         notes=("'verkauft' holds times",)),
+    Form("wines.xlsx", workbook([["Umsatz"], ["Kd-Nr", "Wein", "Flaschen", "Preis", "verkauft", "geliefert"], *(
+        (int(p.user), p.title, 2 + place % 3, 9.9, p.when.replace(tzinfo=None), datetime(2011, 6, 1))
+        for place, p in enumerate(PURCHASES))]),
+        rows=tuple(replace(p, item=p.title) for p in PURCHASES), titled=False,
+        options={"columns": {"user": "Kd-Nr", "item": "Wein"}}, refused="--columns user=Kd-Nr,item=Wein",
+        notes=("above the header, not read", "'verkauft' holds times")),
     Form("loans.csv", "Stadtbücherei;;;;;;\r\n;;;;;;\r\n".encode("cp1252") + table(
         "Ausweis-Nr.,Mediennr.,Verfasser,Titel,Ausleihdatum,Fällig am,Vorgang", lambda p: (
             p.user, p.item, "Weiß", p.title, p.when.strftime("%d.%m.%Y %H:%M"), "01.05.2011", "Ausleihe"),

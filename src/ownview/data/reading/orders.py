@@ -19,8 +19,8 @@ from ownview.data.reading.values import note_rows
 if TYPE_CHECKING:
     import polars as pl
 
-_OF_AN_ORDER = {"user": "customer", "timestamp": "time", "event": "status", "cancelled": "cancellation"}
-"""Columns that say something of a whole order, and what."""
+_OF_AN_ORDER = {"user": "a customer", "timestamp": "a time", "event": "a status", "cancelled": ""}
+"""Columns that say something of a whole order, and what; not noted where rows are left out for it anyway."""
 
 _NUMBER, _LINE = "name", "lineitemname"
 """Shopify calls an order's number its name, where lines have names of their own."""
@@ -56,7 +56,8 @@ def with_whole_orders(table: Table, where: Mapping[str, Sequence[int]], problems
             continue
         name = table.frame.columns[places[0]]
         table = replace(table, frame=table.frame.with_columns(whole.alias(name)))
-        problems.note(f"{counted(count, 'row')} without a {what}: that of another row of the same order")
+        if what:
+            problems.note(f"{counted(count, 'row')} without {what}: that of another row of the same order")
     return table
 
 

@@ -29,7 +29,7 @@ _UNDONE = frozenset(
 _BOUGHT = frozenset(
     {
         *("purchase", "purchased", "buy", "bought", "order", "transaction", "checkout", "kauf", "achat"),
-        *("paid", "completed", "wccompleted"),
+        *("paid", "completed", "wccompleted", "loan", "ausleihe", "pret", "prestito", "prestamo"),
     }
 )
 """Events that are surely meant, where others may be looks."""
