@@ -174,9 +174,10 @@ def with_figures(text: str, known: Records, source: str) -> str:
     def verdict(found: re.Match[str]) -> str:
         return _stands(*pair(found), found[0]) + found[0].removeprefix(found["words"])
 
-    def pair(found: re.Match[str]) -> list[Mapping[str, Any]]:
+    def pair(found: re.Match[str]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         place = found["suite"], found["data"], found["protocol"]
-        return [known.compared(*place, found[name], _metric(found)) for name in ("row", "other")]
+        one, other = (known.compared(*place, found[name], _metric(found)) for name in ("row", "other"))
+        return one, other
 
     def difference(found: re.Match[str]) -> str:
         numbers = [_as_written(one, found["difference"]) for one in _apart(*pair(found), found[0])]
@@ -232,9 +233,9 @@ def _stands(one: Mapping[str, Any], other: Mapping[str, Any], where: str) -> str
             level = first["beside"]["p_corrected"] >= P_LEVEL
             return LEVEL if level else ahead if first["beside"]["test"]["difference"] > 0 else _TURNED[ahead]
     marks = Mark(one["mark"]), Mark(other["mark"])
-    for first, second, ahead in ((*marks, AHEAD), (*marks[::-1], BEHIND)):
-        if first is Mark.BEST and second in (Mark.LEVEL, Mark.WORSE):
-            return LEVEL if second is Mark.LEVEL else ahead
+    for best, mark, ahead in ((*marks, AHEAD), (*marks[::-1], BEHIND)):
+        if best is Mark.BEST and mark in (Mark.LEVEL, Mark.WORSE):
+            return LEVEL if mark is Mark.LEVEL else ahead
     raise OutputError(f"{where}: neither is the best of its column, nor compared with the other by the suite")
 
 

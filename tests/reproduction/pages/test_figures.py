@@ -25,7 +25,8 @@ PLACES = {"ours": (0.3, 0.157, "best"), "theirs": (0.29, 0.15, "not told apart")
 
 def _document(places: dict[str, tuple[float, float, str]]) -> dict[str, Any]:
     """A record of one dataset under `honest` with some rows."""
-    runs, compared = [], []
+    runs: list[dict[str, Any]] = []
+    compared: list[dict[str, Any]] = []
     for row, (hr, ndcg, mark) in places.items():
         test = {"HR@10": hr, "NDCG@10": ndcg, "recall@20": hr + 0.11}
         run = {"run": row, "method": row, "data": "toys", "protocol": "honest", "seed": 0, "ranked_among": "all"}
@@ -46,7 +47,7 @@ def _document(places: dict[str, tuple[float, float, str]]) -> dict[str, Any]:
         ]
         if row == "counts":
             told = {"difference": -0.19, "low": -0.2, "high": -0.1}
-            compared[-1]["beside"] = {"label": "theirs", "test": told, "p_corrected": 0.01}
+            compared[-1] |= {"beside": {"label": "theirs", "test": told, "p_corrected": 0.01}}
     return {"suite": "mine", "protocols": {"honest": {}}, "runs": runs, "comparison": compared, "failures": []}
 
 
