@@ -83,8 +83,8 @@ def _completed(order: pl.Series, column: pl.Series) -> pl.Series:
     frame = pl.DataFrame({"order": order, "own": column})
     given = frame.filter(pl.col("own") != "", pl.col("order") != "").group_by("order")
     single = given.agg(pl.col("own").n_unique().alias("values"), pl.col("own").first().alias("one"))
-    single = single.filter(pl.col("values") == 1).select("order", "one")
-    found = frame.join(single, on="order", how="left", maintain_order="left")
-    return found.select(
-        pl.when(pl.col("own") == "").then(pl.col("one").fill_null("")).otherwise(pl.col("own"))
-    ).to_series()
+    value_of = dict(single.filter(pl.col("values") == 1).select("order", "one").iter_rows())
+    if not value_of:
+        return column
+    whole = order.replace_strict(value_of, default="", return_dtype=pl.String)
+    return pl.select(pl.when(column == "").then(whole).otherwise(column)).to_series()
