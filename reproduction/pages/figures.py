@@ -9,9 +9,12 @@ A figure is NDCG@10 on test unless the comment ends with ` hr` or another measur
 
     16<!-- best: amazon-instant-video honest fedease tried -->
 
-Words that say how two rows stand to each other, one of them the best of its column (` hr` as above):
+Words that say how two rows stand to each other, one of them the best of its column or compared with the other by its
+suite (`beside`); and by how much the first is above the other, with the 95 % interval over persons (measures as above,
+where the suite compares rows in them):
 
     cannot be told from<!-- best: ml-1m honest blend with fedsasrec ~ blend, central -->
+    .128 (.121 to .135)<!-- citeulike: citeulike new-items fedease and text - ifedrec recall@20 -->
 
 A table of some rows on some data, a line a row with what the page calls it (`digits=4` for more digits):
 
@@ -29,10 +32,12 @@ The best rows of a protocol on some data, and what cannot be told from them:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 from ownview.base.errors import OutputError, suggestion
+from ownview.evaluation.comparison import LEVEL as P_LEVEL
 from ownview.evaluation.comparison import NOT_ABOVE, SIGNS, Cell, Mark
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.named_protocols import pooled
@@ -51,8 +56,13 @@ _FIGURE = re.compile(
 _TRIED = re.compile(rf"(?<![\w.,])(?P<number>\d+){_PLACE}(?P<row>[^~>\n]+?) tried -->")
 
 AHEAD, LEVEL, BEHIND = "is ahead of", "cannot be told from", "is behind"
+_TURNED = {AHEAD: BEHIND, BEHIND: AHEAD}
 _VERDICT = re.compile(
-    rf"(?P<words>{AHEAD}|{LEVEL}|{BEHIND}){_PLACE}(?P<row>[^~>\n]+?) ~ (?P<other>[^~>\n]+?)(?P<hr> hr)? -->"
+    rf"(?P<words>{AHEAD}|{LEVEL}|{BEHIND}){_PLACE}(?P<row>[^~>\n]+?) ~ (?P<other>[^~>\n]+?){_MEASURE} -->"
+)
+_DIFFERENCE = re.compile(
+    rf"(?P<difference>{_NUMBER}) \(-?{_NUMBER} to {_NUMBER}\){_PLACE}"
+    rf"(?P<row>[^~>\n]+?) - (?P<other>[^~>\n]+?){_MEASURE} -->"
 )
 _TABLE = re.compile(
     r"(?P<head><!-- figures:(?P<suite>[\w-]+)/(?P<protocol>[\w@.-]+)(?P<words>(?: [\w.=-]+)*)\n"
@@ -108,6 +118,15 @@ class Records:
         questions = sum(one["users_ranked"] for one in runs)
         return float(sum(one[part][metric] * one["users_ranked"] for one in runs) / questions)
 
+    def compared(self, suite: str, data: str, protocol: str, row: str, metric: str) -> Mapping[str, Any]:
+        """How a row stands against the best of its column, in any measure that the suite compares rows in."""
+        self.cell(suite, data, protocol, row, NDCG)  # refuses what there is not
+        asked = {"data": data, "protocol": protocol, "method": row, "metric": metric}
+        told = [one for one in self.documents[suite]["comparison"] if asked.items() <= one.items()]
+        if not told:
+            raise OutputError(f"{suite}: {data} {protocol} {row}: its record does not compare rows in {metric}")
+        return dict(told[0])
+
     def tried(self, suite: str, data: str, protocol: str, row: str) -> int:
         """How many settings a row was chosen from."""
         self.cell(suite, data, protocol, row, NDCG)
@@ -140,8 +159,7 @@ def with_figures(text: str, known: Records, source: str) -> str:
 
     def figure(found: re.Match[str]) -> str:
         first = found["figure"].split(" / ")
-        one = HR if found["measure"] == "hr" else found["measure"] or NDCG
-        measures = [HR, NDCG] if len(first) == 2 else [one]
+        measures = [HR, NDCG] if len(first) == 2 else [_metric(found)]
         place = found["suite"], found["data"], found["protocol"], found["row"]
         now = [
             _as_written(known.mean(*place, name, found["seed"]), like)
@@ -154,10 +172,16 @@ def with_figures(text: str, known: Records, source: str) -> str:
         return f"{number}{found[0].removeprefix(found['number'])}"
 
     def verdict(found: re.Match[str]) -> str:
-        metric = HR if found["hr"] else NDCG
+        return _stands(*pair(found), found[0]) + found[0].removeprefix(found["words"])
+
+    def pair(found: re.Match[str]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         place = found["suite"], found["data"], found["protocol"]
-        one, other = (known.cell(*place, found[name], metric) for name in ("row", "other"))
-        return _stands(one, other, found[0]) + found[0].removeprefix(found["words"])
+        one, other = (known.compared(*place, found[name], _metric(found)) for name in ("row", "other"))
+        return one, other
+
+    def difference(found: re.Match[str]) -> str:
+        numbers = [_as_written(one, found["difference"]) for one in _apart(*pair(found), found[0])]
+        return "{} ({} to {})".format(*numbers) + found[0][found[0].index(")") + 1 :]
 
     def table(found: re.Match[str]) -> str:
         return f"{found['head']}\n{_small_table(known, found)}\n{found['end']}"
@@ -170,32 +194,60 @@ def with_figures(text: str, known: Records, source: str) -> str:
         ]
         return f"{found['head']}\n" + "\n".join(lines) + f"\n\n{found['end']}"
 
+    inline = {_FIGURE: figure, _DIFFERENCE: difference, _VERDICT: verdict, _TRIED: tried}
     with on_page(source):
         text = _BEST.sub(best, _TABLE.sub(table, text))
-        text = _TRIED.sub(tried, _VERDICT.sub(verdict, _FIGURE.sub(figure, text)))
-    names = "|".join(map(re.escape, known.documents))
-    for stray in re.finditer(
-        rf"[^\n]{{0,40}}<!-- (?:{names}): [^>]*-->", _TRIED.sub("", _VERDICT.sub("", _FIGURE.sub("", text)))
-    ):
+        for kind, anew in inline.items():
+            text = kind.sub(anew, text)
+    _require_no_strays(text, inline, known.documents, source)
+    return text
+
+
+def _require_no_strays(text: str, kinds: Iterable[re.Pattern[str]], suites: Iterable[str], source: str) -> None:
+    """Refuse a reference that stands behind nothing that could be written anew."""
+    rest = text
+    for kind in kinds:
+        rest = kind.sub("", rest)
+    names = "|".join(map(re.escape, suites))
+    for stray in re.finditer(rf"[^\n]{{0,40}}<!-- (?:{names}): [^>]*-->", rest):
         raise OutputError(
             f"{source}: {stray[0]!r}: expected a figure such as .157 in front of it, or one of: "
             f"{AHEAD}, {LEVEL}, {BEHIND}"
         )
-    return text
+
+
+def _metric(found: re.Match[str]) -> str:
+    return HR if found["measure"] == "hr" else found["measure"] or NDCG
 
 
 def _as_written(value: float, like: str) -> str:
     """With as many digits as the page has, and with a nought in front where it has one."""
     text = f"{value:.{len(like.partition('.')[2])}f}"
-    return text if like[0] != "." or value >= 1 else text.removeprefix("0")
+    return text if like[0] != "." or abs(value) >= 1 else text.replace("0.", ".", 1)
 
 
-def _stands(one: Cell, other: Cell, where: str) -> str:
+def _stands(one: Mapping[str, Any], other: Mapping[str, Any], where: str) -> str:
     """How a row stands to another, by the marks of the record."""
     for first, second, ahead in ((one, other, AHEAD), (other, one, BEHIND)):
-        if first.mark is Mark.BEST and second.mark in (Mark.LEVEL, Mark.WORSE):
-            return LEVEL if second.mark is Mark.LEVEL else ahead
-    raise OutputError(f"{where}: neither is the best of its column, and records compare with the best alone")
+        if first.get("beside", {}).get("label") == second["method"]:
+            level = first["beside"]["p_corrected"] >= P_LEVEL
+            return LEVEL if level else ahead if first["beside"]["test"]["difference"] > 0 else _TURNED[ahead]
+    marks = Mark(one["mark"]), Mark(other["mark"])
+    for best, mark, ahead in ((*marks, AHEAD), (*marks[::-1], BEHIND)):
+        if best is Mark.BEST and mark in (Mark.LEVEL, Mark.WORSE):
+            return LEVEL if mark is Mark.LEVEL else ahead
+    raise OutputError(f"{where}: neither is the best of its column, nor compared with the other by the suite")
+
+
+def _apart(one: Mapping[str, Any], other: Mapping[str, Any], where: str) -> tuple[float, float, float]:
+    """How much a row is above another, and the ends of the interval."""
+    if one.get("beside", {}).get("label") == other["method"]:
+        test = one["beside"]["test"]
+        return test["difference"], test["low"], test["high"]
+    if Mark(one["mark"]) is not Mark.BEST or other["against_best"] is None:
+        raise OutputError(f"{where}: expected the best row of its column first, or one that the suite compares so")
+    test = other["against_best"]
+    return -test["difference"], -test["high"], -test["low"]
 
 
 def _figure(cell: Cell, digits: int) -> str:

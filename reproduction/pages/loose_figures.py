@@ -24,6 +24,9 @@ _COMMAND = re.compile(r"(?:ownview|python -m|make) [\w-]")
 _LOOSE = re.compile(r"(?<![\w.,])[01]?\.\d{3,4}(?![\w%])(?!\**<!-- [\w-]+: )(?!\** / \**[01]?\.\d+\**<!-- [\w-]+: )")
 """Numbers from 0 to 1 with three or four digits without a reference; of a pair both have the one behind the second."""
 
+_INTERVAL = re.compile(r"[01]?\.\d+ \(-?[01]?\.\d+ to [01]?\.\d+\)(?=<!-- [\w-]+: )")
+"""A difference with its interval; all three numbers have the reference behind them."""
+
 _NAMED = 8
 """Figures that an error names."""
 
@@ -58,7 +61,7 @@ def loose_figures(text: str, *, beside: bool = False) -> Iterator[tuple[int, str
             if block.code or shown or _COMMAND.search(block.text):
                 continue
             for number, line in enumerate(block.text.splitlines(), start=block.first):
-                yield from ((number, found[0]) for found in _LOOSE.finditer(_INLINE.sub("", line)))
+                yield from ((number, found[0]) for found in _LOOSE.finditer(_INTERVAL.sub("", _INLINE.sub("", line))))
 
 
 class _Block(NamedTuple):

@@ -141,6 +141,23 @@ def test_the_correction_is_over_the_whole_table() -> None:
     assert next(row.p_corrected for row in ten[3] if row.p_corrected is not None) == pytest.approx(10 * p)
 
 
+def test_a_row_is_compared_with_another_that_is_asked_for() -> None:
+    """Neither is the best: the pair has a test of its own, and the marks stay as they are."""
+    random = np.random.default_rng(5)
+    base = 0.2 + random.random(200) / 3
+    rows = {"without": _row(base), "with": _row(base + 0.03 + 0.01 * random.normal(size=200)), "best": _row(base + 0.2)}
+    plain, also = (compare_columns({"": rows}, asked)[""] for asked in (None, {"with": "without"}))
+    assert [one.beside for one in plain] == [None, None, None]
+    assert [one.mark for one in also] == [one.mark for one in plain] == [Mark.WORSE, Mark.WORSE, Mark.BEST]
+    beside = also[1].beside
+    assert beside is not None
+    assert (beside.label, beside.test.users) == ("without", 200)
+    assert beside.test.difference == pytest.approx((rows["with"].values - rows["without"].values).mean())
+    assert beside.test.low < beside.test.difference < beside.test.high
+    assert beside.p_corrected < 0.001
+    assert compare_columns({"": rows}, {"with": "absent"})[""][1].beside is None
+
+
 def test_more_rows_make_the_best_less_sure() -> None:
     """The same pair as above, among eight rows as good as either: what two rows tell, ten do not."""
     random = np.random.default_rng(2)

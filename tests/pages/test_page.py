@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.shop import orders, write
 
 from ownview.base.display.amounts import readable
 from ownview.base.errors import OutputError, SettingError
-from ownview.pages.page import HEADING, SCRIPTS, page
+from ownview.pages.page import ENOUGH_ALIKE, HEADING, SCRIPTS, page
 from ownview.registry import BASELINES, METHODS, PLUGINS
 from ownview.runs.run import Run
 from tests.outcome import Outcome
@@ -125,6 +126,22 @@ def test_a_page_of_ids_alone_or_unlike_its_model_is_warned_of(run_of: Callable[[
     assert told.startswith("90.0 % of its ten")
     assert "--megabytes" in told
     assert unlike._replace(fidelity=made.fidelity._replace(overlap=0.96)).warnings() == []
+
+
+def test_a_page_without_what_few_people_had_says_what_it_would_have_with_it(
+    tmp_path: Path, ownview: Callable[..., Outcome]
+) -> None:
+    """In a small shop most pairs are single people's, and no room for weights brings them back."""
+    write(orders(100, 120, 800), tmp_path / "small.csv")
+    assert ownview("fit", "fedease", "--data", tmp_path / "small.csv", "--out", tmp_path / "model").code == 0
+    made = page(tmp_path / "model", tmp_path / "page.html")
+    assert made.kept == 1
+    assert made.fidelity.overlap < ENOUGH_ALIKE < (made.whole or 0)
+    (told,) = [one for one in made.warnings() if "less than 95 %" in one]
+    assert told.endswith(f"ownview page --min-people 1 leaves it in, for {100 * (made.whole or 0):.1f} %")
+    everything = page(tmp_path / "model", tmp_path / "all.html", min_people=1)
+    assert everything.whole is None
+    assert everything.fidelity.overlap == pytest.approx(made.whole or 0, abs=0.01)
 
 
 @pytest.mark.parametrize("command", ["page", "export"])

@@ -52,6 +52,15 @@ def test_a_row_that_was_made_anew_loses_its_mark_and_the_others_keep_theirs() ->
     ]
 
 
+def test_a_row_compared_with_another_besides_keeps_that_while_both_are_what_they_were() -> None:
+    made = _compared(_run("without", 0.1), _run("with", 0.2), _run("fedease", 0.3))
+    made["comparison"][1]["beside"] = {"label": "without"}
+    assert _still(made, made["runs"])[1]["beside"] == {"label": "without"}
+    again = _still(made, [_run("without", 0.12), *made["runs"][1:]])
+    assert _rows(again) == ["with", "fedease"]
+    assert "beside" not in again[0]
+
+
 def test_a_column_loses_all_marks_where_its_best_was_made_anew_or_a_row_beside_it_is_ahead() -> None:
     made = _compared(_run("ease", 0.2), _run("fedease", 0.3))
     assert _still(made, [made["runs"][0], _run("fedease", 0.31)]) == []

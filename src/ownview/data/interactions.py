@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,6 +23,9 @@ IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 IdArray = npt.NDArray[Any]
 """Ids as the source has them: int64 or object (str)."""
+
+_WORDS = re.compile(r"[^\W\d_]{2}.*\s.*[^\W\d_]{2}")
+"""Two words somewhere: 'Green Tea 100g', not 'item 7'."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -146,6 +150,12 @@ class Interactions:
             return self._user_position[str(user_id)]
         except KeyError:
             raise UnknownNameError(f"user of {self.name}", str(user_id), self._user_position) from None
+
+    @property
+    def titled(self) -> bool:
+        """Whether items have titles, or ids of several words: things without a number go by what they are called."""
+        called = sum(_WORDS.search(str(one)) is not None for one in self.items)
+        return self.titles is not None or 2 * called > self.num_items
 
     def title(self, item: int) -> str:
         """The item's title, or its id where there are no titles."""

@@ -96,6 +96,22 @@ class PairedTest:
 
 
 @dataclass(frozen=True)
+class Beside:
+    """A row against one that it was asked to be compared with, besides the best.
+
+    Args:
+        label: of the other row.
+        test: this row minus the other.
+        p_corrected: that both are equally good, corrected for the choice of the pair among all pairs of the column's
+            rows, and for all columns of the table.
+    """
+
+    label: str
+    test: PairedTest
+    p_corrected: float
+
+
+@dataclass(frozen=True)
 class Cell:
     """A cell of a table: one row in one column.
 
@@ -114,6 +130,7 @@ class Cell:
         not_above: the best of the yardsticks of the column that the row, itself none, cannot be told to be above, by
             the same p; empty elsewhere.
         persons: different ones among the users; None where that is not known.
+        beside: the row against one that was asked for; None where none was, or users differ.
     """
 
     label: str
@@ -128,6 +145,7 @@ class Cell:
     p_corrected: float | None = None
     not_above: str = ""
     persons: int | None = None
+    beside: Beside | None = None
 
     @property
     def signs(self) -> str:
@@ -147,7 +165,9 @@ def compare_rows(rows: Mapping[str, UserValues]) -> list[Cell]:
     return compare_columns({"": rows})[""]
 
 
-def compare_columns(columns: Mapping[Column, Mapping[str, UserValues]]) -> dict[Column, list[Cell]]:
+def compare_columns(
+    columns: Mapping[Column, Mapping[str, UserValues]], also: Mapping[str, str] | None = None
+) -> dict[Column, list[Cell]]:
     """Compare every row of every column with the best of its column, and with its yardsticks.
 
     The best is the highest mean among the rows that were asked most, the first among equals: a row that lacks the
@@ -156,13 +176,19 @@ def compare_columns(columns: Mapping[Column, Mapping[str, UserValues]]) -> dict[
     (`p_between`) and for the number of columns (`holm_over_columns`): where all rows are equally good, about 5 tables
     in 100 at most have any two rows that are told apart. The best has the mark `BEST` without `NOT_ABOVE` only where
     every yardstick is `WORSE`.
+
+    Args:
+        columns: rows by label.
+        also: by row another one that it is compared with besides, under the same correction.
     """
+    also = also or {}
     best = {column: _best(rows) for column, rows in columns.items() if rows}
-    found = {column: _p_values(rows, best[column]) for column, rows in columns.items() if rows}
+    found = {column: _p_values(rows, best[column], also) for column, rows in columns.items() if rows}
     corrected = holm_over_columns([list(p.values()) for p in found.values()])
     p_of = {column: dict(zip(p, own, strict=True)) for (column, p), own in zip(found.items(), corrected, strict=True)}
     return {
-        column: [_cell(label, best[column], rows, p_of[column]) for label in rows] for column, rows in columns.items()
+        column: [_cell(label, best[column], rows, p_of[column], also.get(label, "")) for label in rows]
+        for column, rows in columns.items()
     }
 
 
@@ -173,8 +199,9 @@ def _best(rows: Mapping[str, UserValues]) -> str:
     return max(rows, key=lambda label: (len(rows[label].asked), rows[label].by_user.mean()))
 
 
-def _p_values(rows: Mapping[str, UserValues], best: str) -> dict[PairOfRows, float]:
-    """P of every row with the best, and with every yardstick, as far as they can be paired; see `p_between`."""
+def _p_values(rows: Mapping[str, UserValues], best: str, also: Mapping[str, str]) -> dict[PairOfRows, float]:
+    """P of every row with the best, every yardstick and what is asked for, as far as they can be paired."""
+    wanted = {frozenset(pair) for pair in also.items()}
     found: dict[PairOfRows, float] = {}
     for asked in dict.fromkeys(row.asked for row in rows.values()):
         labels = [label for label, row in rows.items() if row.asked == asked]
@@ -183,7 +210,7 @@ def _p_values(rows: Mapping[str, UserValues], best: str) -> dict[PairOfRows, flo
         p = p_between(by_person(values, rows[labels[0]].units), first)
         for one, other in combinations(range(len(labels)), 2):
             pair = labels[one], labels[other]
-            if best in pair or rows[pair[0]].yardstick != rows[pair[1]].yardstick:
+            if best in pair or rows[pair[0]].yardstick != rows[pair[1]].yardstick or frozenset(pair) in wanted:
                 found[frozenset(pair)] = float(p[one, other])
     return found
 
@@ -215,7 +242,9 @@ def _average_ranks(values: FloatArray) -> FloatArray:
     return mean[which]
 
 
-def _cell(label: str, best: str, rows: Mapping[str, UserValues], p_of: Mapping[PairOfRows, float]) -> Cell:
+def _cell(
+    label: str, best: str, rows: Mapping[str, UserValues], p_of: Mapping[PairOfRows, float], also: str = ""
+) -> Cell:
     row = rows[label]
     values, units = row.by_user, row.units
     low, high = mean_interval(values, units)
@@ -227,8 +256,15 @@ def _cell(label: str, best: str, rows: Mapping[str, UserValues], p_of: Mapping[P
     mark = Mark.BEST if label == best else _mark(p)
     return Cell(
         label, float(values.mean()), spread, low, high, len(by_seed), len(values), mark, test, p,
-        _not_above(label, rows, p_of), number_of_persons(values, units),
+        _not_above(label, rows, p_of), number_of_persons(values, units), _beside(label, also, rows, p_of),
     )  # fmt: skip
+
+
+def _beside(label: str, other: str, rows: Mapping[str, UserValues], p_of: Mapping[PairOfRows, float]) -> Beside | None:
+    if other not in rows or rows[other].asked != rows[label].asked:
+        return None
+    test = paired_test(rows[label].by_user, rows[other].by_user, rows[label].units)
+    return Beside(other, test, p_of[frozenset((label, other))])
 
 
 def _not_above(label: str, rows: Mapping[str, UserValues], p_of: Mapping[PairOfRows, float]) -> str:

@@ -17,6 +17,9 @@ from ownview.data.interactions import FloatArray, IntArray
 HEADLINE = ("HR@10", "NDCG@10")
 """What tables show, intervals are made for, and papers report."""
 
+BY_CUTOFF = ("HR", "NDCG", "recall")
+"""Names of metrics of the first K; recall stands beside HR where there are several right answers."""
+
 
 @dataclass(frozen=True, eq=False)
 class Standing:

@@ -19,7 +19,7 @@ from torch import Tensor
 from ownview.attacks.guesses import Inapplicable
 from ownview.attacks.published_weights import dense
 from ownview.attacks.solved_sums import MOST_ITEMS, Floats, up_to_a_factor
-from ownview.base.display.amounts import in_people
+from ownview.base.display.amounts import counted, in_people
 from ownview.base.errors import SettingError
 from ownview.data.interactions import IntArray
 from ownview.seam.portable import Factors, Linear, LowRank, SparseRows, Term
@@ -61,8 +61,10 @@ class LeftOut(NamedTuple):
         """For people."""
         if min_people == 1:
             return "nothing is left out, however few people had an item"
-        sentence = f"left out: {self.items:,} items that fewer than {in_people(min_people)} had"
-        return sentence + (f", and {self.pairs:,} pairs of items that one person alone had" if self.pairs else "")
+        items = f"{counted(self.items, 'item')} that fewer than {in_people(min_people)} had"
+        pairs = f"{counted(self.pairs, 'pair')} of items that one person alone had"
+        parts = [items] * bool(self.items or not self.pairs) + [pairs] * bool(self.pairs)
+        return f"left out: {', and '.join(parts)}"
 
 
 def left_out(form: Linear | Factors, people: Counted, min_people: int) -> LeftOut:

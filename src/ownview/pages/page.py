@@ -49,6 +49,7 @@ class Page(NamedTuple):
     exposure:  what was left out, and what the weights give away all the same
     left_out:  what the model does besides, in sentences
     titled:    whether items have titles, and not their ids alone
+    whole:     agreement if nothing were left out because few people had it, where that is what is missing; else None
     lost:      which links, pictures and words are left out, in sentences
     """
 
@@ -60,6 +61,7 @@ class Page(NamedTuple):
     left_out: tuple[str, ...]
     titled: bool
     lost: tuple[str, ...] = ()
+    whole: float | None = None
 
     def warnings(self) -> list[str]:
         """What its maker should know before publishing it."""
@@ -67,9 +69,19 @@ class Page(NamedTuple):
         if not self.titled:
             told.append("items have no titles: people see ids and can hardly search; a column title gives them")
         if self.fidelity.overlap < ENOUGH_ALIKE:
-            more = "--megabytes makes room for more" if self.kept < 1 else "what few people had is left out of it"
-            told.append(f"{self.fidelity.sentence()}: less than {100 * ENOUGH_ALIKE:.0f} %; {more}")
+            told.append(f"{self.fidelity.sentence()}: less than {100 * ENOUGH_ALIKE:.0f} %; {self._missing()}")
         return [*told, *self.lost]
+
+    def _missing(self) -> str:
+        """What the page lacks of the model, and how it would have it."""
+        if self.kept < 1:
+            return "--megabytes makes room for more of its weights"
+        if self.whole is None:
+            return "the model does more than a page can"
+        return (
+            "what fewer people had is left out, so that it shows nothing of single ones; ownview page --min-people 1 "
+            f"leaves it in, for {100 * self.whole:.1f} %"
+        )
 
 
 def page(
@@ -113,7 +125,7 @@ def page(
     made = _made(Published(model, min_people), title, round(megabytes * 1e6), joining)
     model.charge()
     write_text(path, made.text)
-    told = made.fidelity, made.exposure, model.form.left_out, model.titled, made.lost
+    told = made.fidelity, made.exposure, model.form.left_out, model.titled, made.lost, made.whole
     return Page(path, path.stat().st_size, made.kept, *told)
 
 
@@ -123,6 +135,7 @@ class _Made(NamedTuple):
     fidelity: Fidelity
     exposure: Exposure
     lost: tuple[str, ...]
+    whole: float | None
 
 
 def _made(published: Published, title: str, limit: int, joining: Contributing | None) -> _Made:
@@ -145,7 +158,8 @@ def _made(published: Published, title: str, limit: int, joining: Contributing | 
     if joining is not None:
         model["contribute"] = joining.model()
     spare = 3_000  # what is said of agreement and exposure, which are measured last
-    encoded = encode(published.offered, limit - len(render(model, joining).encode()) - spare)
+    room = limit - len(render(model, joining).encode()) - spare
+    encoded = encode(published.offered, room)
     agreed, exposed = published.fidelity(encoded.form), published.exposure(encoded.form)
     model["form"] = encoded.plain
     model["about"] |= {
@@ -153,7 +167,18 @@ def _made(published: Published, title: str, limit: int, joining: Contributing | 
         "kept": encoded.kept,
         "exposure": exposed.sentences(),
     }
-    return _Made(render(model, joining), encoded.kept, agreed, exposed, lost)
+    return _Made(
+        render(model, joining), encoded.kept, agreed, exposed, lost, _whole(published, agreed, encoded.kept, room)
+    )
+
+
+def _whole(published: Published, agreed: Fidelity, kept: float, room: int) -> float | None:
+    """Agreement without what is left out because few people had it, where that alone costs too much of it."""
+    hidden = published.left.items or published.left.pairs
+    if not hidden or kept < 1 or agreed.overlap >= ENOUGH_ALIKE:
+        return None
+    everything = Published(published.model, 1)
+    return everything.fidelity(encode(everything.offered, room).form).overlap
 
 
 def _by_place(values: Sequence[str], places: IntArray) -> list[str]:

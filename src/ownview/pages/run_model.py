@@ -115,7 +115,7 @@ class RunModel:
     @property
     def titled(self) -> bool:
         """Whether items have titles, and not their ids alone."""
-        return self.data.titles is not None
+        return self.data.titled
 
     @property
     def about(self) -> ItemTable | None:

@@ -12,7 +12,8 @@ from ownview.evaluation.groups import quarters
 from ownview.evaluation.metrics import HEADLINE, chance_of_hit
 from ownview.evaluation.statistics import mean_intervals
 from ownview.reports.reading import SeenRun
-from ownview.runs.table import grouped, user_values
+from ownview.runs.summaries.user_values import user_values
+from ownview.runs.table import grouped
 
 _STEPS = 40
 _K = 10

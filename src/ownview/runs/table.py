@@ -6,25 +6,21 @@ a method under one protocol; its runs differ in nothing but the seed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from statistics import mean, stdev
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from ownview.evaluation.comparison import NOT_ABOVE, SIGNS, Cell, Mark, UserValues, compare_columns
 from ownview.evaluation.findings import Finding, fired
 from ownview.evaluation.metrics import HEADLINE
 from ownview.evaluation.named_protocols import pooled
-from ownview.evaluation.protocol import Protocol
-from ownview.registry import BASELINES
 from ownview.runs.findings.audits import findings_of
 from ownview.runs.run import Run
 from ownview.runs.summaries.row_labels import row_labels
 from ownview.runs.summaries.tried_settings import NOT_RECORDED, Tried, as_result, tried_of, tried_sentence
+from ownview.runs.summaries.user_values import user_values
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,16 +67,19 @@ def grouped(pairs: Iterable[tuple[Key, One]]) -> dict[Key, list[One]]:
     return found
 
 
-def compared(rows: Mapping[RowKey, Sequence[Run]]) -> dict[CellKey, Cell]:
-    """Every row of one dataset compared with the best of its column, p corrected over the whole table.
+def compared(
+    rows: Mapping[RowKey, Sequence[Run]], metrics: Sequence[str] = HEADLINE, also: Mapping[str, str] | None = None
+) -> dict[CellKey, Cell]:
+    """Every row of one dataset compared with the best of its column, and with the row that `also` names for it.
 
-    The order is by column, then by row. Rows whose seeds ranked different users are left out.
+    The order is by column, then by row; p is corrected over all columns. Rows whose seeds ranked different users are
+    left out.
     """
     columns: dict[tuple[str, str], dict[str, UserValues]] = {}
     for (label, protocol), seeds in rows.items():
-        for metric, values in (user_values(seeds, HEADLINE) or {}).items():
+        for metric, values in (user_values(seeds, metrics) or {}).items():
             columns.setdefault((protocol, metric), {})[label] = values
-    return {(cell.label, *column): cell for column, cells in compare_columns(columns).items() for cell in cells}
+    return {(cell.label, *column): cell for column, cells in compare_columns(columns, also).items() for cell in cells}
 
 
 def averaged(label: str, results: Sequence[Mapping[str, Any]], metric: str) -> Cell:
@@ -95,7 +94,7 @@ def averaged(label: str, results: Sequence[Mapping[str, Any]], metric: str) -> C
         metric: one with an interval.
     """
     by_seed = grouped((one["seed"], one) for one in results).values()
-    over = OverSeeds(tuple(_over_cuts([(one["test"][metric], one) for one in cuts]) for cuts in by_seed))
+    over = OverSeeds(_by_seed(results, metric))
     low, high = (
         mean(_over_cuts([(one["interval_95"][metric][end], one) for one in cuts]) for cuts in by_seed) for end in (0, 1)
     )
@@ -104,56 +103,20 @@ def averaged(label: str, results: Sequence[Mapping[str, Any]], metric: str) -> C
     return Cell(label, over.mean, over.spread, low, high, len(by_seed), users, Mark.UNPAIRED, persons=persons)
 
 
+def mean_over_runs(results: Sequence[Mapping[str, Any]], metric: str) -> float:
+    """The mean over seeds of any metric on test."""
+    return mean(_by_seed(results, metric))
+
+
+def _by_seed(results: Sequence[Mapping[str, Any]], metric: str) -> tuple[float, ...]:
+    by_seed = grouped((one["seed"], one) for one in results).values()
+    return tuple(_over_cuts([(one["test"][metric], one) for one in cuts]) for cuts in by_seed)
+
+
 def _over_cuts(values: Sequence[tuple[float, Mapping[str, Any]]]) -> float:
     """The mean of a number over the users of several cuts of one seed."""
     users = [int(one["users_ranked"]) for _, one in values]
     return sum(value * number for (value, _), number in zip(values, users, strict=True)) / sum(users)
-
-
-def user_values(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserValues] | None:
-    """The metrics of one row, a value a seed and user; None where its seeds ranked different users, or do not tell.
-
-    Users can be paired with those of another row where they are the same in the same order, with the same held-out
-    items, under the same protocol (its name may differ). Cuts of one protocol are pooled: a user asked at several
-    cuts has a value at each and is one person.
-    """
-    if not all(run.folder.has_users for run in seeds):
-        return None
-    cuts = grouped((run.experiment.protocol.name, run) for run in seeds)
-    parts = [_of_one_cut(runs, metrics) for _, runs in sorted(cuts.items())]
-    if any(part is None for part in parts) or len({len(runs) for runs in cuts.values()}) > 1:
-        return None
-    there = [part for part in parts if part is not None]
-    yardstick = getattr(BASELINES.get(seeds[0].experiment.method), "yardstick", False)
-    return {
-        name: UserValues(
-            tuple(one for part in there for one in part[name].asked),
-            np.concatenate([part[name].values for part in there], axis=1),
-            yardstick,
-            tuple(user for part in there for user in part[name].persons or ()),
-        )
-        for name in metrics
-    }
-
-
-def _of_one_cut(seeds: Sequence[Run], metrics: Sequence[str]) -> dict[str, UserValues] | None:
-    tables = [run.folder.read_users() for run in seeds]
-    found = [_asked(run.experiment.protocol, table) for run, table in zip(seeds, tables, strict=True)]
-    if any(one != found[0] for one in found[1:]):
-        return None
-    return {
-        name: UserValues(
-            found[0], np.array([table[name] for table in tables], dtype=float), persons=tuple(tables[0]["user"])
-        )
-        for name in metrics
-    }
-
-
-def _asked(protocol: Protocol, table: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """What each user of users.csv was asked, after the protocol, so that rows of different ones are never paired."""
-    settings = {name: value for name, value in protocol.values().items() if name != "name"}
-    how = json.dumps(settings, sort_keys=True, default=list)
-    return (how, *(f"{user}\x1f{item}" for user, item in zip(table["user"], table["held_out"], strict=True)))
 
 
 _KEY = ("method", "protocol", "metric")

@@ -79,6 +79,29 @@ def test_a_suite_becomes_one_table_and_two_files(ownview: Callable[..., Outcome]
     assert re.search(rf"fedmf \(small\),? .*{mean(hr):.3f}", outcome.out)
 
 
+def test_rows_are_compared_in_more_measures_and_with_a_row_of_their_own(ownview: Callable[..., Outcome]) -> None:
+    text = TINY.replace("seeds = 2", 'seeds = 1\nmetrics = ["NDCG@5", "recall@20"]').replace(
+        '["honest", "paper"]', '["honest"]'
+    )
+    Path("tiny.toml").write_text(text.replace('method = "fedmf"', 'method = "fedmf"\nbeside = "popularity"'))
+    outcome = ownview(*BENCH, "--jobs", "1")
+    assert outcome.code == 0, outcome.err
+    found = results("runs/bench/tiny")
+    cells = {(one["method"], one["metric"]): one for one in found["comparison"]}
+    rows, measures = ("popularity", "fedmf (small)"), ("HR@10", "NDCG@10", "NDCG@5")
+    assert set(cells) == {(row, metric) for row in rows for metric in measures}, "recall is of several right answers"
+    users = {}
+    for one in found["runs"]:
+        table = RunFolder(Path("runs/bench/tiny/runs", one["run"])).read_users()
+        users[one["method"]] = np.array(table["NDCG@5"], dtype=float)
+        assert cells[one["method"], "NDCG@5"]["mean"] == pytest.approx(one["test"]["NDCG@5"])
+    beside = cells["fedmf (small)", "NDCG@5"]["beside"]
+    assert beside["label"] == "popularity"
+    assert beside["test"]["difference"] == pytest.approx((users["fedmf (small)"] - users["popularity"]).mean())
+    assert 0 < beside["p_corrected"] <= 1
+    assert "beside" not in cells["popularity", "NDCG@5"]
+
+
 def test_finished_runs_are_taken_as_they_are(ownview: Callable[..., Outcome]) -> None:
     assert ownview(*BENCH, "--jobs", "1", "--seeds", "1").code == 0
     before = {path: path.stat().st_mtime_ns for path in Path("runs/bench/tiny/runs").glob("*/*")}
@@ -179,6 +202,8 @@ def test_the_suites_that_come_with_ownview_are_listed(ownview: Callable[..., Out
         (("seeds = 2", f"seeds = {'9' * 400}"), "", ["expected a whole number from 1 to 1,000"]),
         (("seeds = 2", "seeds = 0"), "", ["seeds = 0: expected a whole number from 1 to 1,000"]),
         (('"paper"', '"papper"'), "", ["unknown protocol 'papper'; did you mean 'paper'?"]),
+        (("seeds = 2", 'seeds = 2\nmetrics = ["recal@20"]'), "", ["metrics: 'recal@20' is not", "'recall@20'?"]),
+        (('method = "fedmf"', 'method = "fedmf"\nbeside = "popular"'), "", ["no other row 'popular'", "'popularity'?"]),
         (('["ml-100k"]', '["ml-100k", "ml-1m"]'), "", ["data not found: ml-1m", "fetch ml-1m", "--data ml-100k"]),
         (('["ml-100k"]', '["my-shop"]'), "", ["data not found: my-shop: neither a dataset of that name nor a file"]),
         (('["ml-100k"]', '["sold/last.csv"]'), "", ["data not found: /", "/sold/last.csv: no such file"]),

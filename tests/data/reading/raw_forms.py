@@ -157,6 +157,15 @@ def shopify(one: Purchase) -> Sequence[object]:
     return ("#1001", f"{one.user}@b.org", "paid", when, 1, one.title, "" if one.item in _OWN else one.item)
 
 
+SHOPIFY_ORDERS = "Name,Email,Financial Status,Cancelled at,Created at,Lineitem quantity,Lineitem name,Lineitem sku"
+
+
+def of_one_order(number: str, status: str, cancelled: str) -> Sequence[Sequence[object]]:
+    """Three products of one order, which says who, in which state and when it was cancelled on its first line alone."""
+    first, *others = (("2011-04-01 10:00:00 +0000", 1, p.title, p.item) for p in PURCHASES[:3])
+    return ((number, "9@b.org", status, cancelled, *first), *((number, "", "", "", *one) for one in others))
+
+
 def woo(one: Purchase) -> Sequence[object]:
     return (7, one.when.strftime("%Y-%m-%d %H:%M:%S"), "wc-completed", 0, one.user, 1, one.item, one.title, 1)
 
@@ -259,6 +268,13 @@ FORMS = (
     Form("shopify.csv", table(SHOPIFY, shopify, more=(("#9", "", "", "2011-04-01 10:00:00 +0000", 1, "x", "85123A"),)),
          rows=tuple(replace(p, user=f"{p.user}@b.org", item=_OWN.get(p.item, p.item)) for p in PURCHASES),
          notes=("2 rows without an item id", "rows without a user: 1,")),
+    Form("shopify_refunds.csv", table(SHOPIFY_ORDERS, lambda p: (
+        f"#{p.user}", f"{p.user}@b.org", "paid", "", p.when.strftime("%Y-%m-%d %H:%M:%S +0000"), 1, p.title, p.item),
+        more=(*of_one_order("#2001", "refunded", ""), *of_one_order("#2002", "paid", "2011-04-02 09:00:00 +0000"),
+              *of_one_order("#2003", "voided", ""))),
+         rows=tuple(replace(p, user=f"{p.user}@b.org") for p in PURCHASES),
+         notes=("6 rows without a customer: that of another row", "6 rows without a status: that of another row",
+                "rows that take something back: 6,", "rows of orders with a time of cancellation: 3,")),
     Form("woocommerce.csv", table(WOO, woo, separator=";", encoding="utf-8-sig", more=(
         (9, "2011-04-01 10:00:00", "wc-cancelled", 3, "17850", 1, "71053", "x", 1),)),
          notes=("take something back: 1,",)),
@@ -271,6 +287,23 @@ FORMS = (
     Form("titled.xlsx", workbook([["Sales of 2010"], ["all shops"], ["Customer", "SKU", "Product name", "Sale date"], *(
         (int(p.user), p.item, p.title, p.when.replace(tzinfo=None)) for p in PURCHASES)]),
         notes=("2 rows above the header", "'Sale date' holds times")),
+    Form("sold.xlsx", workbook([["Customer", "SKU", "Product name", "Sold"], *(
+        (int(p.user), p.item, p.title, p.when.replace(tzinfo=None)) for p in PURCHASES)]),
+        notes=("'Sold' holds times",)),
+    Form("two_dates.xlsx", workbook([["Kd-Nr", "SKU", "Titel", "verkauft", "geliefert"], *(
+        (int(p.user), p.item, p.title, p.when.replace(tzinfo=None), datetime(2011, 6, 1)) for p in PURCHASES)]),
+        notes=("'verkauft' holds times",)),
+    Form("wines.xlsx", workbook([["Umsatz"], ["Kd-Nr", "Wein", "Flaschen", "Preis", "verkauft", "geliefert"], *(
+        (int(p.user), p.title, 2 + place % 3, 9.9, p.when.replace(tzinfo=None), datetime(2011, 6, 1))
+        for place, p in enumerate(PURCHASES))]),
+        rows=tuple(replace(p, item=p.title) for p in PURCHASES), titled=False,
+        options={"columns": {"user": "Kd-Nr", "item": "Wein"}}, refused="--columns user=Kd-Nr,item=Wein",
+        notes=("above the header, not read", "'verkauft' holds times")),
+    Form("loans.csv", "Stadtbücherei;;;;;;\r\n;;;;;;\r\n".encode("cp1252") + table(
+        "Ausweis-Nr.,Mediennr.,Verfasser,Titel,Ausleihdatum,Fällig am,Vorgang", lambda p: (
+            p.user, p.item, "Weiß", p.title, p.when.strftime("%d.%m.%Y %H:%M"), "01.05.2011", "Ausleihe"),
+        separator=";", encoding="cp1252", more=(("17850", "22752", "Weiß", "x", "02.04.2011 10:00", "", "Rückgabe"),)),
+         notes=("lines above the header", "rows that take something back: 1,")),
     Form("plays_unnamed.tsv", table("", lambda p: (
         f"user_{p.user}", p.when.isoformat(), "a1", p.title, p.item), separator="\t").removeprefix(b'""\r\n'),
          rows=tuple(replace(p, user=f"user_{p.user}") for p in PURCHASES),

@@ -25,7 +25,8 @@ PLACES = {"ours": (0.3, 0.157, "best"), "theirs": (0.29, 0.15, "not told apart")
 
 def _document(places: dict[str, tuple[float, float, str]]) -> dict[str, Any]:
     """A record of one dataset under `honest` with some rows."""
-    runs, compared = [], []
+    runs: list[dict[str, Any]] = []
+    compared: list[dict[str, Any]] = []
     for row, (hr, ndcg, mark) in places.items():
         test = {"HR@10": hr, "NDCG@10": ndcg, "recall@20": hr + 0.11}
         run = {"run": row, "method": row, "data": "toys", "protocol": "honest", "seed": 0, "ranked_among": "all"}
@@ -39,11 +40,14 @@ def _document(places: dict[str, tuple[float, float, str]]) -> dict[str, Any]:
         )  # fmt: skip
         cell = {"spread": None, "low": 0.0, "high": 1.0, "seeds": 1, "users": 100, "persons": 100, "not_above": ""}
         about = {"data": "toys", "protocol": "honest", "method": row, "mark": mark}
+        test_against = {"difference": hr - 0.3, "low": hr - 0.31, "high": hr - 0.28}
         compared += [
-            {**about, **cell, "metric": metric, "mean": value}
+            {**about, **cell, "metric": metric, "mean": value, "against_best": None if mark == "best" else test_against}
             for metric, value in test.items()
-            if metric != "recall@20"
         ]
+        if row == "counts":
+            told = {"difference": -0.19, "low": -0.2, "high": -0.1}
+            compared[-1] |= {"beside": {"label": "theirs", "test": told, "p_corrected": 0.01}}
     return {"suite": "mine", "protocols": {"honest": {}}, "runs": runs, "comparison": compared, "failures": []}
 
 
@@ -67,6 +71,22 @@ def _written(text: str, places: dict[str, tuple[float, float, str]] | None = Non
         (
             ".000<!-- mine: toys honest ours validation NDCG@10 -->",
             ".162<!-- mine: toys honest ours validation NDCG@10 -->",
+        ),
+        (
+            ".00 (.00 to .00)<!-- mine: toys honest ours - counts recall@20 -->",
+            ".20 (.18 to .21)<!-- mine: toys honest ours - counts recall@20 -->",
+        ),
+        (
+            ".000 (.000 to .000)<!-- mine: toys honest ours - theirs hr -->",
+            ".010 (-.010 to .020)<!-- mine: toys honest ours - theirs hr -->",
+        ),
+        (
+            "is ahead of<!-- mine: toys honest counts ~ theirs recall@20 -->",
+            "is behind<!-- mine: toys honest counts ~ theirs recall@20 -->",
+        ),
+        (
+            "is behind<!-- mine: toys honest theirs ~ counts recall@20 -->",
+            "is ahead of<!-- mine: toys honest theirs ~ counts recall@20 -->",
         ),
         ("9 or 12<!-- mine: toys honest ours tried -->", "9 or 7<!-- mine: toys honest ours tried -->"),
     ],
@@ -96,6 +116,8 @@ def test_a_small_table_and_the_best_rows_follow_the_record() -> None:
         (".1<!-- mine: toy honest ours -->", "no such data in it; did you mean 'toys'"),
         ("the best<!-- mine: toys honest ours -->", "expected a figure such as .157 in front of it, or one of"),
         ("is behind<!-- mine: toys honest theirs ~ counts -->", "neither is the best of its column"),
+        ("is behind<!-- mine: toys honest ours ~ counts recall@50 -->", "does not compare rows in recall@50"),
+        (".1 (.1 to .1)<!-- mine: toys honest theirs - counts -->", "expected the best row of its column first"),
         ("<!-- figures:mine/honest toys\nour = Ours\n-->\n<!-- end of figures -->", "did you mean 'ours'"),
     ],
 )

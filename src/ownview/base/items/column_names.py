@@ -21,6 +21,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
         *("borrower", "person"),
         *("kundennummer", "kundennr", "kundenid", "kunde", "nutzerid", "nutzer", "benutzerid", "benutzer"),
         *("benutzernummer", "lesernummer", "lesernr", "leserid", "leser", "mitgliedsnummer", "mitgliedsnr", "mitglied"),
+        *("kdnr", "ausweisnummer", "ausweisnr", "leserausweis"),
         *("idclient", "numeroclient", "numclient", "codeclient", "idutilisateur", "utilisateur", "acheteur"),
         *("idcliente", "clienteid", "numerocliente", "codigocliente", "cliente", "idusuario", "usuario"),
         *("codicecliente", "idutente", "utenteid", "utente", "acquirente"),
@@ -89,8 +90,11 @@ ALIASES: dict[str, tuple[str, ...]] = {
     ),
     "event": (
         *("eventtype", "event", "eventname", "action", "interactiontype", "behavior", "behaviortype", "orderstatus"),
+        *("financialstatus", "paymentstatus"),
         *("ereignis", "evenement", "evento", "aktion", "azione", "acao", "bestellstatus"),
+        *("vorgang", "vorgangsart", "buchungsart", "transactiontype"),
     ),
+    "cancelled": ("cancelledat", "canceledat", "cancelledon", "canceledon", "storniertam", "annulele"),
 }
 
 SESSIONS = frozenset({"sessionid", "session", "usersession", "sitzung", "sesion", "sessione"})

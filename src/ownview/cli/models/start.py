@@ -187,7 +187,7 @@ def _few_left(split: Split) -> list[str]:
 def _titles(data: Interactions) -> str:
     """How many items have one; the others are called by their ids."""
     if data.titles is None:
-        return "none, ids are shown"
+        return "items go by theirs" if data.titled else "none, ids are shown"
     # A thing without a number goes by its title, and has blanks in it.
     called = sum(one != str(item) or " " in one for one, item in zip(data.titles, data.items.tolist(), strict=True))
     if called == data.num_items:

@@ -37,7 +37,7 @@ def parquet_table(path: Path, content: bytes) -> Table:
         raise DataError(f"{path}: unreadable Parquet ({first}); write or copy it again") from None
     if frame.height == 0:
         raise DataError(f"{path}: no rows; expected at least one row of user and item")
-    return Table(path, list(raw.columns), frame, lambda row: f"row {row + 1}")
+    return Table(path, list(raw.columns), frame, lambda row: f"row {row + 1}", _moments(raw))
 
 
 def is_excel(path: Path, content: bytes) -> bool:
@@ -95,14 +95,14 @@ def excel_table(
         raise DataError(f"{path}: has no sheet {sheet!r}{suggestion(sheet, set(book.sheet_names))}; it has {named}")
     if len(plain) > 1 and chosen is None:
         raise DataError(f"{path}: has {len(plain)} sheets with rows ({named}); expected --sheet and the name of one")
-    if frame is None or chosen is None or frame.height == 0:
+    if raw is None or frame is None or chosen is None or frame.height == 0:
         raise DataError(f"{path}: no rows; expected at least one row of user and item")
     if problems is not None and len(book.sheet_names) > 1:
         problems.note(f"sheet {chosen!r} is read, of {named}")
     if problems is not None and above[chosen]:
         problems.note(f"{counted(above[chosen], 'row')} above the header, not read")
     begin = 1 + headed + above[chosen]
-    return Table(path, firsts[chosen] if headed else None, frame, lambda row: f"row {row + begin}")
+    return Table(path, firsts[chosen] if headed else None, frame, lambda row: f"row {row + begin}", _moments(raw))
 
 
 def _one_sheet(firsts: Mapping[str, Sequence[str]], is_header: IsHeader) -> str | None:
@@ -137,8 +137,12 @@ def _without_reports_of_panic() -> Iterator[None]:
         os.close(nowhere)
 
 
+def _moments(raw: pl.DataFrame) -> frozenset[int]:
+    return frozenset(place for place, kind in enumerate(raw.dtypes) if kind in (pl.Date, pl.Datetime))
+
+
 def _as_text(column: pl.Series, position: int) -> pl.Series:
-    if column.dtype.is_temporal() and column.dtype in (pl.Date, pl.Datetime):
+    if column.dtype in (pl.Date, pl.Datetime):
         column = column.dt.epoch("s")
     if column.dtype.is_float():
         column = column.fill_nan(None)

@@ -68,16 +68,17 @@ def has_header(first_row: Sequence[str], columns: Mapping[str, str] | None) -> b
 
 
 def header_place(rows: Sequence[Sequence[str]]) -> int:
-    """Which of a file's first rows names user and item, where a report's title stands above it; else 0.
+    """Which of a file's first rows names user and item, or one of them, where a report's title is above it; else 0.
 
     What stands above fills at most half as many fields as the header does: rows of data do not.
     """
-    most = 0
-    for place, row in enumerate(rows):
-        filled = sum(bool(field.strip()) for field in row)
-        if len(_by_alias(row, REQUIRED)) == len(REQUIRED):
-            return place if 2 * most <= filled else 0
-        most = max(most, filled)
+    filled = [sum(bool(field.strip()) for field in row) for row in rows]
+    for needed in (len(REQUIRED), 1):
+        for place, row in enumerate(rows):
+            if len(_by_alias(row, REQUIRED)) >= needed:
+                if 2 * max(filled[:place], default=0) <= filled[place] and (needed > 1 or filled[place] > 2):
+                    return place
+                break
     return 0
 
 

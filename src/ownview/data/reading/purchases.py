@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ownview.base.errors import DataError, suggestion
 from ownview.base.items.column_names import bare_name
+from ownview.data.reading.orders import cancelled
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.string_table import Table
 from ownview.data.reading.values import note_rows, numbers
@@ -17,14 +18,20 @@ if TYPE_CHECKING:
 _UNDONE = frozenset(
     {
         *("removefromcart", "remove", "return", "returned", "refund", "refunded", "cancel", "cancelled", "canceled"),
-        *("dislike", "unlike", "unfavorite", "unfollow", "delete", "skip", "failed", "retoure", "storno"),
+        *("voided", "dislike", "unlike", "unfavorite", "unfollow", "delete", "skip", "failed", "retoure", "storno"),
+        *("ruckgabe", "rueckgabe", "checkin"),
         *("storniert", "retour", "rembourse", "annule", "devolucion", "devuelto", "cancelado", "reso"),
         *("annullato", "devolucao"),
     }
 )
 """Events that take something back."""
 
-_BOUGHT = frozenset({"purchase", "purchased", "buy", "bought", "order", "transaction", "checkout", "kauf", "achat"})
+_BOUGHT = frozenset(
+    {
+        *("purchase", "purchased", "buy", "bought", "order", "transaction", "checkout", "kauf", "achat"),
+        *("paid", "completed", "wccompleted", "loan", "ausleihe", "pret", "prestito", "prestamo"),
+    }
+)
 """Events that are surely meant, where others may be looks."""
 
 _CANCELLED = r"^[Cc]\d{4,}$"
@@ -44,6 +51,7 @@ def taken(table: Table, where: Mapping[str, Sequence[int]], events: Sequence[str
         problems: takes note.
     """
     kept = table.column(where["item"][0]) != ""
+    kept = kept & ~cancelled(table, where, problems)
     if "order" in where:
         kept = kept & ~_cancelled(table, where["order"][0], problems)
     if "quantity" in where:
@@ -100,7 +108,7 @@ def _wanted(table: Table, position: int, kept: pl.Series, events: Sequence[str],
     note_rows(problems, table, position, back & kept, "rows that take something back", "event", advice, refused=False)
     left = {one: number for one, number in counts.items() if one not in undone}
     if len(left) > 1:
-        listed = ", ".join(f"{one} {number:,}" for one, number in list(left.items())[:6])
+        listed = ", ".join(f"{one or 'none'} {number:,}" for one, number in list(left.items())[:6])
         bought = next((one for one in left if bare_name(one) in _BOUGHT), list(left)[-1])
         problems.note(f"all kinds of events count as taken ({listed}); --events {bought} counts those alone")
     return ~back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,9 +18,10 @@ from ownview.data.reading import values
 from ownview.data.reading.columns import LEFT_OUT, REQUIRED, MissingColumnError, has_header, locate, locate_known
 from ownview.data.reading.date_forms import ORDERS
 from ownview.data.reading.folders import folder_tables
+from ownview.data.reading.orders import order_column, with_whole_orders
 from ownview.data.reading.problems import Problems
 from ownview.data.reading.purchases import taken
-from ownview.data.reading.recognised import advice, time_column, title_column
+from ownview.data.reading.recognised import advice, time_columns, title_column
 from ownview.data.reading.string_table import Table
 from ownview.data.reading.tables import read_table
 from ownview.data.reading.titles import ItemFile, read_items, titles_in_rows
@@ -56,7 +58,7 @@ class ReadingOptions(TypedDict, total=False):
     tolerant: bool
 
 
-_OF_ROWS = ("quantity", "order", "event")
+_OF_ROWS = ("quantity", "event", "cancelled")
 _OF_ITEMS = ("url", "image")
 """Columns that may stand in the interactions, beside those that are located for every source."""
 
@@ -101,7 +103,7 @@ def read(
     table, own_titles = _table(path, options, problems)
     titles = titles or own_titles
     where = _located(table, columns, titles is not None, problems)
-    table = _called_by_titles(table, where, problems)
+    table = with_whole_orders(_called_by_titles(table, where, problems), where, problems)
     table = table.keeping(_with_ids(table, where, problems))
     if table.frame.height:
         table = table.keeping(taken(table, where, options.get("events", ()), problems))
@@ -162,18 +164,26 @@ def _located(table: Table, columns: Mapping[str, str] | None, has_titles: bool, 
     header = table.header or []
     named = set(columns or {})
     where = _in_usual_order(table, where, problems) if not columns and not header else where
-    for key, place in locate_known(header, (*_OF_ROWS, *_OF_ITEMS)).items():
-        if [place] not in where.values():
-            where[key] = [place]
+    known = locate_known(header, (*_OF_ROWS, *_OF_ITEMS, "order"))
+    for key, found in (known | {"order": order_column(header, known)}).items():
+        if found is not None and [found] not in where.values():
+            where[key] = [found]
     if not has_titles and "title" not in named:
         where |= _own_title(header, where)
     free = [place for place in range(table.frame.width) if [place] not in where.values()]
     if "timestamp" not in where and "timestamp" not in named:
-        found = time_column(table, free)
-        if found is not None:
-            where["timestamp"] = [found]
-            problems.note(f"column {table.name(found)!r} holds times and is taken for the time")
-            free.remove(found)
+        times = time_columns(table, free)
+        names = [table.name(place) for place in times]
+        if len(times) == 1:
+            where["timestamp"] = times
+            problems.note(f"column {names[0]!r} holds times and is taken for the time")
+            free.remove(times[0])
+        elif times:
+            listed = " and ".join(map(repr, names[:3]))
+            problems.note(
+                f"columns {listed} hold times and nothing tells which is meant, so none is read; "
+                f"--columns timestamp={shlex.quote(names[0])} takes one"
+            )
     if not has_titles and "title" not in where and (columns or {}).get("title") != LEFT_OUT:
         found = title_column(table, where["item"][0], free)
         if found is not None:
@@ -197,7 +207,7 @@ def _in_usual_order(table: Table, where: ColumnPlaces, problems: Problems) -> Co
     if "rating" not in where:
         return where
     place = where["rating"][0]
-    if "timestamp" not in where and time_column(table, [place]) is not None:
+    if "timestamp" not in where and time_columns(table, [place]):
         return {key: places for key, places in where.items() if key != "rating"} | {"timestamp": [place]}
     given = table.column(place).filter(table.column(place) != "")
     if 2 * values.numbers(given).null_count() > len(given):

@@ -35,19 +35,18 @@ _WIDEST = 15
 _WIDE, _MOSTLY = 8, 0.9
 """Columns from which a table may have an item in each, and the share of its cells that are then empty or marks."""
 
-_OF_ORDERS = ("order", "purchase", "invoice", "event", "created", "bestell", "kauf", "commande", "achat", "pedido")
+_OF_ORDERS = (
+    *("order", "purchase", "invoice", "event", "created", "sold", "bestell", "kauf", "commande", "achat", "pedido"),
+)
 
 
-def time_column(table: Table, unread: Sequence[int]) -> int | None:
-    """The column of moments: one of dates, or of seconds with a name that means a time; None where none is plain.
-
-    Of several the one of orders is taken; where that does not tell, none.
-    """
+def time_columns(table: Table, unread: Sequence[int]) -> list[int]:
+    """Columns of moments: of dates by their cells, or of seconds by their name; of several those of orders."""
     found = [place for place in unread if _is_time(table, place)]
     if len(found) > 1:
         named = [place for place in found if any(word in bare_name(table.name(place)) for word in _OF_ORDERS)]
         found = named or found
-    return found[0] if len(found) == 1 else None
+    return found
 
 
 def title_column(table: Table, item: int, unread: Iterable[int]) -> int | None:
@@ -83,16 +82,18 @@ def _likely_ids(table: Table) -> str:
     no_ids = {name for key in _NO_IDS for name in ALIASES[key]}
     columns = {place: table.column(place)[:_MANY] for place, name in enumerate(names) if name not in no_ids}
     known = locate_known(table.header or [], REQUIRED)
-    likely = [place for place, column in columns.items() if _may_be_ids(table, place, column)][:_WIDEST]
+    called = {place for place, column in columns.items() if "user" in known and _may_be_things(column)}
+    likely = [place for place, column in columns.items() if place in called or _may_be_ids(table, place, column)]
 
     def fits(place: int, key: str) -> int:
         if key in known:
             return 1 if place == known[key] else -9
         by_word = {one: any(word in names[place] for word in LIKELY_WORDS[one]) for one in REQUIRED}
-        return 2 * by_word[key] - sum(by_word.values()) - bool(known)
+        by_value = 0 if place not in called else 1 if key == "item" else -9
+        return 3 * by_word[key] - sum(by_word.values()) - bool(known) + by_value
 
     pairs: list[tuple[int, int, int, int]] = []
-    for user, item in permutations({*likely, *known.values()} & columns.keys(), 2):
+    for user, item in permutations({*likely[:_WIDEST], *known.values()} & columns.keys(), 2):
         distinct = [columns[place].n_unique() for place in (user, item)]
         fit = [fits(user, "user"), fits(item, "item")]
         several = pl.DataFrame({"user": columns[user], "item": columns[item]}).n_unique() > max(distinct)
@@ -109,6 +110,12 @@ def _may_be_ids(table: Table, place: int, column: pl.Series) -> bool:
     given = column.filter(column != "")
     again = len(given) > given.n_unique() > 1
     return again and not _is_time(table, place) and not _words(column) and not given.str.contains(r"^-?\d+[.,]\d").all()
+
+
+def _may_be_things(column: pl.Series) -> bool:
+    """Whether a column holds words that come again and again: things without a number go by what they are called."""
+    given = column.filter(column != "")
+    return len(given) >= 2 * given.n_unique() > 2 and bool(_words(column))
 
 
 def _by_columns(table: Table) -> str:
@@ -141,8 +148,8 @@ def _is_time(table: Table, place: int) -> bool:
 
     column = table.column(place)
     given = column.filter(column != "")[:_LOOKED_AT]
-    if not len(given):
-        return False
+    if not len(given) or place in table.moments:
+        return bool(len(given))
     number = given.cast(pl.Float64, strict=False)
     if number.null_count() == len(given):
         seconds = read_dates(given.to_list(), None).seconds

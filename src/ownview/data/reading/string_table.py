@@ -22,12 +22,14 @@ class Table:
         header: names of the columns, or None where the file has none.
         frame: the rows below the header.
         place: from row position to 'line 7' (text) or 'row 7' (Parquet, Excel), as a person counts.
+        moments: positions of the columns whose cells are dates in the file itself, and seconds since 1970 here.
     """
 
     path: Path
     header: list[str] | None
     frame: pl.DataFrame
     place: Callable[[int], str]
+    moments: frozenset[int] = frozenset()
 
     def column(self, position: int) -> pl.Series:
         """Values without blanks around them."""

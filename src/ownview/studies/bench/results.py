@@ -35,6 +35,7 @@ from ownview.runs.table import (
     averaged,
     compared,
     grouped,
+    mean_over_runs,
     with_yardsticks,
 )
 from ownview.studies.bench.renaming import as_called_now
@@ -96,7 +97,7 @@ def document(suite: Suite, planned: Sequence[Planned], failures: Mapping[Path, s
         "about": suite.about,
         "protocols": {name: protocol.plain() for name, protocol in protocols.items()},
         "runs": [entry(one) for one in finished],
-        "comparison": [one for name in data for one in _compared(name, finished)],
+        "comparison": [one for name in data for one in _compared(suite, name, finished)],
         "failures": [{**_about(one), "reason": failures[one.folder]} for one in planned if one.folder in failures],
     }
 
@@ -117,15 +118,19 @@ def entry(one: Planned) -> Entry:
     }
 
 
-def _compared(data: str, finished: Sequence[Planned]) -> list[Entry]:
-    """Interval, mark against the best, p and effect sizes of every cell of one dataset; see `compared`."""
+def _compared(suite: Suite, data: str, finished: Sequence[Planned]) -> list[Entry]:
+    """Interval, mark against the best, p and effect sizes of every cell of one dataset in all that was measured."""
     rows = grouped(((one.row, pooled(one.protocol)), open_run(one.folder)) for one in finished if one.data == data)
+    every = [run for runs in rows.values() for run in runs]
+    measured = [name for name in (*HEADLINE, *suite.metrics) if all(name in run.result["test"] for run in every)]
+    also = {row.name: row.beside for row in suite.rows if row.beside}
     return [
         {
             **{"data": data, "protocol": protocol, "metric": metric, "method": method},
             **{name: cell.to_dict()[name] for name in _FROM_CELL},
+            **({} if cell.beside is None else {"beside": cell.to_dict()["beside"]}),
         }
-        for (method, protocol, metric), cell in compared(rows).items()
+        for (method, protocol, metric), cell in compared(rows, measured, also).items()
     ]
 
 
@@ -188,12 +193,20 @@ def _still(made: Document, runs: Sequence[Entry]) -> list[dict[str, Any]]:
     columns = grouped(((*_column(one), one["metric"]), one) for one in made["comparison"])
     held: list[dict[str, Any]] = []
     for (data, protocol, metric), cells in columns.items():
-        beside = [averaged(row[-1], found, metric).mean for row, found in rows.items() if row[:-1] == (data, protocol)]
+        beside = [mean_over_runs(found, metric) for row, found in rows.items() if row[:-1] == (data, protocol)]
         best = max(cells, key=lambda one: float(one["mean"]))
         if (data, protocol, best["method"]) in same and max(beside) <= best["mean"] + _ROUNDING:
-            marked = [one for one in cells if (data, protocol, one["method"]) in same]
+            marked = [_paired(one, same) for one in cells if (data, protocol, one["method"]) in same]
             held += marked if len(marked) > 1 else []
     return held
+
+
+def _paired(cell: Entry, same: Collection[tuple[str, str, str]]) -> Entry:
+    """The cell; without the row it was compared with besides, where that has other runs now."""
+    beside = cell.get("beside")
+    if beside is None or (*_column(cell), beside["label"]) in same:
+        return cell
+    return {name: value for name, value in cell.items() if name != "beside"}
 
 
 def write_document(path: Path, values: Document) -> None:

@@ -5,6 +5,7 @@ about = "What it is for, in a sentence."
 rounds = 30
 seeds = 3                               # 0, 1 and 2
 protocols = ["honest", "paper"]
+metrics = ["recall@20"]                 # in which rows are compared too, beside HR@10 and NDCG@10
 data = ["ml-100k", "filmtrust"]         # or files; paths begin in the folder of the suite's own file
 
 [[rows]]
@@ -15,6 +16,7 @@ preset = "tuned"                        # settings found for the method, under t
 protocols = ["honest"]                  # some of the suite's, for a row that is not measured under all
 only = ["ml-100k"]                      # some of the suite's data, for a row that asks for more than others have
 seeds = 1                               # fewer than the suite's, for a row that is the same with every seed
+beside = "fedease"                      # a row that this one is compared with besides the best of the table
 [rows.data.ml-100k]                     # what differs on one dataset
 settings = { alpha = 1.1 }
 
@@ -36,6 +38,7 @@ from ownview.base.errors import DataError, SettingError, UnknownNameError
 from ownview.blends.blend import Blend
 from ownview.config.layers import Layer, check, parse_toml, require_known, toml_text
 from ownview.data.datasets.catalog import not_here, require_data_dir
+from ownview.evaluation.metrics import BY_CUTOFF
 from ownview.evaluation.named_protocols import protocol as protocol_by_name
 from ownview.runs.batch import MOST_SEEDS
 from ownview.runs.blended_runs import blend_beside
@@ -44,10 +47,11 @@ from ownview.studies.bench.files import files_beside, with_files_beside
 from ownview.studies.grid import LAYER, Planned, Row, lacking, task
 
 _ROW: dict[str, type] = {
-    "name": str, "data": Mapping, "blends": list, "protocols": list, "only": list, "seeds": int, **LAYER,
+    "name": str, "data": Mapping, "blends": list, "protocols": list, "only": list, "seeds": int, "beside": str, **LAYER,
 }  # fmt: skip
 _FILE: dict[str, type] = {
-    "title": str, "about": str, "rounds": int, "seeds": int, "protocols": list, "data": list, "rows": list,
+    "title": str, "about": str, "rounds": int, "seeds": int, "protocols": list, "metrics": list, "data": list,
+    "rows": list,
 }  # fmt: skip
 
 
@@ -60,12 +64,14 @@ class SuiteRow(Row):
         only: data of the suite that it is measured on.
         seeds: 0, 1, ... up to this number.
         blends: names of the rows whose finished models it blends; none for a row that trains.
+        beside: name of the row that it is compared with besides the best; empty for none.
     """
 
     protocols: tuple[str, ...] = ()
     only: tuple[str, ...] = ()
     seeds: int = 1
     blends: tuple[str, ...] = ()
+    beside: str = ""
 
 
 @dataclass(frozen=True)
@@ -83,6 +89,7 @@ class Suite:
         rows: one a method.
         files: by how `data` and `protocols` name it, where a file lies: beside the suite's own.
         file: its own file as the command named it, of a full path the name alone; empty where it comes with Ownview.
+        metrics: in which rows are compared, beside those that every table has.
     """
 
     name: str
@@ -95,6 +102,7 @@ class Suite:
     rows: tuple[SuiteRow, ...]
     files: Mapping[str, str] = field(default_factory=dict)
     file: str = ""
+    metrics: tuple[str, ...] = ()
 
     def row(self, name: str) -> SuiteRow:
         """By name."""
@@ -154,13 +162,19 @@ def parse(text: str, name: str, source: str, folder: Path | None = None) -> Suit
     names = [row.name for row in rows]
     if twice := sorted({one for one in names if names.count(one) > 1}):
         raise SettingError(f"{source}: two rows are called {twice[0]!r}; give one of them another name")
-    for one in protocols:
-        protocol_by_name(files.get(one, one))
+    asked = [protocol_by_name(files.get(one, one)) for one in protocols]
+    metrics = _texts(values, "metrics", source) if "metrics" in values else ()
+    known = [f"{name}@{cut}" for cut in asked[0].cutoffs for name in BY_CUTOFF]
+    for metric in metrics:
+        require_known(metric, known, f"{source}: metrics: {metric!r} is not measured under {protocols[0]}")
     _require_known(rows, source)
     _require_blends(rows, source)
+    for row in rows:
+        if row.beside:
+            require_known(row.beside, set(names) - {row.name}, f"{source}: row {row.name}: no other row {row.beside!r}")
     about = values.get("title", name), values.get("about", "")
     file = "" if folder is None else source if not Path(source).is_absolute() else Path(source).name
-    made = Suite(name, *about, rounds, seeds, protocols, data, rows, files, file)
+    made = Suite(name, *about, rounds, seeds, protocols, data, rows, files, file, metrics)
     labels = [made.label(one) for one in data]
     if twice := sorted({one for one in labels if labels.count(one) > 1}):
         raise SettingError(f"{source}: two of data are called {twice[0]!r} in tables; rename one of the files")
@@ -186,7 +200,16 @@ def _row(values: Any, source: str, data: tuple[str, ...], protocols: tuple[str, 
         raise SettingError(f"{source}: row {name}: seeds = {own}: expected 1 to {seeds}, the suite's")
     blends = _texts(values, "blends", f"{source}: row {name}") if "blends" in values else ()
     layer = {key: values[key] for key in values if key in LAYER}
-    row = SuiteRow(name, layer, values.get("data", {}), protocols=mine, only=only, seeds=own, blends=blends)
+    row = SuiteRow(
+        name,
+        layer,
+        values.get("data", {}),
+        protocols=mine,
+        only=only,
+        seeds=own,
+        blends=blends,
+        beside=values.get("beside", ""),
+    )
     row.require_sound(data, "the suite", source)
     return row
 

@@ -17,7 +17,8 @@ from ownview.evaluation.named_protocols import pooled
 from ownview.evaluation.sign_flips import p_between
 from ownview.evaluation.statistics import by_person
 from ownview.runs.run import Run
-from ownview.runs.table import grouped, user_values
+from ownview.runs.summaries.user_values import user_values
+from ownview.runs.table import grouped
 from ownview.studies.paper.rows import labelled
 
 Column = tuple[str, str, str]

@@ -1,0 +1,90 @@
+"""What stands on the first line of an order alone, and holds for all of its lines.
+
+Shops export a line a product: Shopify writes the payment's status, and when the order was cancelled, on the first
+line of each order and leaves both empty below. A refund of the whole order is then seen on one product in many.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ownview.base.display.amounts import counted
+from ownview.base.items.column_names import bare_name
+from ownview.data.reading.problems import Problems
+from ownview.data.reading.string_table import Table
+from ownview.data.reading.values import note_rows
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_OF_AN_ORDER = {"user": "a customer", "timestamp": "a time", "event": "a status", "cancelled": ""}
+"""Columns that say something of a whole order, and what; not noted where rows are left out for it anyway."""
+
+_NUMBER, _LINE = "name", "lineitemname"
+"""Shopify calls an order's number its name, where lines have names of their own."""
+
+
+def order_column(header: Sequence[str], known: Mapping[str, int]) -> int | None:
+    """The column that tells which lines are one order; None where there is none."""
+    names = [bare_name(field) for field in header]
+    if _LINE in names and _NUMBER in names:
+        return names.index(_NUMBER)
+    return known.get("order")
+
+
+def with_whole_orders(table: Table, where: Mapping[str, Sequence[int]], problems: Problems) -> Table:
+    """The table with every line's empty fields taken from its order, where the order has one value and no other.
+
+    Args:
+        table: the rows.
+        where: positions of the columns; the order's and those that say something of it.
+        problems: takes note of how many lines were completed, by column.
+    """
+    if "order" not in where:
+        return table
+    order = table.column(where["order"][0])
+    for key, what in _OF_AN_ORDER.items():
+        places = where.get(key, ())
+        if len(places) != 1 or places[0] == where["order"][0]:
+            continue
+        column = table.column(places[0])
+        whole = _completed(order, column)
+        count = int((whole != column).sum())
+        if not count:
+            continue
+        name = table.frame.columns[places[0]]
+        table = replace(table, frame=table.frame.with_columns(whole.alias(name)))
+        if what:
+            problems.note(f"{counted(count, 'row')} without {what}: that of another row of the same order")
+    return table
+
+
+def cancelled(table: Table, where: Mapping[str, Sequence[int]], problems: Problems) -> pl.Series:
+    """[r] True for lines of orders that say when they were cancelled."""
+    import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
+
+    if "cancelled" not in where:
+        return pl.Series([False]).new_from_index(0, table.frame.height)
+    position = where["cancelled"][0]
+    marked = table.column(position) != ""
+    kind, advice = "rows of orders with a time of cancellation", "the order was cancelled"
+    note_rows(problems, table, position, marked, kind, "cancelled at", advice, refused=False)
+    return marked
+
+
+def _completed(order: pl.Series, column: pl.Series) -> pl.Series:
+    """[r] the column, with empty fields filled from rows of the same order where these have one value between them."""
+    import polars as pl  # noqa: PLC0415 - not everywhere, and slow to import
+
+    if not bool((column == "").any()):
+        return column
+    frame = pl.DataFrame({"order": order, "own": column})
+    given = frame.filter(pl.col("own") != "", pl.col("order") != "").group_by("order")
+    single = given.agg(pl.col("own").n_unique().alias("values"), pl.col("own").first().alias("one"))
+    value_of = dict(single.filter(pl.col("values") == 1).select("order", "one").iter_rows())
+    if not value_of:
+        return column
+    whole = order.replace_strict(value_of, default="", return_dtype=pl.String)
+    return pl.select(pl.when(column == "").then(whole).otherwise(column)).to_series()
