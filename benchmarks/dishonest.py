@@ -24,8 +24,9 @@ import torch
 from torch import Tensor
 
 from ownview.attacks.dishonest.audit import LOSS, DishonestSettings, allowed_exposure, finding, honest_tens
-from ownview.attacks.dishonest.crew import DEGRADE, GOALS, MEANS, PLAUSIBLE, PROMOTE, PUBLISHED, Crew
+from ownview.attacks.dishonest.crew import DEGRADE, GOALS, MEANS, PLAUSIBLE, PROMOTE, Crew
 from ownview.attacks.dishonest.infiltration import lists_of
+from ownview.attacks.dishonest.published.catalogue import PUBLISHED
 from ownview.attacks.view import Scene
 from ownview.base.display.amounts import counted
 from ownview.evaluation.named_protocols import HONEST

@@ -30,7 +30,7 @@ _EXPECTED = (
 )
 
 _PART = 1 << 16
-"""Numbers of a client that get their noise at once."""
+"""Numbers of all clients of a block that get their noise at once."""
 
 Draw = Callable[[Tensor, float], Tensor]
 """Uniform numbers in [0, 1) and a scale -> noise of that scale."""
@@ -188,10 +188,12 @@ class Noise(Transform):
 def drawn(like: Tensor, key: int, clients: Tensor, draw: Draw, scale: float) -> Tensor:
     """Noise as large as `like` [B, ...], of each of `clients` [B] its own; `key` is of the round and what it is for."""
     places = torch.arange(like[0].numel() if len(like) else 0, device=like.device)
-    # On a CPU in parts that stay in its caches: nearly three times as fast, and the same numbers.
-    parts = torch.split(places, _PART) if like.device.type == "cpu" else (places,)
-    noise = [draw(unit(bits(key, clients[:, None], part)), scale).to(like.dtype) for part in parts]
-    return torch.cat(noise, dim=1).reshape(like.shape)
+    # On a CPU in parts that stay in its caches: several times as fast, and the same numbers.
+    together = max(1, _PART // max(1, len(like))) if like.device.type == "cpu" else max(1, len(places))
+    noise = like.new_empty(len(like), len(places))
+    for part, here in zip(torch.split(places, together), torch.split(noise, together, dim=1), strict=True):
+        here.copy_(draw(unit(bits(key, clients[:, None], part)), scale))
+    return noise.reshape(like.shape)
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,8 @@ def transforms(text: str) -> Transform | None:
 def laplace(uniform: Tensor, scale: float) -> Tensor:
     """-scale sign(x) log(1 - 2 |x|) with x = u - 1/2."""
     centred = uniform - 0.5
-    return -scale * centred.sign() * torch.log1p((-2 * centred.abs()).clamp(min=2.0**-53 - 1))
+    size = centred.abs().mul_(-2).clamp_(min=2.0**-53 - 1).log1p_().mul_(-scale)
+    return size.copysign_(centred)
 
 
 def gaussian(uniform: Tensor, scale: float) -> Tensor:

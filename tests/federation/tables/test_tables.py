@@ -24,6 +24,7 @@ from ownview.federation.tables.overlays import (
     sparse_bytes,
     stored_bytes,
 )
+from ownview.federation.tables.packing import gathered
 from ownview.testing.worlds import federation, small_world
 from tests.methods.golden import changed_rows
 
@@ -152,6 +153,23 @@ def test_a_store_gives_back_what_was_put(
     for taken in (rows, every_row):
         taken.zero_()  # what was taken may be changed
     _assert_holds(tables, whole, changed)
+
+
+@DEVICES
+@STORES
+@given(history=histories, later=histories, shape=shapes)
+@settings(max_examples=40)
+def test_what_is_gathered_to_be_packed_is_changed_by_nothing_that_comes_later(
+    device: str, store: type[OverlayTables], history: list[Event], later: list[Event], shape: tuple[int, ...]
+) -> None:
+    tables = _fresh(store, shape, device)
+    _follow(tables, history, shape)
+    packed = {name: value for name, value in tables.pack().items() if gathered(f"table.rows.{name}")}
+    before = {name: value.clone() for name, value in packed.items()}
+    assert set(packed) == {"counts", "items", "values", "numbers", "bases"}
+    _follow(tables, later, shape)
+    for name, value in packed.items():
+        assert torch.equal(value, before[name]), name
 
 
 @DEVICES

@@ -64,15 +64,15 @@ def test_the_best_round_of_before_is_let_go_before_the_new_one_is_copied(
 ) -> None:
     copied: list[weakref.ref[torch.Tensor]] = []
     alive: list[int] = []
-    copy = training_rounds._copy
+    keep = training_rounds._kept
 
     def watched(packed: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         alive.append(sum(one() is not None for one in copied))
-        found = copy(packed)
+        found = keep(packed)
         copied.extend(weakref.ref(value) for value in found.values())
         return found
 
-    monkeypatch.setattr(training_rounds, "_copy", watched)
+    monkeypatch.setattr(training_rounds, "_kept", watched)
     train(world, tmp_path / "run")
     assert len(alive) > 1, "a later round must have been the better one"
     assert not any(alive)

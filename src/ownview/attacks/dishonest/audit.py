@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, DEGRADE, DEMOTE, GOALS, MEANS, PROMOTE, PUBLISHED, Crew
+from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, DEGRADE, DEMOTE, GOALS, MEANS, PROMOTE, Crew
 from ownview.attacks.dishonest.infiltration import Infiltrated, Lists, infiltrated, lists_of, top_tens
+from ownview.attacks.dishonest.published.catalogue import PUBLISHED
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.view import Scene
 from ownview.base.display.amounts import counted
@@ -20,7 +21,8 @@ SHARES = (0.001, 0.01, 0.05)
 FACTORS = (1e1, 1e3)
 """By which a boosted upload is enlarged; the worst counts."""
 LONGER = (1.0, 10.0)
-"""How much longer than the median honest upload those of attacks of the literature are; the worst counts."""
+"""How much longer than the median honest upload those of attacks of the literature are whose papers leave it open; the
+worst counts."""
 LOSS = 0.02
 """Share of HR@10 that may be lost before an attack has succeeded."""
 _MOVED = ((1, 0.01), (0.01, 0.05), (math.inf, 0.10))
@@ -88,7 +90,8 @@ def finding(crew: Crew, honest_lists: Tensor | None, scene: Scene, settings: Dis
         settings: of the audit.
     """
     honest = lists_of(honest_lists, crew)
-    factors = {BOOSTED: settings.factors, **dict.fromkeys(PUBLISHED, LONGER)}.get(crew.means, (1.0,))
+    longer = {means: LONGER for means, attack in PUBLISHED.items() if not attack.own_length}
+    factors = {BOOSTED: settings.factors, **longer}.get(crew.means, (1.0,))
     tried = [_lists(scene, crew, factor, settings) for factor in factors]
     lists, where = max(tried, key=lambda one: _harm(crew.goal, one[0], honest))
     who = counted(crew.count, "client")

@@ -21,8 +21,8 @@ PROMOTE, DEMOTE, DEGRADE, BACKDOOR = "promote", "demote", "degrade", "backdoor"
 GOALS = (PROMOTE, DEMOTE, DEGRADE, BACKDOOR)
 BOOSTED, BOUNDED, PLAUSIBLE = "boosted", "norm-bounded", "plausible"
 MEANS = (BOOSTED, BOUNDED, PLAUSIBLE)
-PIECK_IPE, PIECK_UEA, FEDRECATTACK = "pieck-ipe", "pieck-uea", "fedrecattack"
-PUBLISHED = (PIECK_IPE, PIECK_UEA, FEDRECATTACK)
+PIECK_IPE, PIECK_UEA, FEDRECATTACK, PIPATTACK = "pieck-ipe", "pieck-uea", "fedrecattack", "pipattack"
+SPATTACK_OD, SPATTACK_OS, SPATTACK_LD, SPATTACK_LS = "spattack-o-d", "spattack-o-s", "spattack-l-d", "spattack-l-s"
 """Attacks of the literature; see `attacks.dishonest.published`."""
 _POPULAR = 300
 """Items that fake histories are made of."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, PLAUSIBLE, PUBLISHED, Crew
+from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, PLAUSIBLE, Crew
 from ownview.attacks.dishonest.lies import enlarged, to_norm, worst_direction
-from ownview.attacks.dishonest.published import Published
+from ownview.attacks.dishonest.published.catalogue import published_attack
 from ownview.attacks.view import Scene
 from ownview.data.splitting.splits import Split
 from ownview.federation.server import AggregationServer
@@ -47,7 +47,7 @@ class Infiltrated(LocalFleet):
     ) -> None:
         super().__init__(terms, work)
         self.crew, self.factor, self.checked, self.cohort = crew, factor, checked, cohort
-        self.published = Published(crew) if crew.means in PUBLISHED else None
+        self.published = published_attack(crew)
         self.sent, self.refused, self.why = 0, 0, ""
         """Uploads of liars; those that were left out, and the first reason."""
 
@@ -59,17 +59,22 @@ class Infiltrated(LocalFleet):
     def ask(self, going: Round) -> Uploads:
         """Honest uploads as they are, and behind them those of liars that the server counts."""
         held, norms = [], [0.0]
+        if self.published is not None:
+            self.published.begin(going.first.values)
         with closing(super().ask(going)) as coming:
             for upload in coming:
                 lying = torch.isin(upload.clients.cpu(), self.crew.members).to(upload.clients.device)
                 honest = upload.chosen(~lying)
                 held += [upload.one(place) for place in lying.nonzero()[:, 0].tolist()]
                 if len(honest.clients):
+                    if self.published is not None:
+                        self.published.overhear(honest, self._weights(honest))
                     norms += with_tables_moved(honest, going.personal, -1).norms().tolist()
                     yield honest
         usual = sorted(norms)[len(norms) // 2]
         if self.published is not None:
-            self.published.begin(going.first.values)
+            for one in held:
+                self.published.gather(one, self._weights(one))
         for one in held:
             lie = self._lie(one, going, usual)
             why = self._refusal(lie, going)
@@ -84,7 +89,8 @@ class Infiltrated(LocalFleet):
         if self.crew.means == PLAUSIBLE:
             return upload
         if self.published is not None:
-            return enlarged(to_norm(self.published.lie(upload), usual), self.factor)
+            lie = self.published.lie(upload)
+            return lie if self.published.own_length else enlarged(to_norm(lie, usual), self.factor)
         work = self.terms.client.work
         sends = work.sends if isinstance(work, Reporting) else {}
         change = with_tables_moved(upload, going.personal, -1)
@@ -96,6 +102,10 @@ class Infiltrated(LocalFleet):
         else:
             worst = to_norm(worst, usual)
         return with_tables_moved(worst, going.personal, 1)
+
+    def _weights(self, upload: Upload) -> Tensor:
+        """[B] how much each client counts in the server's mean."""
+        return upload.samples if self.terms.weighting == "samples" else torch.ones_like(upload.samples)
 
     def _refusal(self, upload: Upload, going: Round) -> str:
         """Why the server counts a liar's upload not; where it checks nothing, all that is finite counts."""

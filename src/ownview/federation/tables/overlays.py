@@ -99,6 +99,8 @@ class OverlayTables(ABC):
     def pack(self) -> dict[str, Tensor]:
         """Everything needed to restore the tables, in the same form from both stores; unchanged rows are left out.
 
+        All but base_of are new tensors, which no later round changes (`packing.gathered`).
+
         Returns:
             counts [n] of changed rows, items [K] of all clients end to end, ascending inside a client, their values
             [K, ...], base_of [n], numbers [b] of the bases, and bases [b, m, ...].
@@ -276,7 +278,9 @@ class SparseTables(OverlayTables):
         self.held.drop(clients)
 
     def _changes(self) -> tuple[Tensor, Tensor, Tensor]:
-        return self.held.read(torch.arange(len(self.base_of), device=self.base_of.device))
+        counts, items, values = self.held.read(torch.arange(len(self.base_of), device=self.base_of.device))
+        # Of a single segment what is read is the segment itself.
+        return counts, *((items.clone(), values.clone()) if len(self.held.parts) == 1 else (items, values))
 
     def _restore(self, counts: Tensor, items: Tensor, values: Tensor) -> None:
         self.held.clear()

@@ -11,6 +11,14 @@ Packed = Mapping[str, Tensor]
 """What `Clients.pack` returns."""
 
 
+_GATHERED = ("counts", "items", "values", "numbers", "bases")
+
+
+def gathered(name: str) -> bool:
+    """Whether a packed value is a new tensor, none that clients hold: rows of tables are gathered to be packed."""
+    return name.startswith("table.") and name.endswith(tuple(f".{part}" for part in _GATHERED))
+
+
 def joined(packs: Sequence[Packed]) -> dict[str, Tensor]:
     """Join packed shards into what `Clients.pack` gives for all clients."""
     whole = {name: torch.cat([pack[name] for pack in packs]) for name in packs[0] if not _of_bases(name)}

@@ -16,6 +16,7 @@ from ownview.base.errors import OutputError, OwnviewError, TrainingError
 from ownview.evaluation.metrics import means
 from ownview.evaluation.protocol import Protocol
 from ownview.evaluation.ranking import Ranker
+from ownview.federation.tables.packing import gathered
 from ownview.round.conduct import RoundReport
 from ownview.runs.files.folder import RunFolder
 from ownview.runs.files.provenance import peak_memory
@@ -147,10 +148,12 @@ class Training:
     def _packed(self, number: int) -> dict[str, Tensor]:
         """The model's values after a round; the last round's as they stand, because nothing changes them any more."""
         packed = self.trainer.pack()
-        return packed if number == self.rounds else _copy(packed)
+        return packed if number == self.rounds else _kept(packed)
 
     def _checkpoint(self) -> None:
-        tensors = {f"now.{name}": value for name, value in self.trainer.pack().items()}
+        # What stands is packed anew only where it is not held already: tables of clients can take most of the memory.
+        now = self.best.packed if self.best.round == self.done else self.trainer.pack()
+        tensors = {f"now.{name}": value for name, value in now.items()}
         if self.best.round != self.done:
             tensors |= {f"best.{name}": value for name, value in self.best.packed.items()}
         best = {"round": self.best.round, "score": list(self.best.score), "metrics": self.best.metrics}
@@ -193,6 +196,11 @@ def _line(
 
 def _copy(packed: dict[str, Tensor]) -> dict[str, Tensor]:
     return {name: value.detach().clone() for name, value in packed.items()}
+
+
+def _kept(packed: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Packed values that no later round changes: copies of those that are the model's own."""
+    return {name: value if gathered(name) else value.detach().clone() for name, value in packed.items()}
 
 
 def _part(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
