@@ -8,7 +8,18 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, DEGRADE, DEMOTE, GOALS, MEANS, PROMOTE, PUBLISHED, Crew
+from ownview.attacks.dishonest.crew import (
+    BACKDOOR,
+    BOOSTED,
+    COUNTED_BOOSTED,
+    DEGRADE,
+    DEMOTE,
+    GOALS,
+    MEANS,
+    PROMOTE,
+    PUBLISHED,
+    Crew,
+)
 from ownview.attacks.dishonest.infiltration import Infiltrated, Lists, infiltrated, lists_of, top_tens
 from ownview.attacks.scoring import AttackFinding
 from ownview.attacks.view import Scene
@@ -88,7 +99,8 @@ def finding(crew: Crew, honest_lists: Tensor | None, scene: Scene, settings: Dis
         settings: of the audit.
     """
     honest = lists_of(honest_lists, crew)
-    factors = {BOOSTED: settings.factors, **dict.fromkeys(PUBLISHED, LONGER)}.get(crew.means, (1.0,))
+    boosted = dict.fromkeys((BOOSTED, COUNTED_BOOSTED), settings.factors)
+    factors = {**boosted, **dict.fromkeys(PUBLISHED, LONGER)}.get(crew.means, (1.0,))
     tried = [_lists(scene, crew, factor, settings) for factor in factors]
     lists, where = max(tried, key=lambda one: _harm(crew.goal, one[0], honest))
     who = counted(crew.count, "client")
