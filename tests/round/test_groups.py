@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -152,15 +152,30 @@ def test_honest_groups_give_the_sum_of_all(tmp_path: Path) -> None:
             assert torch.allclose(one.server.shared[name], value, atol=1e-10), name
 
 
+def test_a_place_with_too_many_users_for_so_many_groups_is_lost_and_says_why() -> None:
+    """No client would take part in a group of 2 T or more: two sums over T of it could have no client in common."""
+
+    class OneLarge(LocalFleet):
+        def units(self, clients: Iterable[int]) -> list[list[int]]:
+            every = sorted(clients)
+            return [every[:8], *([one] for one in every[8:])]
+
+    one = federation(FEDMF, small_world(), options=FederationOptions(privacy=GROUPS))
+    one.fleet = OneLarge(one.terms, one.work)
+    done = one.round(1)
+    assert sorted(done.left_out) == list(range(8))
+    assert "has 8 clients, 7 of so many groups at most: one place has too many users" in done.left_out[0]
+
+
 class _Silent(LocalFleet):
     """Some clients send keys and nothing more."""
 
-    quiet: ClassVar[set[int]] = set()
+    quiet: frozenset[int] = frozenset()
 
     def about_masks(self, going: Round, step: Any, messages: Any) -> Any:
         answers = super().about_masks(going, step, messages)
         if not self.quiet and going.masks is not None and going.masks.every:
-            self.quiet = set(going.masks.every[0].members[:4])
+            self.quiet = frozenset(going.masks.every[0].members[:4])
         return {one: data for one, data in answers.items() if one not in self.quiet}
 
 

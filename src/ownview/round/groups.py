@@ -95,6 +95,10 @@ class Groups:
             masks = Exchange(self.cohort, self.number, self.server.ring) if self.masked.masks.real else None
             self.every.append(Group(f"group {place} of {count}", members, self.server.begin(self.number), masks))
         self._of = {client: group for group in self.every for client in group.members}
+        for group in [] if self.single else list(self.every):
+            if len(group.members) > self.cohort.clients:
+                most = f"{self.cohort.clients} of so many groups at most"
+                self._lose(group, f"has {len(group.members)} clients, {most}: one place has too many users")
 
     def introduce(self, keys: Mapping[int, bytes]) -> dict[int, bytes]:
         """Everybody's keys -> who takes part in whose group."""

@@ -13,6 +13,7 @@ from ownview.attacks.dishonest.crew import BACKDOOR, BOOSTED, COUNTED_BOOSTED, P
 from ownview.attacks.dishonest.lies import enlarged, to_norm, worst_direction
 from ownview.attacks.dishonest.published import Published
 from ownview.attacks.view import Scene
+from ownview.base.errors import SettingError
 from ownview.data.splitting.splits import Split
 from ownview.federation.server import AggregationServer
 from ownview.federation.terms import Terms
@@ -49,6 +50,8 @@ class Infiltrated(LocalFleet):
     ) -> None:
         super().__init__(terms, work)
         self.crew, self.factor, self.checked, self.cohort = crew, factor, checked, cohort
+        if crew.means in PUBLISHED and terms.masked is not None:
+            raise SettingError(f"{crew.means}: is written for uploads in clear; expected privacy=none")
         self.published = Published(crew) if crew.means in PUBLISHED else None
         self.sent, self.refused, self.why = 0, 0, ""
         """Uploads of liars; those that were left out, and the first reason."""
