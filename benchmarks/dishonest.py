@@ -126,7 +126,8 @@ def tables(rows: list[Row]) -> str:
     kept = {(one["method"], one["server"], one["attack"], one["clients"]): one for one in rows}
     methods = [name for name in ROUNDS if any(one["method"] == name for one in rows)]
     absent = sorted(set(METHODS) - {*methods, "local-only"})
-    left = f"Not measured: {', '.join(f'`{name}`' for name in absent)}; `local-only` sends nothing."
+    left = "`local-only` sends nothing."
+    left = f"Not measured: {', '.join(f'`{name}`' for name in absent)}; {left}" if absent else left
     return "\n".join([*_summary(kept, methods), "", left, "", *_all(kept, methods)]) + "\n"
 
 
